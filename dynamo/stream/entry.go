@@ -22,7 +22,7 @@ const (
 	WhyExpiredOpen Why = "expired_open" // was forgotten, or deleted, unfinished
 	WhyJobLost     Why = "job_lost"     // a parked job that was forgotten, or deleted, with its record
 	WhyUndelivered Why = "undelivered"  // a job that has waited for too long
-	WhyKept        Why = "unsettled"    // finished and its jobs delivered, but still kept
+	WhyKept        Why = "kept"         // finished and its jobs delivered, but still kept
 	WhyUnreadable  Why = "unreadable"   // a record that this program can't understand
 )
 

@@ -24,7 +24,7 @@ var Reasons = []Reason{
 	{"no_request", "abandoned", "abandoned: only its client can end it", nil, "Abandoned", false},
 	{"expiring", "expiring", "abandoned: will be forgotten", nil, "Abandoned", false},
 	{"undelivered", "job late", "a job is late", nil, "Undelivered", false},
-	{"unsettled", "kept", "done, but still kept", nil, "", false},
+	{"kept", "kept", "done, but still kept", nil, "", false},
 }
 
 // ReasonNames returns the names of the reasons to wait for people, or of the others.

@@ -57,12 +57,12 @@ export function time(at, text) {
 
 const whys = {
   unknown: "stuck", stuck: "stuck", blocked: "blocked", parked: "job parked", unreadable: "unreadable", open: "abandoned", no_request: "abandoned",
-  expiring: "expiring", undelivered: "job late", unsettled: "kept",
+  expiring: "expiring", undelivered: "job late", kept: "kept",
 };
 const longWhys = {
   unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: its program refuses to go on", parked: "a job is parked",
   unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only its client can end it",
-  expiring: "abandoned: will be forgotten", undelivered: "a job is late", unsettled: "done, but still kept",
+  expiring: "abandoned: will be forgotten", undelivered: "a job is late", kept: "done, but still kept",
 };
 export const whyText = (why) => longWhys[why] ?? why;
 const people = ["unknown", "stuck", "blocked", "parked", "unreadable"];
