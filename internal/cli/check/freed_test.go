@@ -1,0 +1,22 @@
+package check
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// The statuses that use up no key are those of the engine's contracts.
+func TestFreedAsTheEngineFrees(t *testing.T) {
+	t.Parallel()
+	var stripe idem.Options
+	idem.Stripe(&stripe)
+	for contract, stored := range map[string]func(int) bool{Default: idem.DefaultStored, Stripe: stripe.Stored} {
+		for status := 400; status < 500; status++ {
+			if free := slices.Contains(freed(status), contract); free == stored(status) {
+				t.Errorf("%s, %d: free: %t, stored by the engine: %t", contract, status, free, stored(status))
+			}
+		}
+	}
+}
