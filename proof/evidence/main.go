@@ -21,11 +21,11 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func main() {
@@ -48,11 +48,10 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	root, err := output(ctx, "go", "env", "GOMOD")
+	root, err := harness.Root(ctx)
 	if err != nil {
 		return err
 	}
-	root = filepath.Dir(filepath.Dir(root)) // of the root module, in which this one lies
 	runs, err := load(root)
 	if err != nil {
 		return err
@@ -77,11 +76,11 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 
 // prove runs a claim's command.
 func (c claim) prove(ctx context.Context, root string, progress io.Writer) (proof, error) {
-	commit, err := output(ctx, "git", "-C", root, "rev-parse", "--short=12", "HEAD")
+	commit, err := harness.Commit(ctx, root, "--short=12")
 	if err != nil {
 		return proof{}, err
 	}
-	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs", ":!"+runsFile, ":!"+tablesFile)
+	changed, err := harness.Output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs", ":!"+runsFile, ":!"+tablesFile)
 	if err != nil {
 		return proof{}, err
 	}
@@ -98,9 +97,4 @@ func (c claim) prove(ctx context.Context, root string, progress io.Writer) (proo
 	}
 	figures, table, err := c.read(out.String())
 	return proof{Command: c.command, Commit: commit, Date: began.UTC().Format(time.DateOnly), Figures: figures, Table: table}, err
-}
-
-func output(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	return strings.TrimSpace(string(out)), err
 }

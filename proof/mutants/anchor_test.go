@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func TestSnippets(t *testing.T) {
@@ -203,7 +205,7 @@ func byFolder() map[string][]mutant {
 
 func loaded(t *testing.T, dir string) *source {
 	t.Helper()
-	root, err := repository(t.Context())
+	root, err := harness.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // builder makes test binaries. The go command compiles a changed package and every
@@ -108,7 +110,7 @@ func importPath(l listed) string {
 }
 
 func (b *builder) list(ctx context.Context, pkg string, p *parts, cpu *meter) error {
-	module, rest := moduleOf(pkg)
+	module, rest := harness.ModuleOf(pkg)
 	out, err := b.run(ctx, module, cpu, "list", "-test", "-deps", "-export", "-gcflags=all=", "-gcflags="+ours+"="+gcflags,
 		"-json=ImportPath,Dir,Export,ForTest,Name,GoFiles,CgoFiles,SFiles,EmbedFiles,Module", rest)
 	if err != nil {
@@ -201,7 +203,7 @@ func (b *builder) slowly(ctx context.Context, pkg, file string, change *change, 
 	b.mu.Lock()
 	b.slow++
 	b.mu.Unlock()
-	module, rest := moduleOf(pkg)
+	module, rest := harness.ModuleOf(pkg)
 	out, err := b.run(ctx, module, cpu, "test", "-c", "-vet=off", "-gcflags="+ours+"="+gcflags, "-ldflags=-s -w", "-o", file, "-overlay="+change.overlay, rest)
 	if err != nil {
 		return fmt.Errorf("does not compile: %w\n%s", err, out)
@@ -219,15 +221,6 @@ func (m *meter) add(p *os.ProcessState) {
 }
 
 func (m meter) seconds() float64 { return time.Duration(m).Seconds() }
-
-// moduleOf cuts the folder of a package, from the repository's root, into the folder of
-// its module and the rest.
-func moduleOf(pkg string) (module, rest string) {
-	if rest, ok := strings.CutPrefix(pkg, "proof/"); ok {
-		return "proof", "./" + rest
-	}
-	return ".", "./" + pkg
-}
 
 // inside reports whether dir is root, or below it.
 func inside(root, dir string) bool {

@@ -21,23 +21,20 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func main() {
@@ -87,7 +84,7 @@ type use struct {
 }
 
 func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
-	root, err := repository(ctx)
+	root, err := harness.Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,14 +139,4 @@ func (r *runner) breakAll(ctx context.Context, ms []mutant, part slice, stdout i
 		fmt.Fprintf(r.progress, "%d mutants changed what their package offers its importers: the go command has built them\n", r.slow)
 	}
 	return errors.Join(err, printResults(stdout, results, part, time.Since(begun)))
-}
-
-// repository is the folder of the root module, in which the module of the proofs lies.
-func repository(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
-	mod := string(bytes.TrimSpace(out))
-	if err != nil || !strings.HasSuffix(mod, "go.mod") {
-		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
-	}
-	return filepath.Dir(filepath.Dir(mod)), nil
 }

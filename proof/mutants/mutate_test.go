@@ -11,13 +11,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // The table keeps up with the code: every snippet is there exactly once, and every
 // rule of the model is broken by some line.
 func TestTableFitsTheCode(t *testing.T) {
 	t.Parallel()
-	root, err := repository(t.Context())
+	root, err := harness.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // bug is a planted one, with what has to find it.
@@ -189,7 +190,7 @@ func printFindings(w io.Writer, finders []finder, bugs []bug, all []finding) err
 			fmt.Fprintf(w, "%s, by the %s: %s\n", f.layer, f.finder, f.seen)
 		}
 	}
-	if err := printEvidence(w, evidence); err != nil {
+	if err := harness.PrintEvidence(w, evidence); err != nil {
 		return err
 	}
 	if evidence.Missed > 0 {
@@ -207,14 +208,4 @@ type plantedEvidence struct {
 	Outside int                `json:"outside"` // likewise
 	Slowest map[string]float64 `json:"slowest_s"`
 	Table   [][]string         `json:"table"` // its head, and a row for each bug
-}
-
-// printEvidence prints figures in the line that proof/evidence collects.
-func printEvidence(w io.Writer, figures any) error {
-	b, err := json.Marshal(figures)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "EVIDENCE %s\n", b)
-	return err
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"text/tabwriter"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func (r result) verdict() string {
@@ -42,7 +44,7 @@ func printResults(w io.Writer, results []result, part slice, took time.Duration)
 	printPackages(w, results)
 	fmt.Fprintf(w, "%d mutants, %d killed, in %s\n", len(results), len(results)-bad, took.Round(time.Second))
 	figures := mutantsEvidence{Name: "mutants", Part: part.String(), Mutants: len(results), Killed: len(results) - bad, Seconds: int(took.Seconds()), Table: packageTable(results)}
-	if err := printEvidence(w, figures); err != nil {
+	if err := harness.PrintEvidence(w, figures); err != nil {
 		return err
 	}
 	if bad > 0 {

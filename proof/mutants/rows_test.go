@@ -4,13 +4,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // A requirement whose tests no mutant fails is not known to be held: each has a mutant,
 // or a reason why it has none.
 func TestRequirementsAreBroken(t *testing.T) {
 	t.Parallel()
-	root, err := repository(t.Context())
+	root, err := harness.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // runner builds and runs tests.
@@ -50,7 +51,7 @@ func (r *runner) baseline(ctx context.Context, ms []mutant) error {
 	}
 	pkgs := slices.Sorted(maps.Keys(byPackage))
 	errs := make([]error, len(pkgs))
-	r.each(len(pkgs), func(i int) {
+	harness.Each(len(pkgs), r.workers, func(i int) {
 		var cpu meter
 		begun := time.Now()
 		if err := r.passes(ctx, pkgs[i], byPackage[pkgs[i]], &cpu); err != nil {
@@ -74,9 +75,9 @@ func (r *runner) passes(ctx context.Context, pkg string, patterns []string, cpu 
 	out, err := r.test(ctx, binary, target{pkg, strings.Join(patterns, "|")}, many*r.limit, cpu)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w\n%s", err, tail(out))
+		return fmt.Errorf("%w\n%s", err, harness.Tail(out))
 	case bytes.Contains(out, []byte("--- SKIP: ")):
-		return fmt.Errorf("a skipped test notices nothing\n%s", tail(out))
+		return fmt.Errorf("a skipped test notices nothing\n%s", harness.Tail(out))
 	}
 	for _, p := range patterns {
 		if !ran(p, out) {
@@ -106,7 +107,7 @@ func ran(pattern string, out []byte) bool {
 
 func (r *runner) tryAll(ctx context.Context, ms []mutant) []result {
 	results := make([]result, len(ms))
-	r.each(len(ms), func(i int) {
+	harness.Each(len(ms), r.workers, func(i int) {
 		begun := time.Now()
 		var cpu meter
 		killer, err := r.try(ctx, ms[i], strconv.Itoa(i), &cpu)
@@ -114,20 +115,6 @@ func (r *runner) tryAll(ctx context.Context, ms []mutant) []result {
 		fmt.Fprintf(r.progress, "%d/%d %s: %s\n", i+1, len(ms), ms[i].rule, results[i].verdict())
 	})
 	return results
-}
-
-// each calls fn with 0 to n-1, workers at once.
-func (r *runner) each(n int, fn func(i int)) {
-	slots := make(chan struct{}, r.workers)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			fn(i)
-		})
-	}
-	wg.Wait()
 }
 
 // try returns the test that kills a mutant, "" for a survivor.
@@ -198,21 +185,15 @@ func killedBy(m mutant, out []byte, err error) (killer string, _ error) {
 	}
 	switch {
 	case hung != m.hang:
-		return "", fmt.Errorf("timed out: %t, marked so: %t\n%s", hung, m.hang, tail(out))
+		return "", fmt.Errorf("timed out: %t, marked so: %t\n%s", hung, m.hang, harness.Tail(out))
 	case hung:
 		return "time out", nil
 	case !m.refused && bytes.Contains(out, []byte("ValidationException")):
-		return "", fmt.Errorf("the service refuses the mutant's request, which proves nothing\n%s", tail(out))
+		return "", fmt.Errorf("the service refuses the mutant's request, which proves nothing\n%s", harness.Tail(out))
 	case killer != "":
 		return killer, nil
 	case bytes.Contains(out, []byte("panic: ")):
 		return "a panic", nil
 	}
-	return "", fmt.Errorf("%w, but no test has failed\n%s", err, tail(out))
-}
-
-// tail is the end of what the tests said.
-func tail(out []byte) []byte {
-	const most = 3000
-	return out[max(0, len(out)-most):]
+	return "", fmt.Errorf("%w, but no test has failed\n%s", err, harness.Tail(out))
 }

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os/exec"
 	"strconv"
 	"strings"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // slice is a part of the table: every line whose place, divided by n, leaves at. So
@@ -26,11 +26,11 @@ func parseSlice(ctx context.Context, text string) (slice, error) {
 		return slice{}, fmt.Errorf("a slice is 2/4 or commit/4, not %q", text)
 	}
 	if which == "commit" {
-		hash, err := exec.CommandContext(ctx, "git", "rev-parse", "HEAD").Output()
+		hash, err := harness.Commit(ctx, ".")
 		if err != nil {
-			return slice{}, fmt.Errorf("git rev-parse HEAD: %w", err)
+			return slice{}, err
 		}
-		return chosen(string(bytes.TrimSpace(hash)), n)
+		return chosen(hash, n)
 	}
 	at, err := strconv.Atoi(which)
 	if err != nil || at < 1 || at > n {

@@ -29,17 +29,15 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func main() {
@@ -95,7 +93,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	began := time.Now()
-	root, err := repository(ctx)
+	root, err := harness.Root(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +112,7 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	total := len(todo)
 	todo = slices.DeleteFunc(todo, func(m *mutant) bool { return !u.only.MatchString(m.String()) })
 	if u.seed == "commit" {
-		if u.seed, err = output(ctx, "git", "-C", root, "rev-parse", "HEAD"); err != nil {
+		if u.seed, err = harness.Commit(ctx, root); err != nil {
 			return err
 		}
 	}
@@ -189,21 +187,7 @@ func (u *use) draw(ms []*mutant) []*mutant {
 	return ms
 }
 
-// repository is the folder of the root module, in which the module of the proofs lies.
-func repository(ctx context.Context) (string, error) {
-	mod, err := output(ctx, "go", "env", "GOMOD")
-	if err != nil || !strings.HasSuffix(mod, "go.mod") {
-		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
-	}
-	return filepath.Dir(filepath.Dir(mod)), nil
-}
-
 // status is what git says of changed files.
 func status(ctx context.Context, root string) (string, error) {
-	return output(ctx, "git", "-C", root, "status", "--porcelain")
-}
-
-func output(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	return strings.TrimSpace(string(out)), err
+	return harness.Output(ctx, "git", "-C", root, "status", "--porcelain")
 }

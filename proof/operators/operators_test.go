@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // program prints what it computes, with a place for each operator.
@@ -192,7 +194,7 @@ func TestDraw(t *testing.T) {
 // The file of equivalent mutants fits the code, and the modules' mutants are found.
 func TestEquivalentFileFits(t *testing.T) {
 	t.Parallel()
-	root, err := repository(t.Context())
+	root, err := harness.Root(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

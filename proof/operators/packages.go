@@ -16,7 +16,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -208,12 +207,3 @@ func overlay(root, tmp string, all []*pkg) (string, error) {
 
 // switchOf is the switch of a package.
 func switchOf(p *pkg) []byte { return fmt.Appendf(nil, switchFile, p.name, p.dir) }
-
-// moduleOf is the module of a folder, and the folder in it.
-func moduleOf(dir string) (module, rest string) {
-	first, rest, _ := strings.Cut(dir, "/")
-	if slices.Contains([]string{"kms", "otel", "proof"}, first) {
-		return first, "./" + rest
-	}
-	return ".", "./" + dir
-}

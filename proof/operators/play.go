@@ -15,9 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // player builds the tests once, and plays mutants by them.
@@ -66,11 +67,11 @@ func (p *player) binary(dir string) string {
 // build builds the tests of the packages with all mutants.
 func (p *player) build(ctx context.Context, dirs []string) error {
 	for _, dir := range dirs {
-		module, rest := moduleOf(dir)
+		module, rest := harness.ModuleOf(dir)
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+p.overlay, "-o", p.binary(dir), rest)
 		cmd.Dir, cmd.Env = filepath.Join(p.root, module), append(os.Environ(), "GOGC=400")
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("the tests of ./%s with their mutants: %w\n%s", dir, err, tail(out))
+			return fmt.Errorf("the tests of ./%s with their mutants: %w\n%s", dir, err, harness.Tail(out))
 		}
 	}
 	return nil
@@ -91,7 +92,7 @@ func (p *player) survey(ctx context.Context, dirs []string) error {
 		}
 	}
 	errs := make([]error, len(tests))
-	p.each(len(tests), func(i int) { errs[i] = p.measure(ctx, tests[i], strconv.Itoa(i)) })
+	harness.Each(len(tests), p.workers, func(i int) { errs[i] = p.measure(ctx, tests[i], strconv.Itoa(i)) })
 	p.reach = make(map[string][]*test)
 	for _, t := range tests {
 		for _, id := range t.reached {
@@ -119,7 +120,7 @@ func (p *player) measure(ctx context.Context, t *test, name string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("without a mutant, ./%s %s: %w\n%s", t.dir, t.name, err, tail(out))
+		return fmt.Errorf("without a mutant, ./%s %s: %w\n%s", t.dir, t.name, err, harness.Tail(out))
 	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -259,25 +260,11 @@ func watch(cmd *exec.Cmd, done <-chan struct{}) <-chan bool {
 
 func (p *player) playAll(ctx context.Context, ms []*mutant) []result {
 	results := make([]result, len(ms))
-	p.each(len(ms), func(i int) {
+	harness.Each(len(ms), p.workers, func(i int) {
 		results[i] = p.play(ctx, ms[i])
 		fmt.Fprintf(p.progress, "%d/%d %.1f s %s %v\n", i+1, len(ms), results[i].took.Seconds(), results[i].verdict, ms[i])
 	})
 	return results
-}
-
-// each calls fn with 0 to n-1, workers at once.
-func (p *player) each(n int, fn func(i int)) {
-	slots := make(chan struct{}, p.workers)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			fn(i)
-		})
-	}
-	wg.Wait()
 }
 
 // testersOf are the packages that play some mutants.
@@ -289,10 +276,4 @@ func testersOf(ms []*mutant) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
-}
-
-// tail is the end of an output.
-func tail(out []byte) []byte {
-	const most = 3000
-	return out[max(0, len(out)-most):]
 }

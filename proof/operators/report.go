@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // evidence are the figures of a run for docs/inside/proof.md.
@@ -77,11 +78,7 @@ func (u *use) report(w io.Writer, results []result, took time.Duration) error {
 		fmt.Fprintf(w, "%s %v\n", r.verdict, r.mutant)
 	}
 	fmt.Fprintf(w, "%d mutants, %d killed, %d of them by a hang, %.1f %%, in %s\n", sum.all(), sum.dead(), sum[hung], sum.share(), took.Round(time.Second))
-	b, err := json.Marshal(figures)
-	if err != nil {
-		return err
-	}
-	if _, err := fmt.Fprintf(w, "EVIDENCE %s\n", b); err != nil {
+	if err := harness.PrintEvidence(w, figures); err != nil {
 		return err
 	}
 	switch {

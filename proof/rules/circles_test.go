@@ -20,28 +20,44 @@ import (
 // name, and one example of each.
 type calls map[string]map[string]string
 
-func callsOf(t *testing.T, dir string) calls {
+// checked is a package with its types.
+type checked struct {
+	fset  *token.FileSet
+	files []*ast.File
+	types *types.Package
+	uses  map[*ast.Ident]types.Object
+}
+
+// file is the name of the file in which pos lies.
+func (p checked) file(pos token.Pos) string { return filepath.Base(p.fset.Position(pos).Filename) }
+
+func check(t *testing.T, dir string) checked {
 	t.Helper()
 	pkg, err := build.ImportDir(dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fset := token.NewFileSet()
-	files := make([]*ast.File, len(pkg.GoFiles))
-	for i, name := range pkg.GoFiles {
-		if files[i], err = parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution); err != nil {
+	p := checked{fset: token.NewFileSet(), uses: map[*ast.Ident]types.Object{}}
+	for _, name := range pkg.GoFiles {
+		f, err := parser.ParseFile(p.fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
 			t.Fatal(err)
 		}
+		p.files = append(p.files, f)
 	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", exports(t, dir))}
-	checked, err := conf.Check(dir, fset, files, info)
-	if err != nil {
+	conf := types.Config{Importer: importer.ForCompiler(p.fset, "gc", exports(t, dir))}
+	if p.types, err = conf.Check(dir, p.fset, p.files, &types.Info{Uses: p.uses}); err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func callsOf(t *testing.T, dir string) calls {
+	t.Helper()
+	p := check(t, dir)
 	all := calls{}
-	for i, file := range files {
-		from := pkg.GoFiles[i]
+	for _, file := range p.files {
+		from := p.file(file.Pos())
 		all[from] = map[string]string{}
 		for _, decl := range file.Decls {
 			caller, ok := decl.(*ast.FuncDecl)
@@ -53,11 +69,11 @@ func callsOf(t *testing.T, dir string) calls {
 				if !ok {
 					return true
 				}
-				called, ok := info.Uses[id].(*types.Func)
-				if !ok || called.Pkg() != checked || isInterface(called) {
+				called, ok := p.uses[id].(*types.Func)
+				if !ok || called.Pkg() != p.types || isInterface(called) {
 					return true
 				}
-				if to := filepath.Base(fset.Position(called.Pos()).Filename); to != from {
+				if to := p.file(called.Pos()); to != from {
 					all[from][to] = caller.Name.Name + " calls " + called.Name()
 				}
 				return true

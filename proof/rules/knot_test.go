@@ -1,11 +1,6 @@
 package rules
 
 import (
-	"go/ast"
-	"go/build"
-	"go/importer"
-	"go/parser"
-	"go/token"
 	"go/types"
 	"maps"
 	"path/filepath"
@@ -20,39 +15,23 @@ type arrows map[string]map[string]string
 // arrowsOf returns the arrows of a package, and how many methods each of its types declares.
 func arrowsOf(t *testing.T, dir string) (arrows, map[string]int) {
 	t.Helper()
-	pkg, err := build.ImportDir(dir, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fset := token.NewFileSet()
-	files := make([]*ast.File, len(pkg.GoFiles))
-	for i, name := range pkg.GoFiles {
-		if files[i], err = parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.SkipObjectResolution); err != nil {
-			t.Fatal(err)
-		}
-	}
-	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Importer: importer.ForCompiler(fset, "gc", exports(t, dir))}
-	checked, err := conf.Check(dir, fset, files, info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check(t, dir)
 	all := arrows{}
-	for _, name := range pkg.GoFiles {
-		all[name] = map[string]string{}
+	for _, f := range p.files {
+		all[p.file(f.Pos())] = map[string]string{}
 	}
-	for id, used := range info.Uses {
-		if used.Pkg() != checked || !used.Pos().IsValid() {
+	for id, used := range p.uses {
+		if used.Pkg() != p.types || !used.Pos().IsValid() {
 			continue
 		}
-		from, to := filepath.Base(fset.Position(id.Pos()).Filename), filepath.Base(fset.Position(used.Pos()).Filename)
+		from, to := p.file(id.Pos()), p.file(used.Pos())
 		if from != to {
 			all[from][to] = used.Name()
 		}
 	}
 	methods := map[string]int{}
-	for _, name := range checked.Scope().Names() {
-		if tn, ok := checked.Scope().Lookup(name).(*types.TypeName); ok {
+	for _, name := range p.types.Scope().Names() {
+		if tn, ok := p.types.Scope().Lookup(name).(*types.TypeName); ok {
 			if named, ok := tn.Type().(*types.Named); ok {
 				methods[name] = named.NumMethods()
 			}

@@ -167,9 +167,7 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 		return "waits for its client"
 	case state.ForExpiry:
 		return "abandoned, expires"
-	case state.ForProgram:
-		return "blocked: its program refuses to go on"
-	case state.NotWaiting:
+	case state.ForProgram, state.NotWaiting: // blocked records have their word above
 	}
 	switch {
 	case r.Lease.After(now):

@@ -1,0 +1,80 @@
+// Package harness has the common parts of the programs that play mutants and collect
+// figures.
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Root returns the folder of the root module, in which the module of the proofs lies.
+// The working directory lies in the module of the proofs.
+func Root(ctx context.Context) (string, error) {
+	mod, err := Output(ctx, "go", "env", "GOMOD")
+	if err != nil || !strings.HasSuffix(mod, "go.mod") {
+		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
+	}
+	return filepath.Dir(filepath.Dir(mod)), nil
+}
+
+// Commit returns the hash of the checkout's commit. flags are those of git rev-parse.
+func Commit(ctx context.Context, root string, flags ...string) (string, error) {
+	hash, err := Output(ctx, "git", append([]string{"-C", root, "rev-parse"}, append(flags, "HEAD")...)...)
+	if err != nil {
+		return "", fmt.Errorf("git rev-parse HEAD: %w", err)
+	}
+	return hash, nil
+}
+
+// Output runs a command and returns its output without space around it.
+func Output(ctx context.Context, name string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, name, args...).Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+// ModuleOf cuts the folder of a package, from the repository's root, into the folder of
+// its module and the rest.
+func ModuleOf(dir string) (module, rest string) {
+	first, rest, _ := strings.Cut(dir, "/")
+	if slices.Contains([]string{"kms", "otel", "proof"}, first) {
+		return first, "./" + rest
+	}
+	return ".", "./" + dir
+}
+
+// Each calls fn with 0 to n-1, atOnce at once, and returns after the last.
+func Each(n, atOnce int, fn func(i int)) {
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			fn(i)
+		})
+	}
+	wg.Wait()
+}
+
+// Tail returns the end of what tests said.
+func Tail(out []byte) []byte {
+	const most = 3000
+	return out[max(0, len(out)-most):]
+}
+
+// PrintEvidence prints figures in the line that proof/evidence collects.
+func PrintEvidence(w io.Writer, figures any) error {
+	b, err := json.Marshal(figures)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "EVIDENCE %s\n", b)
+	return err
+}
