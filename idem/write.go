@@ -84,10 +84,8 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		}
 		atOnce = false
 		if a.away { // the record there has gone, has expired, or was freed
-			if a.opt.Now().Round(0).Sub(begun) <= maxClaim { // otherwise the attempt goes on as another one, which fences it in its next round
-				if fenced, err = a.bury(ctx, rec, until); err != nil {
-					return nil, 0, err
-				}
+			if fenced, err = a.bury(ctx, rec, until); err != nil {
+				return nil, 0, err
 			}
 			a.turn()
 		}

@@ -39,10 +39,6 @@ func formerMutants() []mutant {
 			in: "idem.attempt.bury", old: "!$a.over($held)", new: "$held == nil || $held.State == store.None", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
-			rule: "Beside", what: "an attempt that slept through a lifetime fences a record under the nonce that it has used", row: "R151",
-			in: "idem.attempt.claim", old: "if $a.opt.Now().Round(0).Sub($begun) <= maxClaim {", new: "if true {", pkg: "internal/testkit/enginetest", run: anew,
-		},
-		{
 			rule: "FenceNonce", what: "a record that an attempt takes over looks like the one that it has fenced", row: "R151",
 			in: "idem.attempt.bury", old: "$a.owner = rand.Text()", new: "", run: "^TestFormerRefusesALateClaimBesideATakeOver$",
 		},
