@@ -64,15 +64,23 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # and what is built with mutants.
 FORCE         := crash killsweep linear mix mutants queues simulation
 
+# What takes the whole way: an install into an empty cache, make local with a database of its own, each
+# measurement of make bench once.
+LONG          := TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./internal/servers/elasticmq
+LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
+
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
 .PHONY: test
 test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
-	GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...
-	@cd proof && set -x && GOGC=400 go test $(ATONCE) -count=1 $(TESTFLAGS) $$(go list ./... | grep -vE '/proof/($(subst $(space),|,$(FORCE)))(/|$$)')
+	GOGC=400 go test $(ATONCE) -skip $(LONG_TESTS) $(TESTFLAGS) ./...
+	@cd proof && set -x && GOGC=400 go test $(ATONCE) -count=1 -skip $(LONG_TESTS) $(TESTFLAGS) $$(go list ./... | grep -vE '/proof/($(subst $(space),|,$(FORCE)))(/|$$)')
 	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...) || exit; done
 
 .PHONY: samples
-samples: ## a sample of each proof that repeats rules by force; make prove plays them whole (minutes; Java)
+samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
+	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.

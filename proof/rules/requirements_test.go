@@ -114,6 +114,45 @@ func TestMakeTestHoldsEachRequirement(t *testing.T) {
 	}
 }
 
+// Each test that make test leaves to make samples is one of the packages where make
+// samples looks for it, and no requirement rests on it.
+func TestLongTestsAreThere(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(name string) []string {
+		return strings.Fields(firsts(regexp.MustCompile(`(?m)^`+name+` +:= (.+)$`), string(raw))[0])
+	}
+	var declared []string
+	for _, dir := range append(list("LONG_PKGS"), "proof/bench") {
+		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			code, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared = append(declared, firsts(regexp.MustCompile(`(?m)^func (Test\w+)\(`), string(code))...)
+		}
+	}
+	for _, test := range list("LONG") {
+		if !slices.Contains(declared, test) {
+			t.Errorf("no package of LONG_PKGS has the test %s: nobody runs it", test)
+		}
+		if strings.Contains(string(rows), test) {
+			t.Errorf("a requirement rests on %s, which make test doesn't run", test)
+		}
+	}
+}
+
 // notBuilt begins a row of what isn't there, before the reason.
 const notBuilt = "not built: "
 
