@@ -62,7 +62,7 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 		if _, ok := sections[name]; !ok {
 			t.Errorf("the runbook has no section %s", name)
 		}
-		if want := "See docs/operate/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
+		if want := "See https://github.com/samekey/samekey/blob/main/docs/operate/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
 			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
 		}
 		delete(sections, name)
@@ -87,6 +87,29 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 	}
 }
 
+// Each line of a log that the runbook names is one that a program writes: it is in the
+// generated list of all of them.
+func TestRunbookNamesLinesThatAreLogged(t *testing.T) {
+	t.Parallel()
+	signals, err := os.ReadFile("../docs/operate/signals.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := os.ReadFile(runbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("(?:line|or) `([^`$]+ [^`$]+)`").FindAllSubmatch(raw, -1)
+	if len(named) < 4 {
+		t.Errorf("the runbook names %d lines", len(named))
+	}
+	for _, line := range named {
+		if !strings.Contains(string(signals), "| "+string(line[1])+" |") {
+			t.Errorf("no program logs the line %q", line[1])
+		}
+	}
+}
+
 // measured are the metrics of AWS's services that alarms are on: names and dimensions
 // of their documentation, and a value that is trouble.
 var measured = map[string]struct {
@@ -99,6 +122,8 @@ var measured = map[string]struct {
 	"GivenUp": {alarmtest.Metric{
 		Namespace: "AWS/Lambda", Name: "OnFailureDestinationDeliveredEventCount", Dimensions: map[string]string{"EventSourceMappingUUID": "WorkerStream"},
 	}, 1},
+	"GivenUpLost": {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "DestinationDeliveryFailures", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
+	"Recursion":   {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "RecursiveInvocationsDropped", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
 	"DeadLetters": {alarmtest.Metric{
 		Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Dimensions: map[string]string{"QueueName": "TicketsDeadLetters.QueueName"},
 	}, 1},

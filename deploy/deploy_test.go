@@ -1,10 +1,13 @@
 package deploy
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/samekey/samekey/dynamo"
 )
 
 // template is the stack, as far as these tests look at it.
@@ -111,6 +114,47 @@ func TestKeysAreForThisTable(t *testing.T) {
 	}
 	if strings.Count(all, "kms:Decrypt") != 2 || strings.Count(all, "kms:Gen") != 1 || !strings.Contains(function, "kms:GenerateDataKey\n") {
 		t.Error("others than the functions and the worker may use the keys")
+	}
+}
+
+// FunctionPolicy allows each call of the store, and the buckets of quotas to a function
+// that is held to the keys of its namespace.
+func TestFunctionPolicyAllowsEachCall(t *testing.T) {
+	t.Parallel()
+	_, policy, _ := strings.Cut(Nested(), "\n  FunctionPolicy:\n")
+	policy, _, _ = strings.Cut(policy, "\n  Worker:\n")
+	without := map[string]string{
+		"TransactWriteItems": "needs the rights to its parts",
+		"BatchWriteItem":     "is a right to delete: the store writes item by item without it, and tells no fault",
+	}
+	api := reflect.TypeFor[dynamo.API]()
+	for i := range api.NumMethod() {
+		call := api.Method(i).Name
+		if allowed := strings.Contains(policy, "- dynamodb:"+call); allowed == (without[call] != "") {
+			t.Errorf("%s is allowed: %t; it %s", call, allowed, without[call])
+		}
+	}
+	_, quotas, _ := strings.Cut(policy, "- Sid: Quotas\n")
+	if !strings.Contains(quotas, "Action: dynamodb:UpdateItem\n") || !strings.Contains(quotas, `dynamodb:LeadingKeys: ["samekey#quota#*"]`) {
+		t.Errorf("the buckets of quotas are not allowed:\n%s", quotas)
+	}
+}
+
+// What keeps an outage short and its end mild.
+func TestOutagesAreBridged(t *testing.T) {
+	t.Parallel()
+	for _, want := range []string{
+		"MaximumRecordAgeInSeconds: 86400\n",                                    // as long as the stream keeps a record
+		"ScalingConfig:\n        MaximumConcurrency: !Ref TicketsConcurrency\n", // the API needs the account's concurrency
+		"MaxWriteRequestUnits: !If [HasWriteLimit, !Ref MaxWriteUnits, -1]\n",   // left out, a former limit would stay
+		`Input: '{"source":"aws.scheduler","task":"sweep"}'`,
+	} {
+		if strings.Count(Nested(), want) != 1 {
+			t.Errorf("the stack has not once %q", want)
+		}
+	}
+	if n := len(Standalone()); n >= 51200 {
+		t.Errorf("the stack has %d bytes: CloudFormation takes 51,200 as a template's body", n)
 	}
 }
 

@@ -96,12 +96,16 @@ func (s *Store) batch() int {
 // right to BatchWriteItem includes deleting, so roles may lack it; companions are
 // then sent item by item.
 func (s *Store) denied(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	if ok && api.ErrorCode() == "AccessDeniedException" {
+	if accessDenied(err) {
 		s.noBatches.Store(true)
 		return true
 	}
 	return false
+}
+
+func accessDenied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "AccessDeniedException"
 }
 
 // getChunks reads companions by their keys, strongly consistent. The answer lacks

@@ -297,7 +297,7 @@ func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 }
 
 // A body of many parts takes one call, and where the role doesn't allow batches,
-// one for each part.
+// one for each part. The role lacks them on purpose: no call is told as denied.
 func TestBatchesOfCompanions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -333,8 +333,12 @@ func TestBatchesOfCompanions(t *testing.T) {
 			tab.Transport.Fault = tt.fault
 			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
-			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
+			var meter store.Meter
+			if _, err := engine.Do(store.WithMeter(t.Context(), &meter), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
+			}
+			if faults := meter.Cost().Faults; len(faults) > 0 {
+				t.Errorf("calls are told as failed: %v", faults)
 			}
 			tabletest.Replays(t, engine, req, body)
 			if diff := cmp.Diff(tt.want, tab.Transport.Calls()); diff != "" {

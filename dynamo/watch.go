@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -77,6 +78,9 @@ func watch[O any](
 // failed notes a call's error.
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
+	if strings.HasPrefix(c.Op, "Batch") && accessDenied(err) {
+		c.Fault = store.NoFault // roles lack the right on purpose: the store goes on item by item
+	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1
 	}

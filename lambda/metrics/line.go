@@ -17,6 +17,9 @@ const (
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
+// level is that of a line: it passes where a function logs its warnings.
+const level = "WARN"
+
 // line is a log line to be: metrics with their values, and properties.
 type line struct {
 	route  string // value of the dimension Route; "" for no such dimension
@@ -95,7 +98,11 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(byName[name].Unit, count)), '}')
 	}
-	b = append(b, `]}]},"App":`...)
+	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a line without
+	// a level for INFO: alarms would hear of nothing.
+	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
+	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
+	b = append(b, `","App":`...)
 	b = quote(b, app)
 	if l.route != "" {
 		b = append(b, `,"Route":`...)
@@ -106,7 +113,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = appendValues(b, values[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.extra)) {
-		if _, metric := l.values[name]; metric || name == "_aws" || name == "App" || name == "Route" {
+		if _, metric := l.values[name]; metric || name == "_aws" || name == "App" || name == "Route" || name == "level" || name == "timestamp" {
 			continue // properties don't replace what the format reads
 		}
 		v, err := json.Marshal(l.extra[name])

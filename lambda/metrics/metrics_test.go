@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -58,6 +60,25 @@ func TestEachReasonToWaitIsCounted(t *testing.T) {
 		if people && (m.Source != "count" || m.Alarm.Name != m.Name) || !people && r.Metric != "" && m.Source != "sweep" {
 			t.Errorf("%s is counted under %q: %+v", r.Name, r.Metric, m)
 		}
+	}
+}
+
+// A function that logs only its warnings still has its metrics.
+func TestLinesPassAFilterOfWarnings(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	m := metrics.New(&out, app)
+	m.StreamHooks().Delivered(t.Context(), jobs.Delivery{})
+	var line struct {
+		Level     string
+		Timestamp time.Time
+		AWS       struct{ Timestamp int64 } `json:"_aws"`
+	}
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+		t.Fatal(err)
+	}
+	if line.Level != "WARN" || line.Timestamp.UnixMilli() != line.AWS.Timestamp {
+		t.Errorf("the line is %s", out.Bytes())
 	}
 }
 

@@ -16,9 +16,11 @@ const (
 	sourceCount // a schedule whose Input asks for a count
 )
 
-// taskCount is the field task of a schedule's Input that asks for a count of what waits
-// for people.
-const taskCount = "count"
+// The field task of a schedule's Input: what is asked for. Without one it is a sweep.
+const (
+	taskSweep = "sweep"
+	taskCount = "count" // of what waits for people
+)
 
 // sourceOf tells the source of an event: by its first record, or by the source of an
 // event of EventBridge. The handler of each source checks every record.
@@ -46,12 +48,12 @@ func sourceOf(payload []byte) (source, error) {
 	switch ev.Source {
 	case "aws.scheduler", "aws.events":
 		switch ev.Task {
-		case "":
+		case "", taskSweep:
 			return sourceSchedule, nil
 		case taskCount:
 			return sourceCount, nil
 		}
-		return sourceUnknown, fmt.Errorf("worker: a schedule with the task %.40q: it has %q, or none for a sweep", ev.Task, taskCount)
+		return sourceUnknown, fmt.Errorf("worker: a schedule with the task %.40q: it has %q or %q", ev.Task, taskSweep, taskCount)
 	}
 	return sourceUnknown, fmt.Errorf("worker: an event without records, of the source %.40q: a schedule's has \"aws.scheduler\" or \"aws.events\"; "+
 		"leave its Input empty, or give it that field", ev.Source)

@@ -10,6 +10,7 @@ func TestSourceOf(t *testing.T) {
 		`{"version":"0","detail-type":"Scheduled Event","source":"aws.scheduler"}`:          sourceSchedule,
 		`{"version":"0","detail-type":"Scheduled Event","source":"aws.events","detail":{}}`: sourceSchedule,
 		`{"source":"aws.scheduler","task":"count"}`:                                         sourceCount,
+		`{"source":"aws.scheduler","task":"sweep"}`:                                         sourceSchedule,
 		`{"source":"aws.scheduler","task":"tidy"}`:                                          sourceUnknown,
 		`{"Records":[{"eventSource":"aws:kinesis"}]}`:                                       sourceUnknown,
 		`{"Records":[{"EventSource":"aws:sns"}]}`:                                           sourceUnknown,

@@ -19,6 +19,18 @@ func keyRowMutants() []mutant {
 			run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{
+			rule: "NoBatches", what: "a role that lacks batches on purpose raises the alarm on denied calls",
+			in: "dynamo.watched.failed", old: `strings.HasPrefix($c.Op, "Batch") && accessDenied($err)`, new: `strings.HasPrefix($c.Op, "Batch") && false && accessDenied($err)`, run: "^TestBatchesOfCompanions$",
+		},
+		{
+			rule: "MetricsLevel", what: "a function that logs warnings only has no metrics",
+			in: "lambda/metrics.line.one", old: "`]}]},\"level\":\"`+level+`\",\"timestamp\":\"`", new: "`]}]},\"timestamp\":\"`", run: "^TestLinesPassAFilterOfWarnings$",
+		},
+		{
+			rule: "DoctorLevel", what: "doctor says nothing of a function whose metrics are dropped",
+			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel {", new: `"" {`, run: "^TestPlantedMistakes$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},

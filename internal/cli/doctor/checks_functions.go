@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -23,6 +25,12 @@ func functionChecks() []Check {
 			Looks:  "the functions that set SAMEKEY_APP set the same name",
 			Causes: "their metrics get another dimension App than the alarms look at, and nobody hears of trouble",
 			Mend:   "the same SAMEKEY_APP everywhere, that of the parameter App",
+		},
+		{
+			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
+			Looks:  "no function drops lines of the level WARN: metrics are such lines",
+			Causes: "the function's metrics are dropped with its warnings, and the alarms hear of nothing",
+			Mend:   "ApplicationLogLevel: WARN or lower",
 		},
 		{
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
@@ -92,6 +100,17 @@ func envApp(f *Facts) ([]wrong, string) {
 	for _, fn := range f.Functions {
 		if app := fn.Env["SAMEKEY_APP"]; app != "" && app != w.Env["SAMEKEY_APP"] {
 			all = append(all, fn.wrong("SAMEKEY_APP is %s, and that of %s is %s", app, w.Name, w.Env["SAMEKEY_APP"]))
+		}
+	}
+	return all, ""
+}
+
+func logLevel(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.Functions {
+		switch fn.LogLevel {
+		case lambdatypes.ApplicationLogLevelError, lambdatypes.ApplicationLogLevelFatal:
+			all = append(all, fn.wrong("its ApplicationLogLevel is %s", fn.LogLevel))
 		}
 	}
 	return all, ""

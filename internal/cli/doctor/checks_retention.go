@@ -49,9 +49,9 @@ func windowChecks() []Check {
 		},
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
-			Looks:  "the stream's mappings keep a record for at least an hour",
-			Causes: "an outage of the worker that is longer makes it give batches up: their work waits for the sweep",
-			Mend:   "MaximumRecordAgeInSeconds: 21600",
+			Looks:  "the stream's mappings keep a record for a day, as the stream does",
+			Causes: "an outage of the worker that is longer makes it give batches up: their work waits for the sweep, and a removal by TTL is lost",
+			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}
 }
@@ -197,7 +197,7 @@ func providerKeys(f *Facts) ([]wrong, string) {
 func streamAge(f *Facts) ([]wrong, string) {
 	return f.eachReader(func(r reader) []wrong {
 		age := r.mapping.MaximumRecordAgeInSeconds
-		if age == nil || *age < 0 || *age >= 3600 {
+		if age == nil || *age < 0 || *age >= 24*3600 {
 			return nil
 		}
 		return []wrong{r.wrong("it gives up records that are %d s old", *age)}

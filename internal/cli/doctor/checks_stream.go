@@ -42,7 +42,7 @@ func streamChecks() []Check {
 			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
 			Looks:  "the stream's mappings retry at least 5 times, and not for ever",
 			Causes: "without a limit, a bad batch blocks its shard for a day; with too few tries, batches are given up before a job is parked",
-			Mend:   "MaximumRetryAttempts: 10, MaximumRecordAgeInSeconds: 21600",
+			Mend:   "MaximumRetryAttempts: 10, MaximumRecordAgeInSeconds: 86400",
 		},
 		{
 			ID: "stream-bisect", Severity: Warning, Needs: mappings, find: streamBisect,

@@ -83,7 +83,8 @@ type Function struct {
 	Name, ARN string
 	Timeout   time.Duration
 	Env       map[string]string
-	Reserved  *int32 // concurrency; nil = none
+	Reserved  *int32                          // concurrency; nil = none
+	LogLevel  lambdatypes.ApplicationLogLevel // of lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
 }

@@ -74,7 +74,7 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 		}
 		for _, c := range page.Functions {
 			if c.Environment != nil && f.sameTable(c.Environment.Variables["IDEM_TABLE"]) {
-				f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment)
+				f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment, c.LoggingConfig)
 			}
 		}
 	}
@@ -99,11 +99,11 @@ func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *
 	case err != nil:
 		f.miss(Functions, fmt.Sprintf("%s: %s", name, reason(err)))
 	default:
-		f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment)
+		f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment, c.LoggingConfig)
 	}
 }
 
-func (f *Facts) add(name, arn *string, timeout *int32, env *lambdatypes.EnvironmentResponse) {
+func (f *Facts) add(name, arn *string, timeout *int32, env *lambdatypes.EnvironmentResponse, logs *lambdatypes.LoggingConfig) {
 	fn := &Function{Name: aws.ToString(name), ARN: aws.ToString(arn), Timeout: 3 * time.Second, Env: map[string]string{}} // Lambda's default
 	if timeout != nil {
 		fn.Timeout = time.Duration(*timeout) * time.Second
@@ -113,6 +113,9 @@ func (f *Facts) add(name, arn *string, timeout *int32, env *lambdatypes.Environm
 			f.miss(Functions, fmt.Sprintf("%s: its variables: %s", fn.Name, aws.ToString(env.Error.Message)))
 		}
 		fn.Env = env.Variables
+	}
+	if logs != nil && logs.LogFormat == lambdatypes.LogFormatJson {
+		fn.LogLevel = logs.ApplicationLogLevel
 	}
 	f.Functions = append(f.Functions, fn)
 }

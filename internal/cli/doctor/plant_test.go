@@ -142,13 +142,16 @@ var plants = map[string]plant{
 		c["Filters"].([]any)[0] = object{"Pattern": `{"dynamodb":{"NewImage":{"st":{"S":["open","done"]}}}}`}
 	}, on("stream-filters")},
 	"retries without an end": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = -1 }, on("stream-retries")},
-	"two retries":            {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = 2 }, on("stream-retries")},
+	"a function that logs its errors only": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("orders")["LoggingConfig"] = object{"LogFormat": "JSON", "ApplicationLogLevel": "ERROR"}
+	}, on("log-level")},
+	"two retries": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = 2 }, on("stream-retries")},
 	"no bisecting": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Mapping("stream")["BisectBatchOnFunctionError"] = false
 	}, on("stream-bisect")},
 	"no destination for failures": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("stream"), "DestinationConfig") }, on("stream-on-failure")},
 	"a start at the end":          {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["StartingPosition"] = "LATEST" }, on("stream-start")},
-	"five minutes of age":         {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRecordAgeInSeconds"] = 300 }, on("stream-age")},
+	"six hours of age":            {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRecordAgeInSeconds"] = 21600 }, on("stream-age")},
 	"no report of the stream":     {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["FunctionResponseTypes"] = []any{} }, on("report-failures")},
 	"no report of a queue":        {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("receipts"), "FunctionResponseTypes") }, on("report-failures")},
 	"a sink that is gone": {func(w *doctortest.World, _ *doctor.Options) {

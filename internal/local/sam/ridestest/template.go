@@ -7,11 +7,14 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
+// world gives the template the parameter that has no default.
+func world(o *sam.Options) { o.Parameters = map[string]string{"WorldUrl": "https://world"} }
+
 // Functions returns the functions of the template in a file, with stand-ins for what a
 // deployment gives them.
 func Functions(t *testing.T, file string) []sam.Function {
 	t.Helper()
-	parsed, err := sam.Load(file)
+	parsed, err := sam.Load(file, world)
 	if err != nil {
 		t.Fatal(err)
 	}
