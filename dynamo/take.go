@@ -35,7 +35,7 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
 		args[":doubts"] = v.List([]string{store.AnyCall})
 	}
-	set += takeHands
+	set += takeHands + lasts(&v, t, args)
 	if s.sealer != nil {
 		condition += takeSealed
 	}
@@ -93,6 +93,26 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 
 // untakeTime is how long giving a record back may take.
 const untakeTime = 2 * time.Second
+
+// lasts returns the part of a take-over that sets the taker's retention and tombstone.
+func lasts(v *item.Values, t store.Take, args item.Map) (set string) {
+	var gone []string
+	for _, a := range []struct {
+		name string
+		span time.Duration
+	}{{item.AttrRetain, t.Retention}, {item.AttrTomb, t.Tombstone}} {
+		if a.span == 0 {
+			gone = append(gone, a.name)
+			continue
+		}
+		args[":"+a.name] = v.Num(int64(a.span / time.Second))
+		set += ", " + a.name + " = :" + a.name
+	}
+	if len(gone) > 0 {
+		set += " REMOVE " + strings.Join(gone, ", ")
+	}
+	return set
+}
 
 // handlers returns a condition that is true of the records of these handlers,
 // grouped by function, since there are more names than functions. Without handlers

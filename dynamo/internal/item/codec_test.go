@@ -58,10 +58,11 @@ func anyRecord(t *rapid.T) *store.Record {
 	if rapid.Bool().Draw(t, "leased") {
 		r.Lease = milli.Draw(t, "lease")
 	}
+	spans := rapid.Map(rapid.Int64Range(0, 1<<30), func(n int64) time.Duration { return time.Duration(n) * time.Second })
+	r.Retention, r.Tombstone = spans.Draw(t, "retention"), spans.Draw(t, "tombstone")
 	if rapid.Bool().Draw(t, "kept") {
 		r.Keep = rapid.SampledFrom([]store.Keep{store.KeepOpen, store.KeepJobs}).Draw(t, "keep")
 		r.Until = second.Draw(t, "until")
-		r.Tombstone = time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "tombstone")) * time.Second
 	} else {
 		r.Expires = second.Draw(t, "expires")
 	}
