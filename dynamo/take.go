@@ -97,16 +97,18 @@ const untakeTime = 2 * time.Second
 // lasts returns the part of a take-over that sets the taker's retention and tombstone.
 func lasts(v *item.Values, t store.Take, args item.Map) (set string) {
 	var gone []string
-	for _, a := range []struct {
-		name string
-		span time.Duration
-	}{{item.AttrRetain, t.Retention}, {item.AttrTomb, t.Tombstone}} {
-		if a.span == 0 {
-			gone = append(gone, a.name)
+	taken := &store.Record{Retention: t.Retention, Tombstone: t.Tombstone}
+	for _, f := range item.Fields {
+		if f.Name != item.AttrRetain && f.Name != item.AttrTomb {
 			continue
 		}
-		args[":"+a.name] = v.Num(int64(a.span / time.Second))
-		set += ", " + a.name + " = :" + a.name
+		value := f.Encode(v, taken)
+		if value == nil {
+			gone = append(gone, f.Name)
+			continue
+		}
+		args[f.Arg] = value
+		set += ", " + f.Name + " = " + f.Arg
 	}
 	if len(gone) > 0 {
 		set += " REMOVE " + strings.Join(gone, ", ")

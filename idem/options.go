@@ -17,7 +17,6 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/base/terms"
-	"github.com/samekey/samekey/internal/state"
 )
 
 const maxName = 256 // limit for the name of a function or handler, in bytes
@@ -286,9 +285,6 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
-
-// life is for how long a record says that its key is remembered.
-func (o *Options) life() state.Life { return state.LifeOf(o.Retention, o.Tombstone) }
 
 // validate reports every setting that can't work.
 func (o *Options) validate() error {

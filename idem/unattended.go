@@ -137,11 +137,11 @@ func (a unattended) endTries(ctx context.Context, f *flow, why string) error {
 // takeUp takes over the operation of a ticket, in one write if the store can.
 // missing is set if the stored request is lost for good.
 func (a unattended) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []store.HandlerID, tenant string) (_ *store.Record, missing, _ error) {
-	now, life := a.opt.Now(), a.opt.life()
+	now := a.opt.Now()
 	t := state.WithFrom(store.Take{
 		PK: ticket.PK, Owner: ticket.Owner, Ver: ticket.Ver, Released: ticket.Released,
 		Now: state.Millis(now), Handlers: handlers, Tenant: tenant, NewOwner: a.owner, Lease: a.leaseEnd(now),
-		Retention: life.Retention, Tombstone: life.Tombstone,
+		Retention: a.life.Retention, Tombstone: a.life.Tombstone,
 	})
 	rec, taken, err := a.takeOnce(ctx, t)
 	switch {

@@ -62,9 +62,10 @@ func storeTake(s suite) {
 		{"by a program that remembers for longer", func(*store.Record) {}, func(t *store.Take) {
 			t.Retention, t.Tombstone = 72*time.Hour, time.Hour
 		}, state.Good},
-		{"by a program that remembers otherwise", func(r *store.Record) {
+		{"by a program with another tombstone", func(r *store.Record) {
 			r.Retention, r.Tombstone = 72*time.Hour, time.Hour
 		}, func(t *store.Take) { t.Tombstone = 2 * time.Hour }, state.Good},
+		{"by a program of the defaults", func(r *store.Record) { r.Retention, r.Tombstone = 72*time.Hour, time.Hour }, func(*store.Take) {}, state.Good},
 		{"a large request", func(*store.Record) {}, func(*store.Take) {}, state.Good},
 		{"its lease is over since this millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now) }, state.Good},
 		{"its lease ends in a millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, state.Held},
@@ -105,7 +106,7 @@ func storeTake(s suite) {
 
 			tk := store.Take{
 				PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Now: c.Now.Add(time.Hour), Handlers: handlers, Tenant: r.Tenant,
-				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit),
+				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit), Retention: 24 * time.Hour,
 			}
 			if tk.Tenant == "" {
 				tk.Tenant = "zoë"

@@ -59,9 +59,8 @@ type Record struct {
 
 	// Retention and Tombstone are those of the program that last took the record
 	// (idem.Options), in whole seconds, so that a worker or an operator needs no setting
-	// for them. A zero Retention is the default of 24 hours. A finished record has no
-	// Retention, and a Tombstone only while Keep is KeepJobs: Expires will lie that far
-	// beyond Until once the last job is delivered.
+	// for them. A finished record has no Retention, and a Tombstone only while Keep is
+	// KeepJobs: Expires will lie that far beyond Until once the last job is delivered.
 	Retention, Tombstone time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex

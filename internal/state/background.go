@@ -95,7 +95,7 @@ const KeepsRequest = 30 * 24 * time.Hour
 // RequestOutlived reports whether nobody has decided about a stuck operation for so long
 // that the contents of its request must go.
 func RequestOutlived(r *store.Record, now time.Time) bool {
-	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(retention(r), KeepsRequest)
+	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
 // Emptied returns held, which is stuck, without its stored request. Everything that

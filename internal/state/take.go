@@ -122,4 +122,4 @@ func Abandoned(rec *store.Record, now time.Time) bool {
 
 // LeftUntil returns until when an operation without its request is left to its client,
 // whose retry brings the request again: for one retention after the last attempt.
-func LeftUntil(r *store.Record) time.Time { return r.Run.Add(retention(r)) }
+func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }

@@ -1,33 +1,24 @@
 package state
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Life is for how long a program remembers a key, as its records carry it, so that the
-// worker and people need no setting for it: see [LifeOf].
+// Life is for how long a program remembers a key. Its records carry it, so that the worker
+// and people need no setting for it.
 type Life struct{ Retention, Tombstone time.Duration }
 
-// LifeOf returns the life of a program's options. The default retention is zero, so that
-// most records have no attribute for it.
+// LifeOf returns the life of a program's options, in whole seconds as in an item.
 func LifeOf(retention, tombstone time.Duration) Life {
-	if retention == defaults.Retention {
-		retention = 0
-	}
 	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 	return Life{whole(retention), whole(tombstone)}
 }
-
-// retention is that of the program that last took r, which is not finished.
-func retention(r *store.Record) time.Duration { return cmp.Or(r.Retention, defaults.Retention) }
 
 // Claimed returns the record of a new operation, of a program that remembers keys for
 // life. If r has Keep, its handler will make calls.
@@ -38,7 +29,7 @@ func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.R
 	if r.Input != nil || r.Keep == store.KeepOpen {
 		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation, or people its call
 	} else {
-		r.Expires = claimExpiry(now, lease, retention(&r))
+		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 	return &r
 }
@@ -104,7 +95,7 @@ func Renewed(held *store.Record, now, lease time.Time) *store.Record {
 func renew(r *store.Record, now, lease time.Time) {
 	r.Lease = Millis(lease)
 	if !r.Expires.IsZero() {
-		r.Expires = claimExpiry(now, lease, retention(r))
+		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 }
 
@@ -123,7 +114,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
 	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	r.Retention, r.Tombstone = 0, 0 // Expires and Until say it
-	if until := Seconds(now.Add(retention(held))); len(held.Jobs) > 0 {
+	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, held.Tombstone
 		r.Run = Millis(now) // from now on the jobs are left to the drain
 		WaitFrom(r, now)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -112,8 +113,26 @@ var Fields = filled([]Field{
 	flag(AttrBlocked, func(r *store.Record) *bool { return &r.Blocked }),
 	seconds(AttrExpires, func(r *store.Record) *time.Time { return &r.Expires }),
 	seconds(AttrUntil, func(r *store.Record) *time.Time { return &r.Until }),
-	span(AttrTomb, func(r *store.Record) *time.Duration { return &r.Tombstone }),
-	hidden(span(AttrRetain, func(r *store.Record) *time.Duration { return &r.Retention })),
+	{
+		Name: AttrTomb, Kind: "N",
+		Encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tombstone / time.Second)) },
+		decode: func(d *Decoder, r *store.Record) {
+			r.Tombstone = time.Duration(d.Number(AttrTomb, false)) * time.Second
+		},
+		Same: func(prev, next *store.Record) bool { return prev.Tombstone == next.Tombstone },
+	},
+	{
+		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
+		Encode: func(v *Values, r *store.Record) Value {
+			return unless(r.Retention == defaults.Retention, int64(r.Retention/time.Second), v.optional)
+		},
+		decode: func(d *Decoder, r *store.Record) {
+			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
+				r.Retention = defaults.Retention
+			}
+		},
+		Same: func(prev, next *store.Record) bool { return prev.Retention == next.Retention },
+	},
 	{
 		Name: AttrLease, Kind: "N",
 		Encode: func(v *Values, r *store.Record) Value {
@@ -282,16 +301,6 @@ func seconds(name string, at func(*store.Record) *time.Time) Field {
 		Encode: func(v *Values, r *store.Record) Value { return unless(at(r).IsZero(), *at(r), v.Secs) },
 		decode: func(d *Decoder, r *store.Record) { *at(r) = d.second(name) },
 		Same:   func(prev, next *store.Record) bool { return at(prev).Equal(*at(next)) },
-	}
-}
-
-// span is a time in whole seconds; a record lacks the zero one.
-func span(name string, at func(*store.Record) *time.Duration) Field {
-	return Field{
-		Name: name, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return v.optional(int64(*at(r) / time.Second)) },
-		decode: func(d *Decoder, r *store.Record) { *at(r) = time.Duration(d.Number(name, false)) * time.Second },
-		Same:   func(prev, next *store.Record) bool { return *at(prev) == *at(next) },
 	}
 }
 

@@ -34,7 +34,7 @@ func base() *store.Record {
 	return &store.Record{
 		PK: "v1#rides#VgytXNOpVgytXNOpVgytXNOpVgytXNOpVgytXNOpVg0", State: store.Open, Owner: "attempt-1", Ver: 1, ID: "OPERATION", Route: "POST /rides",
 		Scope: "jwt:jane", Handler: store.HandlerID{Function: "rides", Name: "create"}, Fingerprint: "fp", Created: claimed, Run: claimed,
-		Lease: at(30 * time.Second), Expires: at(24 * time.Hour), Calls: map[string]int{},
+		Lease: at(30 * time.Second), Expires: at(24 * time.Hour), Retention: 24 * time.Hour, Calls: map[string]int{},
 	}
 }
 

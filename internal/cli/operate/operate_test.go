@@ -182,6 +182,9 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry is told that the key has expired, until 2027-01-16 09:00:00 UTC, and then runs anew.": {Jobs: jobs, Tombstone: time.Hour},
 	} {
 		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
+		if rec.Retention == 0 {
+			rec.Retention = 24 * time.Hour
+		}
 		plan, err := operate.May(&rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Answer: &idem.Response{Status: 200}}})
 		if err != nil {
 			t.Fatal(err)
