@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -36,8 +37,8 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)
 			}
-			if r := tab.Only(t); r.State != tt.want {
-				t.Errorf("state %q, want %q", r.State, tt.want)
+			if r := tab.Only(t); r.State != tt.want || r.Retention != cmp.Or(tt.retention, defaults.Retention) {
+				t.Errorf("state %q, retention %v; want %q, and that of the function", r.State, r.Retention, tt.want)
 			}
 		})
 	}

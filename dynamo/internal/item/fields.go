@@ -123,15 +123,13 @@ var Fields = filled([]Field{
 	},
 	{
 		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
-		Encode: func(v *Values, r *store.Record) Value {
-			return unless(r.Retention == defaults.Retention, int64(r.Retention/time.Second), v.optional)
-		},
+		Encode: func(v *Values, r *store.Record) Value { return v.optional(retained(r)) },
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
 				r.Retention = defaults.Retention
 			}
 		},
-		Same: func(prev, next *store.Record) bool { return prev.Retention == next.Retention },
+		Same: func(prev, next *store.Record) bool { return retained(prev) == retained(next) },
 	},
 	{
 		Name: AttrLease, Kind: "N",
@@ -260,6 +258,14 @@ var Fields = filled([]Field{
 		decode: (*Decoder).sealing, // after all that may be sealed
 	},
 })
+
+// retained is the retention in seconds, 0 for the default.
+func retained(r *store.Record) int64 {
+	if r.Retention == defaults.Retention {
+		return 0
+	}
+	return int64(r.Retention / time.Second)
+}
 
 // text is a string; a record whose string is empty lacks it.
 func text(name string, at func(*store.Record) *string) Field {
