@@ -3,7 +3,6 @@ package stream_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"testing"
@@ -118,14 +117,14 @@ func TestTheLaterProgramsRetentionHolds(t *testing.T) {
 	t.Parallel()
 	const short, long = 2 * time.Hour, 720 * time.Hour
 	type terms struct{ retention, tombstone time.Duration }
-	for _, tt := range []struct{ before, later, want terms }{
-		{terms{}, terms{long, short}, terms{long, short}},
-		{terms{long, short}, terms{short, long}, terms{short, long}},
-		{terms{long, short}, terms{long, 0}, terms{long, 0}},
-		{terms{long, short}, terms{}, terms{defaults.Retention, 0}},
+	for name, tt := range map[string]struct{ before, later, want terms }{
+		"from the defaults": {terms{}, terms{long, short}, terms{long, short}},
+		"shorter":           {terms{long, short}, terms{short, long}, terms{short, long}},
+		"no tombstone":      {terms{long, short}, terms{long, 0}, terms{long, 0}},
+		"to the defaults":   {terms{long, short}, terms{}, terms{defaults.Retention, 0}},
 	} {
 		for _, byTicket := range []bool{false, true} {
-			t.Run(fmt.Sprint(tt.before, tt.later, byTicket), func(t *testing.T) {
+			t.Run(name+map[bool]string{false: ", by a client", true: ", by a completer"}[byTicket], func(t *testing.T) {
 				t.Parallel()
 				tab, req := newTable(t), tabletest.Post(tabletest.NewKey(), "{}")
 				clock := idemtest.NewClock()
