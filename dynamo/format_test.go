@@ -46,6 +46,10 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 		return store.Response{Status: 201, Header: http.Header{"Content-Type": {"text/plain"}, "Via": {"1", "2"}}, Body: []byte(body)}
 	}
 	return map[string]func(*store.Record) []*store.Record{
+		"open, remembered for longer": func(r *store.Record) []*store.Record {
+			r.Retention, r.Tombstone = 720*time.Hour, 48*time.Hour
+			return []*store.Record{r}
+		},
 		"open": func(r *store.Record) []*store.Record { return []*store.Record{r, phase(r)} },
 		"stuck": func(r *store.Record) []*store.Record {
 			one := phase(r)
@@ -60,18 +64,21 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 			return []*store.Record{r, state.Released(r, at(2), state.Release{Why: "refused", Refused: true})}
 		},
 		"done": func(r *store.Record) []*store.Record {
-			return []*store.Record{r, state.Finished(r, answer("x"), at(2), time.Hour, 48*time.Hour)}
+			r.Retention, r.Tombstone = time.Hour, 48*time.Hour
+			return []*store.Record{r, state.Finished(r, answer("x"), at(2))}
 		},
 		deflatedAnswer: func(r *store.Record) []*store.Record {
-			return []*store.Record{r, state.Finished(r, answer(strings.Repeat("all work and no play ", 100)), at(2), time.Hour, 0)}
+			r.Retention = time.Hour
+			return []*store.Record{r, state.Finished(r, answer(strings.Repeat("all work and no play ", 100)), at(2))}
 		},
 		"done with jobs": func(r *store.Record) []*store.Record {
+			r.Retention, r.Tombstone = time.Hour, 48*time.Hour
 			one := phase(r)
-			return []*store.Record{r, one, state.Finished(one, answer("x"), at(2), time.Hour, 48*time.Hour)}
+			return []*store.Record{r, one, state.Finished(one, answer("x"), at(2))}
 		},
 		"in companions": func(r *store.Record) []*store.Record {
-			r.Input.Body = []byte(incompressible(700))
-			return []*store.Record{r, state.Finished(r, answer(incompressible(600)), at(2), time.Hour, 0)}
+			r.Retention, r.Input.Body = time.Hour, []byte(incompressible(700))
+			return []*store.Record{r, state.Finished(r, answer(incompressible(600)), at(2))}
 		},
 	}
 }

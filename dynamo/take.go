@@ -35,7 +35,7 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
 		args[":doubts"] = v.List([]string{store.AnyCall})
 	}
-	set += takeHands
+	set += takeHands + lasts(&v, t, args)
 	if s.sealer != nil {
 		condition += takeSealed
 	}
@@ -93,6 +93,28 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 
 // untakeTime is how long giving a record back may take.
 const untakeTime = 2 * time.Second
+
+// lasts returns the part of a take-over that sets the taker's retention and tombstone.
+func lasts(v *item.Values, t store.Take, args item.Map) (set string) {
+	var gone []string
+	taken := &store.Record{Retention: t.Retention, Tombstone: t.Tombstone}
+	for _, f := range item.Fields {
+		if f.Name != item.AttrRetain && f.Name != item.AttrTomb {
+			continue
+		}
+		value := f.Encode(v, taken)
+		if value == nil {
+			gone = append(gone, f.Name)
+			continue
+		}
+		args[f.Arg] = value
+		set += ", " + f.Name + " = " + f.Arg
+	}
+	if len(gone) > 0 {
+		set += " REMOVE " + strings.Join(gone, ", ")
+	}
+	return set
+}
 
 // handlers returns a condition that is true of the records of these handlers,
 // grouped by function, since there are more names than functions. Without handlers

@@ -43,11 +43,13 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 func TestAttributesThatAreAbsent(t *testing.T) {
 	t.Parallel()
 	job := idem.Job{Kind: "k"}
-	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1)}
+	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Retention: 24 * time.Hour}
 	staged := claimed.Clone()
 	staged.Jobs = map[string]idem.Job{"0.0": job}
 	called := claimed.Clone()
 	called.Calls = map[string]int{"pay#": 1}
+	lasting := claimed.Clone()
+	lasting.Retention = time.Hour
 	for name, tt := range map[string]struct {
 		prev *store.Record
 		next func(*store.Record)
@@ -61,7 +63,10 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"the same call":     {called, func(*store.Record) {}, "SET ver = :ver1"},
 		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease_ms, run_ms = :run_ms"},
 		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
-		"a finish, no call": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.Time{} }, "SET ver = :ver1, st = :st REMOVE lease_ms"},
+		"a finish, no call": {claimed, func(r *store.Record) { r.State, r.Lease, r.Retention = store.Done, time.Time{}, 0 }, "SET ver = :ver1, st = :st REMOVE lease_ms"},
+		"another retention": {claimed, func(r *store.Record) { r.Retention = time.Hour }, "SET ver = :ver1, retain_s = :retain_s"},
+		"the default again": {lasting, func(r *store.Record) { r.Retention = 24 * time.Hour }, "SET ver = :ver1 REMOVE retain_s"},
+		"its finish":        {lasting, func(r *store.Record) { r.State, r.Retention = store.Done, 0 }, "SET ver = :ver1, st = :st REMOVE retain_s"},
 		"a finish":          {called, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
 		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms"},
 	} {

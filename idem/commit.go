@@ -160,7 +160,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	build := func(base *store.Record) *store.Record {
 		keeps()
 		now := a.opt.Now()
-		made = state.Finished(state.Advanced(base, now, phases, waiting, nil), stored, now, a.opt.Retention, a.opt.Tombstone)
+		made = state.Finished(state.Advanced(base, now, phases, waiting, nil), stored, now)
 		switch {
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
 			state.StatusOnly(made)

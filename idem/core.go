@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // core is what all attempts of an engine share. It holds no state of a request.
@@ -16,6 +17,7 @@ type core struct {
 
 	store   store.Store
 	opt     Options
+	life    state.Life // of its records
 	log     *slog.Logger
 	scheme  string          // of Options.Fingerprint
 	methods map[string]bool // on which the engine acts

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Engine runs operations once for each key. An engine holds no state of a request
@@ -45,7 +46,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	}
 	e := &Engine{
 		core: core{
-			naming: namingOf(&opt), store: store, opt: opt, log: opt.Logger, scheme: opt.Fingerprint.scheme(),
+			naming: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), log: opt.Logger, scheme: opt.Fingerprint.scheme(),
 			methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
 		},
 	}

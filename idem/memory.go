@@ -220,6 +220,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	patchTime(&r.Lease, prev.Lease, next.Lease)
 	patchTime(&r.Expires, prev.Expires, next.Expires)
 	patchTime(&r.Until, prev.Until, next.Until)
+	patch(&r.Retention, prev.Retention, next.Retention)
 	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patchTime(&r.Run, prev.Run, next.Run)
 	patchTime(&r.WaitSince, prev.WaitSince, next.WaitSince)

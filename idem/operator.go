@@ -37,7 +37,8 @@ func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error
 // each other: Settle refuses two of them.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds.
-	// Later requests replay the answer. Staged jobs are still delivered.
+	// Later requests replay the answer, for the retention of the program that last
+	// took the operation, as its record has it. Staged jobs are still delivered.
 	Answer *Response
 
 	// Result is the result, as JSON, of the call with an unknown outcome (a
@@ -94,7 +95,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if s.Answer != nil {
 		answer := *s.Answer
 		clean(&answer)
-		next = state.Finished(next, storedPart(answer, e.headers), now, e.opt.Retention, e.opt.Tombstone)
+		next = state.Finished(next, storedPart(answer, e.headers), now)
 	}
 	// This attempt's owner fences a late write of the attempt that got stuck.
 	_, l, err := a.write(ctx, change{prev: rec, next: next}, a.end(), maxRounds)

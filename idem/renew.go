@@ -28,7 +28,7 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	if due := rec.Lease.Sub(now) - a.spare(); due > 0 {
 		return due, true
 	}
-	next := state.Renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin), a.opt.Retention)
+	next := state.Renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin))
 	held, l, err := a.send(ctx, change{prev: rec, next: next}, time.Now().Add(a.spare()), patient)
 	switch {
 	case err != nil:

@@ -31,7 +31,7 @@ type ResumeOptions struct {
 // (the lease has not ended, see RetryAfter), [jobs.ErrNotMine] (the operation
 // belongs to another handler or tenant) and [ErrNotKept] (the stored request is
 // missing or unreadable). After ErrNotKept the client, who has the request, may
-// come back within [Options.Retention]; only then is the operation stuck.
+// come back within the retention of the last attempt; only then is the operation stuck.
 // [ErrStuck] means that [Options.MaxTries] take-ups have failed and the operation
 // waits for an operator. Any other error is a failed try: the record is released,
 // and a later ticket may succeed. The handler's own error is included as text.

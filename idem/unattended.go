@@ -45,10 +45,11 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (unattended, *store.Re
 	return a, a.took(rec), nil
 }
 
-// takeTicket takes the record over, and counts the try.
+// takeTicket takes the record over to give it up, and counts the try. Any program may do
+// that, so retention and tombstone stay.
 func (a unattended) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.opt.Now()
-	next := state.TakenUp(rec, now, a.leaseEnd(now), a.opt.Retention)
+	next := state.TakenUp(rec, now, a.leaseEnd(now), state.Life{Retention: rec.Retention, Tombstone: rec.Tombstone})
 	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
 	switch {
 	case err != nil:
@@ -140,6 +141,7 @@ func (a unattended) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []s
 	t := state.WithFrom(store.Take{
 		PK: ticket.PK, Owner: ticket.Owner, Ver: ticket.Ver, Released: ticket.Released,
 		Now: state.Millis(now), Handlers: handlers, Tenant: tenant, NewOwner: a.owner, Lease: a.leaseEnd(now),
+		Retention: a.life.Retention, Tombstone: a.life.Tombstone,
 	})
 	rec, taken, err := a.takeOnce(ctx, t)
 	switch {
@@ -156,7 +158,7 @@ func (a unattended) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []s
 	switch {
 	case missing != nil && !errors.Is(missing, ErrNotKept):
 		return nil, nil, a.unavailable("resume", missing)
-	case missing != nil && state.LeftToClient(rec, a.opt.Now(), a.opt.Retention):
+	case missing != nil && a.opt.Now().Before(state.LeftUntil(rec)):
 		return nil, nil, a.fail("resume", fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
 	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)

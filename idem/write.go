@@ -35,7 +35,7 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 	if a.opt.CallsOut {
 		r.Keep = store.KeepOpen
 	}
-	return state.Claimed(r, now, a.leaseEnd(now), a.opt.Retention)
+	return state.Claimed(r, now, a.leaseEnd(now), a.life)
 }
 
 // supplied returns in with this attempt's body, if the body lies outside of the
@@ -226,7 +226,7 @@ func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until
 		return held, v, err
 	}
 	now := a.opt.Now()
-	next := state.TakenByClient(held, now, a.leaseEnd(now), a.opt.Retention, a.supplied(held.Input), a.handler())
+	next := state.TakenByClient(held, now, a.leaseEnd(now), a.life, a.supplied(held.Input), a.handler())
 	rec, l, err := a.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):

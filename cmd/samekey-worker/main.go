@@ -13,7 +13,6 @@
 //	                         between them; not set: the empty namespace
 //	SAMEKEY_GRACE            for how long an operation is left to its client after its
 //	                         lease, as 5m (the default)
-//	SAMEKEY_RETENTION        idem.Options.Retention of the applications, as 72h; default 24h
 //	SAMEKEY_MAX_TRIES        how many refusals park a job; default 5
 //	SAMEKEY_SWEEP_LATE       by how much the stream must be late before the sweep acts in
 //	                         its stead; default 15m

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,7 +15,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/state"
@@ -30,9 +28,8 @@ type decider struct {
 	find *finder
 	c    *change
 
-	retention, tombstone time.Duration
-	rec                  *store.Record // as it was shown
-	engine               *idem.Engine  // of the record's namespace
+	rec    *store.Record // as it was shown
+	engine *idem.Engine  // of the record's namespace
 }
 
 // decision is how a command differs from the others: what it asks for, and what of its
@@ -47,8 +44,6 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 	fs := cmd.Flags()
 	p := &decider{env: env, op: newOperator(env, fs), c: newChange(env, fs)}
 	p.find = newFinder(p.op, fs)
-	fs.DurationVar(&p.retention, "retention", defaults.Retention, "for how long answers are replayed; that of the function")
-	fs.DurationVar(&p.tombstone, "tombstone", 0, "for how long after that the key says expired; that of the function")
 	most := 1
 	if names {
 		most = 50
@@ -65,10 +60,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 		if err := p.find.check(ref); err != nil {
 			return err
 		}
-		switch {
-		case p.retention < defaults.MinRetention || p.tombstone < 0:
-			return wrongCallf("--retention is at least %v, --tombstone not negative", defaults.MinRetention)
-		case p.c.by == "":
+		if p.c.by == "" {
 			return wrongCallf("who decides? Set --by or USER; it stays in the record")
 		}
 		if d.check != nil {
@@ -89,7 +81,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 		return err
 	}
 	p.engine = idem.New(p.op.store, func(o *idem.Options) {
-		o.Namespace, o.Retention, o.Tombstone = state.Namespace(p.rec.PK), p.retention, p.tombstone
+		o.Namespace = state.Namespace(p.rec.PK)
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	})
 	wish := d.wish()
@@ -101,7 +93,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if err != nil {
 		return err
 	}
-	story := explain.Of(p.rec, explain.Options{Now: p.env.now(), Retention: p.retention, Sealed: p.op.sealed})
+	story := explain.Of(p.rec, explain.Options{Now: p.env.now(), Sealed: p.op.sealed})
 	p.env.note("%s  %s", story.Record, story.Route)
 	p.env.note("%s", story.Summary)
 	if story.Sealed != "" {

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/cli/explain"
 )
 
@@ -31,7 +30,6 @@ func newGet(env environment) *cobra.Command {
 	find := newFinder(op, fs)
 	fs.BoolVar(&opt.Data, "data", false, "with results of phases, args of jobs, the request and the answer, which may be personal")
 	fs.DurationVar(&opt.Grace, "grace", jobs.DefaultGrace, "the completer's grace")
-	fs.DurationVar(&opt.Retention, "retention", defaults.Retention, "the application's retention")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
 			return err

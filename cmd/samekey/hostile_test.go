@@ -128,7 +128,7 @@ func TestCommandAndPageDecideAlike(t *testing.T) {
 			"not made":  {[]string{"settle", "--not-made"}, ui.Action{Do: "retry", NotMade: true}},
 			"risk":      {[]string{"settle", "--risk-twice"}, ui.Action{Do: "retry", RiskTwice: true}},
 			"result":    {[]string{"settle", "--result", `"ch_1"`}, ui.Action{Do: "retry", Result: json.RawMessage(`"ch_1"`)}},
-			"answer":    {[]string{"settle", "--answer", "410", "--body", "gone"}, ui.Action{Do: "settle", Status: 410, Body: "gone", Retention: 86400}},
+			"answer":    {[]string{"settle", "--answer", "410", "--body", "gone"}, ui.Action{Do: "settle", Status: 410, Body: "gone"}},
 			"redrive":   {[]string{"redrive"}, ui.Action{Do: "redrive"}},
 			"one job":   {[]string{"redrive", rec.PK, "0.0"}, ui.Action{Do: "redrive", Jobs: []string{"0.0"}}},
 			"other job": {[]string{"redrive", rec.PK, "9.9"}, ui.Action{Do: "redrive", Jobs: []string{"9.9"}}},

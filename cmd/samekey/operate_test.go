@@ -190,7 +190,6 @@ func TestSettleAnswerAsks(t *testing.T) {
 	d.fails(t, 2, "not JSON", "settle", "--yes", "--result", "ch_1", pk)
 	d.fails(t, 2, "--answer 99", "settle", "--yes", "--answer", "99", pk)
 	d.fails(t, 2, "no such file", "settle", "--yes", "--answer", "410", "--body-file", filepath.Join(t.TempDir(), "none"), pk)
-	d.fails(t, 2, "--retention is at least", "settle", "--yes", "--answer", "410", "--retention", "1m", pk)
 	who := d.env["USER"]
 	delete(d.env, "USER")
 	d.fails(t, 2, "who decides?", "settle", "--yes", "--answer", "410", pk)
@@ -209,6 +208,41 @@ func TestSettleAnswerAsks(t *testing.T) {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
 	}
 	golden(t, "get-settled.txt", scrubbed(d.ok(t, "get", pk)))
+}
+
+// An answer of people holds for as long as one of the function that the operation is of,
+// which no flag needs to say: a retry after a day doesn't run.
+func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
+	d, calls := newDesk(t), 0
+	const retention, tombstone = 720 * time.Hour, 24 * time.Hour
+	pay := func(after time.Duration) (idem.Result, error) {
+		engine := idem.New(d.store, anybody, func(o *idem.Options) {
+			o.Namespace, o.Retention, o.Tombstone = "rides", retention, tombstone
+			o.Now = func() time.Time { return time.Now().Add(after) }
+		})
+		return engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
+				calls++
+				return "", errTimeout
+			}, idem.NotIdempotent())
+			return idem.Response{}, err
+		})
+	}
+	if _, err := pay(0); !errors.Is(err, idem.ErrStuck) {
+		t.Fatal(err)
+	}
+	d.ok(t, "settle", "--yes", "--answer", "200", "--body", `{"id":"ch_1"}`, d.record(t).PK) // docs/operate/runbook.md
+	for _, after := range []time.Duration{25 * time.Hour, retention - time.Minute} {
+		if res, err := pay(after); err != nil || !res.Replayed || string(res.Body) != `{"id":"ch_1"}` {
+			t.Errorf("after %v: %+v, %v", after, res, err)
+		}
+	}
+	if _, err := pay(retention + time.Minute); !errors.Is(err, idem.ErrExpired) {
+		t.Errorf("after its retention: %v", err)
+	}
+	if calls != 1 {
+		t.Errorf("the provider was called %d times", calls)
+	}
 }
 
 // meanwhile is a person whose answer comes after somebody else's write.

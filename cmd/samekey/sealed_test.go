@@ -198,7 +198,7 @@ func TestPageOfSealedRecords(t *testing.T) {
 		t.Errorf("without keys, the page shows %s", text)
 	}
 	before := d.items(t)
-	settle := ui.Action{Do: "settle", PK: rec.PK, Seen: story.Seen, By: "jane", Status: 201, Retention: 86400}
+	settle := ui.Action{Do: "settle", PK: rec.PK, Seen: story.Seen, By: "jane", Status: 201}
 	if said, err := closed.Act(t.Context(), settle); !errors.Is(err, ui.ErrRefused) || !strings.Contains(err.Error(), "Sealed: no permission") {
 		t.Errorf("without keys, settling says %q, %v", said, err)
 	}

@@ -22,9 +22,9 @@ import (
 
 // stuckWithRequest begins an operation of a request with this body, with committed work,
 // and gives it up.
-func stuckWithRequest(t *testing.T, tab *table, key, body string) {
+func stuckWithRequest(t *testing.T, tab *table, key, body string, optFns ...func(*idem.Options)) {
 	t.Helper()
-	begin(t, tab, tabletest.Post(key, body), phase)
+	begin(t, tab, tabletest.Post(key, body), phase, optFns...)
 	ahead := idem.New(tab.Store, anybody, tabletest.Ahead(time.Hour))
 	if err := ahead.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "for this test"); err != nil {
 		t.Fatal(err)
@@ -65,7 +65,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 				random.WriteString(tabletest.NewKey())
 			}
 			body := `"` + random.String() + `"`
-			stuckWithRequest(t, tab, key, body)
+			stuckWithRequest(t, tab, key, body, func(o *idem.Options) { o.Retention = tt.retention })
 			before := tab.Only(t)
 			if beside := before.Input.Overflow != nil; beside != (tt.size > 4096) {
 				t.Fatalf("its request is stored beside it: %t", beside)
@@ -75,7 +75,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 				t.Fatal(err)
 			}
 			sweep := stream.NewSweep(tab.Client, plain, in(tt.after), func(o *stream.SweepOptions) {
-				o.PagesPerSecond, o.Retention = 1e6, tt.retention
+				o.PagesPerSecond = 1e6
 				if tt.giveUp {
 					o.MarkStuck = idem.New(plain, anybody).MarkStuck
 				}

@@ -78,7 +78,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	case state.NotWaiting:
 	case state.ForOperator:
 		list(Why(state.WaitOf(r).Cause)) // stuck or unknown
-		if state.RequestOutlived(r, now, s.opt.Retention) {
+		if state.RequestOutlived(r, now) {
 			f.emptied = append(f.emptied, r)
 		}
 	case state.ForProgram:
@@ -92,7 +92,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		}
 	case state.ForItsClient:
 		list(WhyNoRequest)
-		if state.Forsaken(r, now, s.opt.Retention) {
+		if now.After(state.LeftUntil(r)) {
 			f.giveUps = append(f.giveUps, r)
 		}
 	}
@@ -206,7 +206,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) err
 // the decision stays, and the request with it.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
-		return nil // this sweep doesn't know the engines' retention
+		return nil // this sweep only lists operations
 	}
 	next := state.Emptied(r)
 	state.Stamp(next, r, rand.Text()) // an owner of its own: the store leaves nothing of the request

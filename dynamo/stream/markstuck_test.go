@@ -1,6 +1,7 @@
 package stream_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -16,16 +17,19 @@ import (
 func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		after time.Duration
-		want  store.State
+		retention, after time.Duration // of the function; the sweep has no such setting
+		want             store.State
 	}{
-		"before": {defaults.Retention - time.Hour, store.Open},
-		"after":  {defaults.Retention + time.Hour, store.Stuck},
+		"before":                  {0, defaults.Retention - time.Hour, store.Open},
+		"after":                   {0, defaults.Retention + time.Hour, store.Stuck},
+		"before that of 72 hours": {72 * time.Hour, 71 * time.Hour, store.Open},
+		"after that of 72 hours":  {72 * time.Hour, 73 * time.Hour, store.Stuck},
+		"after that of 2 hours":   {2 * time.Hour, 3 * time.Hour, store.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase)
+			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase, func(o *idem.Options) { o.Retention = tt.retention })
 			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
 			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
 			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
@@ -33,8 +37,8 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)
 			}
-			if r := tab.Only(t); r.State != tt.want {
-				t.Errorf("state %q, want %q", r.State, tt.want)
+			if r := tab.Only(t); r.State != tt.want || r.Retention != cmp.Or(tt.retention, defaults.Retention) {
+				t.Errorf("state %q, retention %v; want %q, and that of the function", r.State, r.Retention, tt.want)
 			}
 		})
 	}

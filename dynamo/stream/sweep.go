@@ -12,7 +12,6 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -37,9 +36,9 @@ type SweepOptions struct {
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue jobs.TicketQueue
 	// MarkStuck marks as stuck an operation that can't be completed, after its client's
-	// last retry: [idem.Engine.MarkStuck]. nil: such operations are listed. Beside it the
+	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such operations are listed. Beside it the
 	// sweep removes the stored request of an operation that has been stuck for 30 days,
-	// and for longer than Retention: only its client's retry can continue it then.
+	// and for longer than its retention: only its client's retry can continue it then.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts in
@@ -47,8 +46,6 @@ type SweepOptions struct {
 	Late time.Duration
 	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Retention is the engine's; MarkStuck is called after it. Default: 24 hours.
-	Retention time.Duration
 
 	// Name distinguishes sweeps of the same table with different tasks, such as
 	// those of two applications: each sees the whole table. Runs with the same name
@@ -88,12 +85,11 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 		fn(&opt)
 	}
 	if api == nil || store == nil || min(opt.Segments, opt.PageSize, opt.MaxEntries) < 0 || opt.PagesPerSecond < 0 ||
-		min(opt.Late, opt.Grace, opt.Retention, opt.Budget, opt.PassWithin) < 0 {
+		min(opt.Late, opt.Grace, opt.Budget, opt.PassWithin) < 0 {
 		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Late = cmp.Or(opt.Late, state.SweepLate)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	opt.PassWithin = cmp.Or(opt.PassWithin, state.SweepWithin)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 500)

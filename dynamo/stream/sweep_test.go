@@ -274,25 +274,23 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 func TestSweepGivesUpAfterRetention(t *testing.T) {
 	t.Parallel()
 	sweeps(t, func(t *testing.T, newSweep makeSweep) {
-		day := func(o *stream.SweepOptions) {}
-		week := func(o *stream.SweepOptions) { o.Retention = 7 * 24 * time.Hour }
+		const day, week = 24 * time.Hour, 7 * 24 * time.Hour // of the function
 		for name, test := range map[string]struct {
-			after  time.Duration
-			opt    func(*stream.SweepOptions)
-			answer error
-			asked  int
-			gaveUp int
-			fails  bool
+			retention, after time.Duration
+			answer           error
+			asked            int
+			gaveUp           int
+			fails            bool
 		}{
-			"before":                      {23 * time.Hour, day, nil, 0, 0, false},
-			"after":                       {25 * time.Hour, day, nil, 1, 1, false},
-			"before another retention":    {25 * time.Hour, week, nil, 0, 0, false},
-			"after another retention":     {8 * 24 * time.Hour, week, nil, 1, 1, false},
-			"somebody went on with it":    {25 * time.Hour, day, jobs.ErrMoved, 1, 0, false},
-			"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
-			"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
-			"nobody said how to do it":    {25 * time.Hour, func(o *stream.SweepOptions) { o.MarkStuck = nil }, nil, 0, 0, false},
-			"its lease ends in a century": {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
+			"before":                      {day, 23 * time.Hour, nil, 0, 0, false},
+			"after":                       {day, 25 * time.Hour, nil, 1, 1, false},
+			"before another retention":    {week, 25 * time.Hour, nil, 0, 0, false},
+			"after another retention":     {week, 8 * 24 * time.Hour, nil, 1, 1, false},
+			"somebody went on with it":    {day, 25 * time.Hour, jobs.ErrMoved, 1, 0, false},
+			"somebody is at work":         {day, 25 * time.Hour, idem.ErrInFlight, 1, 0, false},
+			"the store is down":           {day, 25 * time.Hour, idem.ErrUnavailable, 1, 0, true},
+			"nobody said how to do it":    {day, 25 * time.Hour, nil, 0, 0, false},
+			"its lease ends in a century": {day, 25 * time.Hour, idem.ErrInFlight, 1, 0, false},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -300,6 +298,9 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 				change := map[string]any{"req": nil}
 				if strings.Contains(name, "century") {
 					change["lease_ms"] = digits(time.Now().AddDate(100, 0, 0).UnixMilli())
+				}
+				if test.retention != day { // the default
+					change["retain_s"] = digits(int64(test.retention / time.Second))
 				}
 				tab.Put(t, item(t, open(change)))
 				asked := 0
@@ -311,7 +312,10 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 						}
 						return test.answer
 					}
-				}, test.opt).Run(t.Context())
+					if strings.HasPrefix(name, "nobody") {
+						o.MarkStuck = nil
+					}
+				}).Run(t.Context())
 				if (err != nil) != test.fails || asked != test.asked || rep.MadeStuck != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 					t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
 				}

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -107,6 +108,62 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 	}
 	tab.letGo(t, claimed.PK)
 	tabletest.Replays(t, engine, req, "done")
+}
+
+// A deploy changes retention and tombstone between two attempts. An answer of people holds
+// as the later attempt's program has it, whether a client or a completer asked for that
+// attempt, and whatever the program is that people decide by.
+func TestTheLaterProgramsRetentionHolds(t *testing.T) {
+	t.Parallel()
+	const short, long = 2 * time.Hour, 720 * time.Hour
+	type terms struct{ retention, tombstone time.Duration }
+	for name, tt := range map[string]struct{ before, later, want terms }{
+		"from the defaults": {terms{}, terms{long, short}, terms{long, short}},
+		"shorter":           {terms{long, short}, terms{short, long}, terms{short, long}},
+		"no tombstone":      {terms{long, short}, terms{long, 0}, terms{long, 0}},
+		"to the defaults":   {terms{long, short}, terms{}, terms{defaults.Retention, 0}},
+	} {
+		for _, byTicket := range []bool{false, true} {
+			t.Run(name+map[bool]string{false: ", by a client", true: ", by a completer"}[byTicket], func(t *testing.T) {
+				t.Parallel()
+				tab, req := newTable(t), tabletest.Post(tabletest.NewKey(), "{}")
+				clock := idemtest.NewClock()
+				program := func(of terms) func(*idem.Options) {
+					return func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, of.retention, of.tombstone }
+				}
+				begin(t, tab, req, func(ctx context.Context) error {
+					_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+					return err
+				}, program(tt.before))
+				clock.Advance(time.Hour)
+				handler := func(ctx context.Context) (idem.Response, error) {
+					if _, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+						return idem.Response{}, err
+					}
+					_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("timeout") }, idem.NotIdempotent())
+					return idem.Response{}, err
+				}
+				engine := tab.Engine(resumable, program(tt.later))
+				var err error
+				if byTicket {
+					_, err = engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+				} else {
+					_, err = engine.Do(t.Context(), req, handler)
+				}
+				if !errors.Is(err, idem.ErrStuck) {
+					t.Fatal(err)
+				}
+				operator := idem.New(tab.Store, anybody, program(terms{}))
+				if err := operator.Settle(t.Context(), tab.Only(t).PK, idem.Settlement{Answer: &idem.Response{Status: 201}, By: "jane"}); err != nil {
+					t.Fatal(err)
+				}
+				r, now := tab.Only(t), state.Seconds(clock.Now())
+				if got := (terms{state.Lifetime(r).Sub(now), r.Expires.Sub(state.Lifetime(r))}); got != tt.want {
+					t.Errorf("its answer holds for %v, its tombstone for %v; want %v", got.retention, got.tombstone, tt.want)
+				}
+			})
+		}
+	}
 }
 
 // The first jobs of a record are written as a map. Late writes about earlier jobs, which

@@ -66,7 +66,7 @@ func TestWaitingRaces(t *testing.T) {
 	}
 	giveUp := commit(func(r *store.Record) *store.Record { return state.MadeStuck(r, now, "why") })
 	finish := commit(func(r *store.Record) *store.Record {
-		return state.Finished(r, store.Response{Status: 201}, now, time.Hour, 0)
+		return state.Finished(r, store.Response{Status: 201}, now)
 	})
 	settle := commit(func(r *store.Record) *store.Record {
 		next, err := state.Settled(r, state.Settlement{}, now)
@@ -97,7 +97,7 @@ func TestWaitingRaces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := &races{Table: tabletest.New(t)}
-			claimed := state.Claimed(store.Record{PK: "v1##race", ID: "i", Fingerprint: "f"}, now, now.Add(time.Hour), time.Hour)
+			claimed := state.Claimed(store.Record{PK: "v1##race", ID: "i", Fingerprint: "f"}, now, now.Add(time.Hour), state.Life{})
 			claimed = state.Advanced(claimed, now, []store.Phase{{Name: "one"}}, map[string]store.Job{
 				"0.0": {Kind: "mail", Args: []byte("{}")}, "0.1": {Kind: "mail", Args: []byte("{}")},
 			}, nil)

@@ -51,9 +51,9 @@ func (e *Env) Flag(name string) bool {
 	return v == "1"
 }
 
-// Retention is how long a booking's key is remembered: a bug that is deployed on a Friday
+// bookingRetention is how long a booking's key is remembered: a bug that is deployed on a Friday
 // can be mended on Monday, and the requests it broke still come to their end.
-const Retention = 72 * time.Hour
+const bookingRetention = 72 * time.Hour
 
 // A receipt's job is remembered for longer than its message can come again:
 // template.yaml lets the queue keep it for 14 days, and its dead letters for
@@ -74,7 +74,7 @@ const (
 func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
 	common := func(o *idem.Options) {
 		o.Namespace = namespace
-		o.Retention = Retention
+		o.Retention = bookingRetention
 		if namespace == ReceiptsNamespace {
 			o.Retention, o.RetryWindow = receiptsRetention, receiptsRetryWindow
 		}

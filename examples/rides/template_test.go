@@ -103,9 +103,6 @@ func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 			if app := f.Environment["SAMEKEY_APP"]; app != rides.MetricsApp {
 				t.Errorf("the alarms are on App %s, and the functions write %s", app, rides.MetricsApp)
 			}
-			if d, err := time.ParseDuration(f.Environment["SAMEKEY_RETENTION"]); err != nil || d != rides.Retention {
-				t.Errorf("the worker believes that answers are known for %v, %v", d, err)
-			}
 			if want := "github.com/samekey/samekey/cmd/samekey-worker"; f.Source.Package != want {
 				t.Errorf("%s is built from %s, want %s", f.ID, f.Source.Package, want)
 			}

@@ -109,7 +109,7 @@ func storeRecords(s suite) {
 // finishedNext is what follows r when it finishes with body.
 func finishedNext(r *store.Record, body []byte) *store.Record {
 	return storetest.Next(r, func(n *store.Record) {
-		n.State, n.Lease, n.Keep, n.Calls = store.Done, time.Time{}, store.KeepNothing, nil
+		n.State, n.Lease, n.Keep, n.Calls, n.Retention = store.Done, time.Time{}, store.KeepNothing, nil, 0
 		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
 		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}
 	})
@@ -119,6 +119,7 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
 	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}
+	n.Retention, n.Tombstone = 720*time.Hour, 48*time.Hour
 	n.Phases = []store.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
 	n.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`), Tries: 2}, "1.1": {Kind: "mail", Args: []byte(`2`)}}
 	n.Response.Header.Add("Link", "</a>")

@@ -53,12 +53,19 @@ func storeTake(s suite) {
 		{"with all that an open record may have", func(r *store.Record) {
 			full := fullNext(r)
 			full.State, full.Response, full.Overflow, full.Input = r.State, nil, nil, r.Input
-			full.Ver, full.Keep, full.Until, full.Tombstone, full.Lease = r.Ver, store.KeepOpen, time.Time{}, 0, r.Lease
+			full.Ver, full.Keep, full.Until, full.Lease = r.Ver, store.KeepOpen, time.Time{}, r.Lease
 			full.Handler, full.Tenant = r.Handler, r.Tenant
 			full.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
 			full.Calls, full.Doubts, full.DoubtSince, full.Blocked = map[string]int{"payments#": 2}, nil, time.Time{}, true
 			*r = *full
 		}, func(*store.Take) {}, state.Good},
+		{"by a program that remembers for longer", func(*store.Record) {}, func(t *store.Take) {
+			t.Retention, t.Tombstone = 72*time.Hour, time.Hour
+		}, state.Good},
+		{"by a program with another tombstone", func(r *store.Record) {
+			r.Retention, r.Tombstone = 72*time.Hour, time.Hour
+		}, func(t *store.Take) { t.Tombstone = 2 * time.Hour }, state.Good},
+		{"by a program of the defaults", func(r *store.Record) { r.Retention, r.Tombstone = 72*time.Hour, time.Hour }, func(*store.Take) {}, state.Good},
 		{"a large request", func(*store.Record) {}, func(*store.Take) {}, state.Good},
 		{"its lease is over since this millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now) }, state.Good},
 		{"its lease ends in a millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, state.Held},
@@ -99,7 +106,7 @@ func storeTake(s suite) {
 
 			tk := store.Take{
 				PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Now: c.Now.Add(time.Hour), Handlers: handlers, Tenant: r.Tenant,
-				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit),
+				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit), Retention: 24 * time.Hour,
 			}
 			if tk.Tenant == "" {
 				tk.Tenant = "zoë"

@@ -57,10 +57,11 @@ type Record struct {
 	Keep    Keep
 	Until   time.Time // end of replay if different from Expires; else zero
 
-	// Tombstone is how far Expires will lie beyond Until once the last job is
-	// delivered, in whole seconds. Tombstone is set only while Keep is KeepJobs: any
-	// other finished record already has Expires.
-	Tombstone time.Duration
+	// Retention and Tombstone are those of the program that last took the record
+	// (idem.Options), in whole seconds, so that a worker or an operator needs no setting
+	// for them. A finished record has no Retention, and a Tombstone only while Keep is
+	// KeepJobs: Expires will lie that far beyond Until once the last job is delivered.
+	Retention, Tombstone time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
 	Secret      string // id of the secret that keyed Fingerprint; "" without a secret

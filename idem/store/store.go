@@ -107,6 +107,8 @@ type Take struct {
 	NewOwner string    // the taker's nonce
 	Lease    time.Time // end of the taker's lease
 
+	Retention, Tombstone time.Duration // [Record.Retention] and its Tombstone from now on
+
 	// From returns the record after the take-over, or nil if the record must not be
 	// taken: owner or version differ, the record isn't open, the lease hasn't ended,
 	// the record belongs to another handler or tenant, or the request isn't stored.

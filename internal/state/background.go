@@ -94,8 +94,8 @@ const KeepsRequest = 30 * 24 * time.Hour
 
 // RequestOutlived reports whether nobody has decided about a stuck operation for so long
 // that the contents of its request must go.
-func RequestOutlived(r *store.Record, now time.Time, retention time.Duration) bool {
-	return r.State == store.Stuck && r.Input != nil && Forsaken(r, now, max(retention, KeepsRequest))
+func RequestOutlived(r *store.Record, now time.Time) bool {
+	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
 // Emptied returns held, which is stuck, without its stored request. Everything that
@@ -104,10 +104,4 @@ func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil
 	return &r
-}
-
-// Forsaken reports whether an operation that waits for its client has waited for longer
-// than its key would be remembered.
-func Forsaken(r *store.Record, now time.Time, retention time.Duration) bool {
-	return now.Sub(r.Run) > retention
 }

@@ -50,12 +50,11 @@ const (
 // may result from r at now; none if its callers don't apply it to r.
 type move func(r *store.Record, now time.Time) []*store.Record
 
-const (
-	aRetention = 2 * time.Hour
-	aLease     = 30 * time.Second
-)
+const aLease = 30 * time.Second
 
 var (
+	aLife    = Life{Retention: 2 * time.Hour}
+	lives    = []Life{aLife, {aLife.Retention, time.Hour}} // without and with a tombstone
 	phasesOf = [][]store.Phase{{{Name: "p"}}, {{Name: "p", Intent: true}}}
 	jobsOf   = []map[string]store.Job{nil, {"0.0": {Kind: "k"}}}
 )
@@ -66,10 +65,13 @@ var moves = map[string]move{
 		if classOf(r, now) != none {
 			return nil
 		}
-		for _, in := range []*store.Input{nil, {}} {
-			all = append(all, stamped(Claimed(store.Record{PK: "k", ID: "i", Input: in}, now, now.Add(aLease), aRetention), nil, "a"))
+		for _, life := range lives {
+			for _, r := range []store.Record{{}, {Input: &store.Input{}}, {Keep: store.KeepOpen}} {
+				r.PK, r.ID = "k", "i"
+				all = append(all, stamped(Claimed(r, now, now.Add(aLease), life), nil, "a"))
+			}
 		}
-		return append(all, stamped(Claimed(store.Record{PK: "k", ID: "i", Keep: store.KeepOpen}, now, now.Add(aLease), aRetention), nil, "a"))
+		return all
 	},
 	"Calling": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{Calling(r)} }),
 	"Advanced": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
@@ -87,10 +89,10 @@ var moves = map[string]move{
 		return []*store.Record{IntentReplaced(r, now, nil, nil, nil), IntentReplaced(r, now, phasesOf[0], nil, nil)}
 	}),
 	"Renewed": byHolder(func(r *store.Record, now time.Time) []*store.Record {
-		return []*store.Record{Renewed(r, now, now.Add(aLease), aRetention)}
+		return []*store.Record{Renewed(r, now, now.Add(aLease))}
 	}),
 	"Finished": byHolder(func(r *store.Record, now time.Time) []*store.Record {
-		return []*store.Record{Finished(r, store.Response{}, now, aRetention, 0), Finished(r, store.Response{}, now, aRetention, time.Hour)}
+		return []*store.Record{Finished(r, store.Response{}, now)}
 	}),
 	"MadeStuck": byHolder(func(r *store.Record, now time.Time) []*store.Record { return []*store.Record{MadeStuck(r, now, "why")} }),
 	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
@@ -102,10 +104,10 @@ var moves = map[string]move{
 		return all
 	}),
 	"TakenByClient": byNext(func(r *store.Record, now time.Time) *store.Record {
-		return TakenByClient(r, now, now.Add(aLease), aRetention, r.Input, r.Handler)
+		return TakenByClient(r, now, now.Add(aLease), aLife, r.Input, r.Handler)
 	}),
 	"TakenUp": byNext(func(r *store.Record, now time.Time) *store.Record {
-		return TakenUp(r, now, now.Add(aLease), aRetention)
+		return TakenUp(r, now, now.Add(aLease), aLife)
 	}),
 	"Settled": func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, s := range []Settlement{{}, {NotMade: true}, {RiskTwice: true}, {Result: []byte("1")}} {
@@ -138,10 +140,7 @@ var moves = map[string]move{
 		if err != nil {
 			return nil
 		}
-		return []*store.Record{
-			stamped(Finished(next, *s.Answer, now, aRetention, 0), r, "operator"),
-			stamped(Finished(next, *s.Answer, now, aRetention, time.Hour), r, "operator"),
-		}
+		return []*store.Record{stamped(Finished(next, *s.Answer, now), r, "operator")}
 	},
 	letGo: func(r *store.Record, _ time.Time) []*store.Record {
 		if r == nil || r.State != store.Done || r.Keep != store.KeepJobs {
@@ -336,13 +335,13 @@ func drawEdges(drawn map[string]bool, from, to, label string) {
 func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aRetention), nil, "a")
+	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aLife), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
 		"Calling":   func(time.Time) *store.Record { return Calling(r) },
 		"Advanced":  func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
-		"Renewed":   func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
-		"Finished":  func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
+		"Renewed":   func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease)) },
+		"Finished":  func(now time.Time) *store.Record { return Finished(r, store.Response{}, now) },
 		"MadeStuck": func(now time.Time) *store.Record { return MadeStuck(r, now, "why") },
 		"Released":  func(now time.Time) *store.Record { return Released(r, now, Release{}) },
 	} {

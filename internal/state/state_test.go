@@ -109,24 +109,25 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
 	const retention = 2 * time.Hour
-	prev := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, retention), nil, "a")
+	life := Life{Retention: retention}
+	prev := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, life), nil, "a")
 	raised := func(r *store.Record) *store.Record {
 		c := *r
 		c.Ver = prev.Ver + 1
 		return &c
 	}
-	again := goesOn(Renewed(prev, now, lease.Add(time.Minute), retention), prev)
+	again := goesOn(Renewed(prev, now, lease.Add(time.Minute)), prev)
 	for name, tt := range map[string]struct {
 		now  *store.Record
 		want bool
 	}{
 		"a renewal":               {again, true},
 		"the record as it was":    {prev, false},
-		"two renewals":            {goesOn(Renewed(again, now, lease.Add(time.Hour), retention), again), false},
-		"a take-over":             {wrote(Taken(prev, now, lease.Add(time.Hour), retention), prev, "b"), false},
+		"two renewals":            {goesOn(Renewed(again, now, lease.Add(time.Hour)), again), false},
+		"a take-over":             {wrote(Taken(prev, now, lease.Add(time.Hour), life), prev, "b"), false},
 		"a phase":                 {raised(Advanced(again, now, []store.Phase{{Name: "one"}}, nil, nil)), false},
 		"a commit of nothing new": {raised(prev), false},
-		"a finish":                {goesOn(Finished(prev, store.Response{}, now, retention, 0), prev), false},
+		"a finish":                {goesOn(Finished(prev, store.Response{}, now), prev), false},
 		"a release":               {goesOn(Released(prev, now, Release{}), prev), false},
 		"stuck":                   {goesOn(MadeStuck(prev, now, "nobody came"), prev), false},
 	} {
@@ -142,18 +143,20 @@ func TestTransitions(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 5e8), time.Unix(1_000_030, 5e8)
 	const retention = 2 * time.Hour
-	claim := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, retention), nil, "a")
+	life := Life{Retention: retention}
+	claim := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, life), nil, "a")
 	phased := *claim
 	phased.Ver, phased.Keep, phased.Expires = 3, store.KeepOpen, time.Time{}
 	phased.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
 	withJobs := phased
 	withJobs.Jobs = map[string]store.Job{"0.0": {Kind: "mail"}}
-	long := wrote(Claimed(store.Record{}, now, now.Add(5*time.Hour), retention), nil, "")
+	long := wrote(Claimed(store.Record{}, now, now.Add(5*time.Hour), life), nil, "")
 
-	accepted := wrote(Claimed(store.Record{PK: "p", ID: "i", Input: &store.Input{}}, now, lease, retention), nil, "a")
+	accepted := wrote(Claimed(store.Record{PK: "p", ID: "i", Input: &store.Input{}}, now, lease, life), nil, "a")
 
-	over := wrote(Taken(claim, now, lease, retention), claim, "b")
+	over := wrote(Taken(claim, now, lease, life), claim, "b")
 	resp := store.Response{Status: 201}
+	tombed := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, Life{retention, time.Hour}), nil, "a")
 	tests := map[string]struct {
 		got         *store.Record
 		state       store.State
@@ -167,14 +170,14 @@ func TestTransitions(t *testing.T) {
 	}{
 		"claim":                         {claim, store.Open, "a", 1, lease, now.Add(retention), "", time.Time{}, ""},
 		"claim beyond its retention":    {long, store.Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
-		"take-over":                     {wrote(Taken(claim, now.Add(time.Hour), lease.Add(time.Hour), retention), claim, "b"), store.Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
-		"take-over of a kept record":    {wrote(Taken(&phased, now, lease, retention), &phased, "b"), store.Open, "b", 4, lease, time.Time{}, store.KeepOpen, time.Time{}, "1"},
-		"renewal":                       {goesOn(Renewed(claim, now.Add(time.Hour), lease.Add(time.Hour), retention), claim), store.Open, "a", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
-		"renewal of a kept record":      {goesOn(Renewed(&phased, now.Add(time.Hour), lease.Add(time.Hour), retention), &phased), store.Open, "a", 4, lease.Add(time.Hour), time.Time{}, store.KeepOpen, time.Time{}, "1"},
-		"finish":                        {goesOn(Finished(claim, resp, now, retention, 0), claim), store.Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish after phases":           {goesOn(Finished(&phased, resp, now, retention, 0), &phased), store.Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish with jobs":              {goesOn(Finished(&withJobs, resp, now, retention, 0), &withJobs), store.Done, "a", 4, time.Time{}, time.Time{}, store.KeepJobs, now.Add(retention), ""},
-		"finish with a tombstone":       {goesOn(Finished(claim, resp, now, retention, time.Hour), claim), store.Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
+		"take-over":                     {wrote(Taken(claim, now.Add(time.Hour), lease.Add(time.Hour), life), claim, "b"), store.Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
+		"take-over of a kept record":    {wrote(Taken(&phased, now, lease, life), &phased, "b"), store.Open, "b", 4, lease, time.Time{}, store.KeepOpen, time.Time{}, "1"},
+		"renewal":                       {goesOn(Renewed(claim, now.Add(time.Hour), lease.Add(time.Hour)), claim), store.Open, "a", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
+		"renewal of a kept record":      {goesOn(Renewed(&phased, now.Add(time.Hour), lease.Add(time.Hour)), &phased), store.Open, "a", 4, lease.Add(time.Hour), time.Time{}, store.KeepOpen, time.Time{}, "1"},
+		"finish":                        {goesOn(Finished(claim, resp, now), claim), store.Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish after phases":           {goesOn(Finished(&phased, resp, now), &phased), store.Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish with jobs":              {goesOn(Finished(&withJobs, resp, now), &withJobs), store.Done, "a", 4, time.Time{}, time.Time{}, store.KeepJobs, now.Add(retention), ""},
+		"finish with a tombstone":       {goesOn(Finished(tombed, resp, now), tombed), store.Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
 		"release frees an own claim":    {goesOn(Released(claim, now, Release{}), claim), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
 		"release keeps an accepted one": {goesOn(Released(accepted, now, Release{Why: "down"}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, ""},
 		"release frees a refused one":   {goesOn(Released(accepted, now, Release{Refused: true}), accepted), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
@@ -200,8 +203,8 @@ func TestTransitions(t *testing.T) {
 					t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
 				}
 			}
-			if r.Tombstone != 0 && r.Keep != store.KeepJobs {
-				t.Errorf("tombstone %v of a record kept for %q", r.Tombstone, r.Keep)
+			if done := r.State == store.Done; done && (r.Retention != 0 || r.Tombstone != 0 && r.Keep != store.KeepJobs) || !done && r.Retention != retention {
+				t.Errorf("retention %v and tombstone %v of a record kept for %q", r.Retention, r.Tombstone, r.Keep)
 			}
 			if (r.Keep == store.KeepOpen || r.Keep == store.KeepJobs) != r.Expires.IsZero() {
 				t.Error("a kept record expires, or another one doesn't")
@@ -227,7 +230,7 @@ func sec(t time.Time) time.Time {
 func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_000_000_000)
-	open := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, now, now.Add(time.Hour), time.Hour), nil, "")
+	open := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, now, now.Add(time.Hour), Life{}), nil, "")
 	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
 	for name, tc := range map[string]struct {
 		doubts []string
@@ -258,14 +261,14 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	begun := time.UnixMilli(1_000_000_000)
 	at := func(h int) time.Time { return begun.Add(time.Duration(h) * time.Hour) }
-	r := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, begun, at(1), time.Hour), nil, "")
+	r := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, begun, at(1), Life{}), nil, "")
 	for h := 1; h < 4; h++ {
-		r = goesOn(Renewed(r, at(h), at(h+1), time.Hour), r)
+		r = goesOn(Renewed(r, at(h), at(h+1)), r)
 	}
 	failed := goesOn(Released(r, at(4), Release{Calls: []string{"pay#1"}}), r)
 	for h := 5; h < 8; h++ {
-		r = wrote(Taken(r, at(h), at(h+1), time.Hour), r, "b")
-		over := wrote(Taken(failed, at(h), at(h+1), time.Hour), failed, "b")
+		r = wrote(Taken(r, at(h), at(h+1), Life{}), r, "b")
+		over := wrote(Taken(failed, at(h), at(h+1), Life{}), failed, "b")
 		failed = goesOn(Released(over, at(h+1), Release{Calls: []string{"pay#2"}}), over)
 	}
 	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{store.AnyCall}) {
@@ -299,7 +302,8 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
 	const retention = 2 * time.Hour
-	prev := wrote(Claimed(store.Record{PK: "p", ID: "i", Input: &store.Input{}}, now, lease, retention), nil, "a")
+	life := Life{Retention: retention}
+	prev := wrote(Claimed(store.Record{PK: "p", ID: "i", Input: &store.Input{}}, now, lease, life), nil, "a")
 	if prev.Owner != "a" || prev.Ver != 1 {
 		t.Errorf("the claim is %s's at version %d", prev.Owner, prev.Ver)
 	}
@@ -313,13 +317,13 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 		"phase":            Advanced(prev, now, one, nil, nil),
 		"intent replaced":  IntentReplaced(prev, now, one, nil, nil),
 		"intent taken out": IntentReplaced(prev, now, nil, nil, nil),
-		"renewal":          Renewed(prev, now, lease, retention),
-		"finish":           Finished(prev, store.Response{}, now, retention, 0),
+		"renewal":          Renewed(prev, now, lease),
+		"finish":           Finished(prev, store.Response{}, now),
 		"release":          Released(prev, now, Release{}),
 		"stuck":            MadeStuck(prev, now, "nobody came"),
-		"take-over":        Taken(prev, now, lease, retention),
-		"by a client":      TakenByClient(prev, now, lease, retention, nil, store.HandlerID{}),
-		"by a completer":   TakenUp(prev, now, lease, retention),
+		"take-over":        Taken(prev, now, lease, life),
+		"by a client":      TakenByClient(prev, now, lease, life, nil, store.HandlerID{}),
+		"by a completer":   TakenUp(prev, now, lease, life),
 		"settled":          settled,
 	} {
 		if next == prev || next.Owner != "a" || next.Ver != 1 {

@@ -13,22 +13,24 @@ import (
 // it up.
 const Room = 16 << 10
 
-// Taken returns held after a take-over.
-func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
-	r := Renewed(held, now, lease, retention)
+// Taken returns held after a take-over by a program that remembers keys for life.
+func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
+	r := *held
+	r.Retention, r.Tombstone = life.Retention, life.Tombstone
+	renew(&r, now, lease)
 	r.Run = Millis(now)
 	if !held.Lease.IsZero() {
 		// The holder never came back to record its calls.
-		doubt(r, With(held.Doubts, store.AnyCall), doubtSince(held))
+		doubt(&r, With(held.Doubts, store.AnyCall), doubtSince(held))
 	}
-	return r
+	return &r
 }
 
 // TakenByClient returns held after a take-over by a client's retry, with the
 // retry's input and handler, whose name may have changed since. The tenant is that of
 // the claim: it is part of the key.
-func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
-	r := Taken(held, now, lease, retention)
+func TakenByClient(held *store.Record, now, lease time.Time, life Life, in *store.Input, by store.HandlerID) *store.Record {
+	r := Taken(held, now, lease, life)
 	r.Input, r.Handler = in, by
 	h := store.Handover{At: Millis(now), Kind: store.HandoverRetry}
 	if by.Function != held.Handler.Function {
@@ -40,8 +42,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 
 // TakenUp returns held after a take-over by a completer or an operator. The
 // take-over itself counts the try, so that a try that dies is counted too.
-func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
-	r := Taken(held, now, lease, retention)
+func TakenUp(held *store.Record, now, lease time.Time, life Life) *store.Record {
+	r := Taken(held, now, lease, life)
 	r.Tries++
 	// Not cut to the last: a store's Take adds to the list without reading it, as
 	// often as a completer tries.
@@ -106,7 +108,7 @@ func WithFrom(t store.Take) store.Take {
 		if MayTake(rec, t) != Good {
 			return nil
 		}
-		r := TakenUp(rec, t.Now, t.Lease, 0) // without an expiry there is nothing to renew
+		r := TakenUp(rec, t.Now, t.Lease, Life{t.Retention, t.Tombstone})
 		Stamp(r, rec, t.NewOwner)
 		return r
 	}
@@ -118,9 +120,6 @@ func Abandoned(rec *store.Record, now time.Time) bool {
 	return rec.State == store.Open && !rec.Lease.After(now) && !Free(rec, now)
 }
 
-// LeftToClient reports whether an operation whose stored request is missing can
-// wait for its client, whose retry brings the request again: for one retention
-// after the last attempt.
-func LeftToClient(held *store.Record, now time.Time, retention time.Duration) bool {
-	return now.Before(held.Run.Add(retention))
-}
+// LeftUntil returns until when an operation without its request is left to its client,
+// whose retry brings the request again: for one retention after the last attempt.
+func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }

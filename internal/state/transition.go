@@ -10,16 +10,26 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Claimed returns the record of a new operation. If r has Keep, its handler will make
-// calls.
-func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Duration) *store.Record {
-	r.State = store.Open
+// Life is for how long a program remembers a key. Its records carry it, so that the worker
+// and people need no setting for it.
+type Life struct{ Retention, Tombstone time.Duration }
+
+// LifeOf returns the life of a program's options, in whole seconds as in an item.
+func LifeOf(retention, tombstone time.Duration) Life {
+	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+	return Life{whole(retention), whole(tombstone)}
+}
+
+// Claimed returns the record of a new operation, of a program that remembers keys for
+// life. If r has Keep, its handler will make calls.
+func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.Record {
+	r.State, r.Retention, r.Tombstone = store.Open, life.Retention, life.Tombstone
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {
 		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation, or people its call
 	} else {
-		r.Expires = claimExpiry(now, lease, retention)
+		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 	return &r
 }
@@ -76,21 +86,25 @@ func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, job
 
 // Renewed returns held with a later end of its lease, for a holder that still
 // works. A set Expires is renewed too, so that TTL can't delete a held record.
-func Renewed(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
+func Renewed(held *store.Record, now, lease time.Time) *store.Record {
 	r := *held
-	r.Lease = Millis(lease)
-	if !held.Expires.IsZero() {
-		r.Expires = claimExpiry(now, lease, retention)
-	}
+	renew(&r, now, lease)
 	return &r
 }
 
-// Finished returns held with its response. Phases keep only their names; the
-// input and the lease are removed.
+func renew(r *store.Record, now, lease time.Time) {
+	r.Lease = Millis(lease)
+	if !r.Expires.IsZero() {
+		r.Expires = claimExpiry(now, lease, r.Retention)
+	}
+}
+
+// Finished returns held with its response, which lasts for the retention of the program
+// that last took held. Phases keep only their names; the input and the lease are removed.
 //
 // With a tombstone the record outlives its answer by that time, and Until is the
 // end of the answer.
-func Finished(held *store.Record, resp store.Response, now time.Time, retention, tombstone time.Duration) *store.Record {
+func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // in one block
 		record   store.Record
 		response store.Response
@@ -99,14 +113,15 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
 	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
 	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
-	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
-		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
+	r.Retention, r.Tombstone = 0, 0 // Expires and Until say it
+	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
+		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, held.Tombstone
 		r.Run = Millis(now) // from now on the jobs are left to the drain
 		WaitFrom(r, now)
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
-		if tombstone > 0 {
-			r.Expires, r.Until = until.Add(tombstone), until
+		if held.Tombstone > 0 {
+			r.Expires, r.Until = until.Add(held.Tombstone), until
 		}
 		r.WaitSince = time.Time{}
 	}

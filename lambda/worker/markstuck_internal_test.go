@@ -12,7 +12,6 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -40,7 +39,7 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = markStuck(st, &Options{Namespaces: []string{"", "rides"}, Retention: defaults.Retention})(t.Context(), jobs.TicketFor(rec), "nobody came")
+		err = markStuck(st, &Options{Namespaces: []string{"", "rides"}})(t.Context(), jobs.TicketFor(rec), "nobody came")
 		if errors.Is(err, jobs.ErrMoved) == ours || ours && err != nil {
 			t.Errorf("namespace %q: %v", namespace, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -38,9 +37,6 @@ type Options struct {
 	// Grace is for how long an operation is left to its client after its lease.
 	// Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Retention is that of the engines: after it, the sweep gives up an operation
-	// that nobody can complete. Default: 24 hours.
-	Retention time.Duration
 	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
 	// the sweep gives up; in others it only lists them. nil: the empty namespace.
 	Namespaces []string
@@ -95,12 +91,11 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if min(opt.Share, opt.Grace, opt.Retention) < 0 {
+	if min(opt.Share, opt.Grace) < 0 {
 		panic("worker: New: a time is negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	if opt.Namespaces == nil {
 		opt.Namespaces = []string{""}
 	}
@@ -126,7 +121,7 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
 		o.Drain, o.Queue, o.MarkStuck = drain, waiting, markStuck(store, &opt)
-		o.Grace, o.Retention, o.Logger, o.Hooks = opt.Grace, opt.Retention, opt.Logger, opt.Hooks
+		o.Grace, o.Logger, o.Hooks = opt.Grace, opt.Logger, opt.Hooks
 		apply(opt.Sweep, o)
 	})
 	w.waiting = stream.NewWaiting(api, store)
@@ -143,9 +138,7 @@ func apply[O any](fn func(*O), o *O) {
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	engines := make([]*idem.Engine, len(opt.Namespaces))
 	for i, namespace := range opt.Namespaces {
-		engines[i] = idem.New(store, func(o *idem.Options) {
-			o.Namespace, o.Retention, o.Logger = namespace, opt.Retention, opt.Logger
-		})
+		engines[i] = idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
 	}
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		err := jobs.ErrMoved

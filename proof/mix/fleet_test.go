@@ -241,7 +241,7 @@ func (q tickets) Put(ctx context.Context, all []jobs.Ticket) []error {
 func (w *world) sweep(next func()) {
 	p := w.start(w.fleet.version)
 	sweep := stream.NewSweep(link{p}, p.store, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.Grace, o.Retention, o.Logger = p.drain, tickets{w, p}, grace, w.retention, quiet
+		o.Drain, o.Queue, o.Grace, o.Logger = p.drain, tickets{w, p}, grace, quiet
 		o.MarkStuck, o.Segments, o.PagesPerSecond = p.engine.MarkStuck, 1, 100
 	})
 	w.invoke(p, "sweep", 0, func(ctx context.Context) func() {

@@ -90,7 +90,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "Emptied", what: "a request goes while its key is still remembered",
-			in: "internal/state.RequestOutlived", old: "max($retention, KeepsRequest)", new: "min($retention+KeepsRequest, KeepsRequest)", pkg: "dynamo/stream", run: "^TestSweepEmptiesWhatNobodyDecides$",
+			in: "internal/state.RequestOutlived", old: "max($r.Retention, KeepsRequest)", new: "KeepsRequest", pkg: "dynamo/stream", run: "^TestSweepEmptiesWhatNobodyDecides$",
 		},
 		{
 			rule: "Emptied", what: "a sweep that only lists removes requests",
@@ -124,18 +124,18 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "LeftToClient", what: "a completer that misses the request makes the operation stuck at once",
-			in: "internal/state.LeftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run)", pkg: "dynamo",
+			in: "internal/state.LeftUntil", old: "return $r.Run.Add($r.Retention)", new: "return $r.Run", pkg: "dynamo",
 			run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{
 			rule: "LeftToClient", what: "it never gets stuck, whoever has forgotten it",
-			in: "internal/state.LeftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run.Add(1000 * $retention))", pkg: "dynamo",
+			in: "internal/state.LeftUntil", old: "return $r.Run.Add($r.Retention)", new: "return $r.Run.Add(1000 * $r.Retention)", pkg: "dynamo",
 			run: "^TestStoredRequestThatIsGoneGetsStuck$",
 		},
 		{
 			rule: "RequestSupplied", what: "a client's retry doesn't bring the request that is missing",
-			in: "idem.attempt.judgeOrTakeOver", old: "$a.opt.Retention, $a.supplied($held.Input), $a.handler()",
-			new: "$a.opt.Retention, $held.Input, $a.handler()", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
+			in: "idem.attempt.judgeOrTakeOver", old: "$a.life, $a.supplied($held.Input), $a.handler()",
+			new: "$a.life, $held.Input, $a.handler()", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{
 			rule: "CompPatience", what: "a body is given up with the first refusal",

@@ -172,7 +172,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a renewed lease makes a call younger",
-			in: "internal/state.Renewed", where: "$now, $lease time.Time", old: "$r.Lease = Millis($lease)",
+			in: "internal/state.renew", where: "$now, $lease time.Time", old: "$r.Lease = Millis($lease)",
 			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
 		},
 		{

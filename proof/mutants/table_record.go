@@ -45,8 +45,44 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "TakeExp", what: "a take-over keeps exp_s: TTL deletes the record under its holder",
-			in: "internal/state.Renewed", where: "$now, $lease time.Time", old: "if !$held.Expires.IsZero() { $r.Expires",
-			new: "if $held.Expires.IsZero() && $now.IsZero() { $r.Expires", run: transitions,
+			in: "internal/state.renew", where: "$now, $lease time.Time", old: "if !$r.Expires.IsZero() { $r.Expires",
+			new: "if $r.Expires.IsZero() && $now.IsZero() { $r.Expires", run: transitions,
+		},
+		{
+			rule: "RecordsLife", what: "a record doesn't say for how long its program remembers it", row: "M174",
+			in: "internal/state.Claimed", old: "$r.State, $r.Retention, $r.Tombstone = store.Open, $life.Retention, $life.Tombstone",
+			new: "$r.State, $r.Retention, $r.Tombstone = store.Open, max(24*time.Hour, min($life.Retention, 0)), 0", pkg: "cmd/samekey", run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
+		},
+		{
+			rule: "RecordsLife", what: "an answer of people holds for a day", row: "M174",
+			in: "internal/state.Finished", old: "Seconds($now.Add($held.Retention))", new: "Seconds($now.Add(24 * time.Hour))", pkg: "internal/cli/ui",
+			run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
+		},
+		{
+			rule: "RecordsLife", what: "the first attempt's program decides for the later ones", row: "M174",
+			in: "internal/state.Taken", where: "$r := *$held", old: "$r.Retention, $r.Tombstone = $life.Retention, $life.Tombstone", new: "", pkg: "dynamo/stream",
+			run: "^TestTheLaterProgramsRetentionHolds$",
+		},
+		{
+			rule: "RecordsLife", what: "a take-over by a ticket leaves the earlier program's", row: "M174",
+			in: "dynamo.Store.Take", old: "takeHands + lasts(&$v, $t, $args)", new: "takeHands", pkg: "dynamo/stream", run: "^TestTheLaterProgramsRetentionHolds$",
+		},
+		{
+			rule: "RecordsLife", what: "a ticket's taker without a tombstone leaves the earlier one", row: "M174",
+			in: "dynamo.lasts", old: "len($gone) > 0", new: "len($gone) > 2", pkg: "dynamo/stream", run: "^TestTheLaterProgramsRetentionHolds$",
+		},
+		{
+			rule: "RecordsLife", what: "a worker that gives an operation up decides for its function", row: "M174",
+			in: "idem.unattended.takeTicket", old: "$a.leaseEnd($now), state.Life{Retention: $rec.Retention, Tombstone: $rec.Tombstone}", new: "$a.leaseEnd($now), $a.life", pkg: "dynamo/stream",
+			run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+		},
+		{
+			rule: "RecordsLife", what: "a record that doesn't say its retention has none", row: "M174",
+			in: "dynamo/internal/item.Fields", old: "$r.Retention == 0 && $r.State != store.Done", new: "$r.Retention < 0 && $r.State != store.Done", run: "^TestRecordRoundTrip$",
+		},
+		{
+			rule: "RecordsLife", what: "a record says the default retention", row: "M171",
+			in: "dynamo/internal/item.retained", old: "if $r.Retention == defaults.Retention {", new: "if $r.Retention == 0 {", pkg: "dynamo", run: "^TestAttributesThatAreAbsent$",
 		},
 		{
 			rule: "ExpAfterLease", what: "a claim with a long lease expires before it",
@@ -54,8 +90,8 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "NoExp", what: "a claim with a stored request has exp_s",
-			in: "internal/state.Claimed", where: "$now time.Time, $lease time.Time, $retention time.Duration", old: "$r.Keep = store.KeepOpen",
-			new: "$r.Keep, $r.Expires = store.KeepOpen, claimExpiry($now, $lease, $retention)", run: "^TestKeptRecordsHaveNoExpiry$",
+			in: "internal/state.Claimed", where: "$now time.Time, $lease time.Time", old: "$r.Keep = store.KeepOpen",
+			new: "$r.Keep, $r.Expires = store.KeepOpen, claimExpiry($now, $lease, $r.Retention)", run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
 			rule: "NoExp", what: "a phase leaves exp_s where it is",
@@ -78,8 +114,8 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "ClaimOpen", what: "a claim with a stored request may expire",
-			in: "internal/state.Claimed", where: "$now time.Time, $lease time.Time, $retention time.Duration", old: "$r.Keep = store.KeepOpen",
-			new: "$r.Expires = claimExpiry($now, $lease, $retention)", run: "^TestKeptRecordsHaveNoExpiry$",
+			in: "internal/state.Claimed", where: "$now time.Time, $lease time.Time", old: "$r.Keep = store.KeepOpen",
+			new: "$r.Expires = claimExpiry($now, $lease, $r.Retention)", run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
 			rule: "FinKeep", what: "a finish with undelivered jobs may expire", row: "R53",

@@ -282,7 +282,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "AttemptsTime", what: "a later attempt has the first one's time", row: "R40",
-			in: "internal/state.Taken", where: "$r := Renewed($held", old: "$r.Run = Millis($now)", new: "", pkg: "idem", run: "^TestEachAttemptNotesItsTime$",
+			in: "internal/state.Taken", where: "$r := *$held", old: "$r.Run = Millis($now)", new: "", pkg: "idem", run: "^TestEachAttemptNotesItsTime$",
 		},
 		{
 			rule: "PhaseWrites", what: "a phase commits without its writes", row: "R49",

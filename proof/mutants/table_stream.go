@@ -257,7 +257,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepGiveUp", what: "the sweep gives up what a client may still come back for",
-			in: "internal/state.Forsaken", old: "return $now.Sub($r.Run) > $retention", new: "return $now.After($r.Run)", pkg: "dynamo/stream", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+			in: "dynamo/stream.Sweep.examine", old: "$now.After(state.LeftUntil($r))", new: "$now.After($r.Run)", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 	}
 }

@@ -124,13 +124,13 @@ func (w *world) program(sb *sandbox) invoker {
 				o.Logger, o.Grace, o.Jobs = quiet, grace, drain.Retry // by the clock of its queue, as in any process
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
-				o.Drain, o.Queue, o.Grace, o.Retention, o.Logger, o.Now = drain, tickets, grace, retention, quiet, sb.now
+				o.Drain, o.Queue, o.Grace, o.Logger, o.Now = drain, tickets, grace, quiet, sb.now
 				o.MarkStuck = idem.New(store, anybody, options).MarkStuck
 			}),
 		}
 	}
 	return worker.New(link{sb}, store, tickets, func(o *worker.Options) {
-		o.Sink, o.Functions, o.Grace, o.Retention, o.Logger = route, functions, grace, retention, quiet
+		o.Sink, o.Functions, o.Grace, o.Logger = route, functions, grace, quiet
 		o.Completer = func(o *stream.CompleterOptions) { o.Now = sb.now }
 		o.Sweep = func(o *stream.SweepOptions) {
 			sweepOptions(o)

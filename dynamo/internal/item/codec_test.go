@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Whatever a record holds comes back.
@@ -58,10 +59,12 @@ func anyRecord(t *rapid.T) *store.Record {
 	if rapid.Bool().Draw(t, "leased") {
 		r.Lease = milli.Draw(t, "lease")
 	}
+	spans := rapid.Map(rapid.Int64Range(1, 1<<30), func(n int64) time.Duration { return time.Duration(n) * time.Second })
+	r.Retention = rapid.OneOf(rapid.Just(defaults.Retention), spans).Draw(t, "retention")
+	r.Tombstone = rapid.OneOf(rapid.Just(time.Duration(0)), spans).Draw(t, "tombstone")
 	if rapid.Bool().Draw(t, "kept") {
 		r.Keep = rapid.SampledFrom([]store.Keep{store.KeepOpen, store.KeepJobs}).Draw(t, "keep")
 		r.Until = second.Draw(t, "until")
-		r.Tombstone = time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "tombstone")) * time.Second
 	} else {
 		r.Expires = second.Draw(t, "expires")
 	}
@@ -96,7 +99,7 @@ func anyRecord(t *rapid.T) *store.Record {
 		r.Jobs[text.Draw(t, "job")] = idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
 	}
 	if rapid.Bool().Draw(t, "done") {
-		r.State = store.Done
+		r.State, r.Retention = store.Done, 0
 		r.Response = &idem.Response{Status: rapid.IntRange(200, 599).Draw(t, "status")}
 		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
 			r.Response.Header = http.Header{}

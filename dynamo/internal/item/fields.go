@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -23,6 +24,7 @@ const (
 	AttrKeep    = "keep"
 	AttrUntil   = "until_s"
 	AttrTomb    = "tomb_s"
+	AttrRetain  = "retain_s"
 	AttrFP      = "fp"
 	AttrSecret  = "fpk"
 	AttrScheme  = "fps"
@@ -118,6 +120,16 @@ var Fields = filled([]Field{
 			r.Tombstone = time.Duration(d.Number(AttrTomb, false)) * time.Second
 		},
 		Same: func(prev, next *store.Record) bool { return prev.Tombstone == next.Tombstone },
+	},
+	{
+		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
+		Encode: func(v *Values, r *store.Record) Value { return v.optional(retained(r)) },
+		decode: func(d *Decoder, r *store.Record) {
+			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
+				r.Retention = defaults.Retention
+			}
+		},
+		Same: func(prev, next *store.Record) bool { return retained(prev) == retained(next) },
 	},
 	{
 		Name: AttrLease, Kind: "N",
@@ -246,6 +258,14 @@ var Fields = filled([]Field{
 		decode: (*Decoder).sealing, // after all that may be sealed
 	},
 })
+
+// retained is the retention in seconds, 0 for the default.
+func retained(r *store.Record) int64 {
+	if r.Retention == defaults.Retention {
+		return 0
+	}
+	return int64(r.Retention / time.Second)
+}
 
 // text is a string; a record whose string is empty lacks it.
 func text(name string, at func(*store.Record) *string) Field {

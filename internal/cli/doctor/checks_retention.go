@@ -10,7 +10,6 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // The checks of how long things are remembered against how long they are tried again:
@@ -28,18 +27,6 @@ func windowChecks() []Check {
 			Looks:  "a function that reads a queue remembers a message for as long as the queue and its dead letters may deliver it again",
 			Causes: "a message that is delivered late, or redriven from the dead letters, is worked on twice",
 			Mend:   "o.Retention of the consumer at least the MessageRetentionPeriod of the queue and of its dead letters together (30 * 24 * time.Hour)",
-		},
-		{
-			ID: "retention-completer", Severity: Error, Needs: []Source{Functions}, find: retentionCompleter,
-			Looks:  "the worker's SAMEKEY_GRACE, with the longest lease and the longest hiding of a ticket, is shorter than the retention",
-			Causes: "an abandoned request is forgotten, or given up, before anybody completes it",
-			Mend:   "the parameter Grace a few minutes, the parameter Retention that of the functions",
-		},
-		{
-			ID: "retention-worker", Severity: Warning, Needs: []Source{ScanTable, Functions}, find: retentionWorker,
-			Looks:  "the worker's SAMEKEY_RETENTION is not below the retention of the functions that it completes with",
-			Causes: "the sweep gives operations up while their clients may still come back for them",
-			Mend:   "the parameter Retention of samekey.yaml as idem.Options.Retention",
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
@@ -139,43 +126,6 @@ func (fn *Function) setting(name string, otherwise time.Duration) time.Duration 
 		return d
 	}
 	return otherwise
-}
-
-func retentionCompleter(f *Facts) ([]wrong, string) {
-	w := f.worker()
-	if w == nil {
-		return nil, noWorker
-	}
-	grace, kept := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace), w.setting("SAMEKEY_RETENTION", defaults.Retention)
-	longest := time.Duration(0)
-	for _, fn := range f.completing() {
-		longest = max(longest, fn.Timeout)
-	}
-	if need := grace + longest + hidden; need >= kept {
-		return found(w.wrong("an abandoned request may be taken up %s after its claim, and SAMEKEY_RETENTION is %s", span(need), span(kept)))
-	}
-	return found()
-}
-
-func retentionWorker(f *Facts) ([]wrong, string) {
-	w := f.worker()
-	if w == nil {
-		return nil, noWorker
-	}
-	kept, has := f.retentions(), w.setting("SAMEKEY_RETENTION", defaults.Retention)
-	var all []wrong
-	measured := false
-	for _, fn := range f.completing() {
-		longest, ok := kept[fn.Name]
-		measured = measured || ok
-		if ok && has < longest-15*time.Minute { // an attempt takes that long at most
-			all = append(all, w.wrong("SAMEKEY_RETENTION is %s, and answers of %s are kept for %s", span(has), fn.Name, span(longest)))
-		}
-	}
-	if !measured {
-		return nil, noFinished
-	}
-	return all, ""
 }
 
 func providerKeys(f *Facts) ([]wrong, string) {

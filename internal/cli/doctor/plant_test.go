@@ -202,8 +202,7 @@ var plants = map[string]plant{
 	"a consumer that forgets": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Items[1] = w.Record("2", "receipts", "done", 24*time.Hour)
 	}, on("retention-queue")},
-	"a grace of a day":                   {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_GRACE"] = "24h" }, on("retention-completer", "provider-keys")},
-	"a worker that gives up early":       {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_RETENTION"] = "2h" }, on("retention-worker")},
+	"a grace of a day":                   {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_GRACE"] = "24h" }, on("provider-keys")},
 	"a provider that forgets in an hour": {func(_ *doctortest.World, o *doctor.Options) { o.ProviderRemembers = time.Hour }, on("provider-keys")},
 	"no alarm on WaitingStuck": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Alarms = slices.DeleteFunc(w.Alarms, func(a object) bool { return a["MetricName"] == "WaitingStuck" })

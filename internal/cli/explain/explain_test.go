@@ -34,7 +34,7 @@ func base() *store.Record {
 	return &store.Record{
 		PK: "v1#rides#VgytXNOpVgytXNOpVgytXNOpVgytXNOpVgytXNOpVg0", State: store.Open, Owner: "attempt-1", Ver: 1, ID: "OPERATION", Route: "POST /rides",
 		Scope: "jwt:jane", Handler: store.HandlerID{Function: "rides", Name: "create"}, Fingerprint: "fp", Created: claimed, Run: claimed,
-		Lease: at(30 * time.Second), Expires: at(24 * time.Hour), Calls: map[string]int{},
+		Lease: at(30 * time.Second), Expires: at(24 * time.Hour), Retention: 24 * time.Hour, Calls: map[string]int{},
 	}
 }
 
@@ -62,7 +62,7 @@ func stored(r *store.Record) {
 }
 
 func done(r *store.Record) {
-	*r = *state.Finished(r, store.Response{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"id":7}`)}, at(2*time.Second), 24*time.Hour, 0)
+	*r = *state.Finished(r, store.Response{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"id":7}`)}, at(2*time.Second))
 	r.Ver++
 }
 
@@ -111,15 +111,17 @@ func TestStories(t *testing.T) {
 		"done-settled": {with(phased, func(r *store.Record) {
 			r.Jobs = nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider is gone")
+			r.Tombstone = time.Hour
 			next, err := state.Settled(r, state.Settlement{Answer: &store.Response{Status: 410}, By: "jane"}, at(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}
-			*r = *state.Finished(next, store.Response{Status: 410, Body: []byte(`"refunded"`)}, at(time.Hour), 24*time.Hour, time.Hour)
+			*r = *state.Finished(next, store.Response{Status: 410, Body: []byte(`"refunded"`)}, at(time.Hour))
 			r.Ver = 5
 		}), explain.Options{Now: at(2 * time.Hour), Data: true}},
 		"tombstone": {with(func(r *store.Record) {
-			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second), time.Hour, 24*time.Hour)
+			r.Retention, r.Tombstone = time.Hour, 24*time.Hour
+			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second))
 		}), explain.Options{Now: at(2 * time.Hour)}},
 		"expired": {with(done), explain.Options{Now: at(30 * time.Hour)}},
 		"freed":   {state.Released(base(), at(time.Second), state.Release{Why: "the handler failed"}), explain.Options{Now: at(time.Minute)}},

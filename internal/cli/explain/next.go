@@ -127,7 +127,7 @@ func leftOpen(r *store.Record, o Options) []Next {
 		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)}}
 	case state.ForItsClient:
 		all = []Next{{
-			When: utc(r.Run.Add(o.Retention)), Who: "people",
+			When: utc(state.LeftUntil(r)), Who: "people",
 			What: "its request is not stored: only its client can end it; after this time it is stuck",
 		}}
 	case state.ForExpiry:

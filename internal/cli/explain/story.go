@@ -8,7 +8,6 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -25,9 +24,8 @@ type Options struct {
 	// or are not sealed. A record has none of them then.
 	Sealed string
 
-	// Grace and Retention are those of the completer and the application. Default:
-	// jobs.DefaultGrace and 24 hours.
-	Grace, Retention time.Duration
+	// Grace is the completer's. Default: jobs.DefaultGrace.
+	Grace time.Duration
 }
 
 // Story explains one operation. Times are in UTC. Its JSON form has the same content.
@@ -142,7 +140,7 @@ type Next struct {
 
 // Of tells the story of r. It changes nothing in r.
 func Of(r *store.Record, o Options) *Story {
-	o.Grace, o.Retention = cmp.Or(o.Grace, jobs.DefaultGrace), cmp.Or(o.Retention, defaults.Retention)
+	o.Grace = cmp.Or(o.Grace, jobs.DefaultGrace)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
 		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,

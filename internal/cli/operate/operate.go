@@ -109,7 +109,8 @@ func (p *Plan) settle(now time.Time) error {
 	if !state.Settleable(p.rec, of, now) {
 		return errors.New("it is not stuck, nor abandoned, and has no use for this")
 	}
-	if _, err := state.Settled(p.rec, of, now); err != nil {
+	next, err := state.Settled(p.rec, of, now)
+	if err != nil {
 		return err
 	}
 	call := "The call"
@@ -124,7 +125,7 @@ func (p *Plan) settle(now time.Time) error {
 		p.done = fmt.Sprintf("done: its client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
 			fmt.Sprintf("%s is over: its client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
-			plain.Line(string(s.Answer.Body)), "This can't be corrected.",
+			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be corrected.",
 		}
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
@@ -138,6 +139,21 @@ func (p *Plan) settle(now time.Time) error {
 		return errors.New("say an answer, or what the call came to")
 	}
 	return nil
+}
+
+// replayed says until when the answer of a finished record is replayed, and what follows.
+func replayed(r *store.Record) string {
+	utc := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+	until, free := state.Lifetime(r), r.Expires
+	says := "It is replayed until " + utc(until)
+	if len(r.Jobs) > 0 {
+		says += ", or longer while jobs are not delivered"
+		free = until.Add(r.Tombstone)
+	}
+	if free.After(until) {
+		return says + "; after that a retry is told that the key has expired, until " + utc(free) + ", and then runs anew."
+	}
+	return says + "; after that a retry runs anew."
 }
 
 // Unknown is the phase of a record whose call has an unknown outcome, "" without one.

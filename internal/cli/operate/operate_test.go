@@ -169,6 +169,32 @@ func TestReasons(t *testing.T) {
 	}
 }
 
+// Before an answer is given, its operator reads until when it holds, by what the record says
+// of its function.
+func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
+	t.Parallel()
+	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
+	for want, rec := range map[string]store.Record{
+		"until 2027-01-16 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {},
+		"until 2027-02-14 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry runs anew.":                                                                           {Jobs: jobs},
+		"until 2027-01-15 10:00:00 UTC; after that a retry is told that the key has expired, until 2027-01-15 11:00:00 UTC, and then runs anew.":                                         {Retention: 2 * time.Hour, Tombstone: time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry is told that the key has expired, until 2027-01-16 09:00:00 UTC, and then runs anew.": {Jobs: jobs, Tombstone: time.Hour},
+	} {
+		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
+		if rec.Retention == 0 {
+			rec.Retention = 24 * time.Hour
+		}
+		plan, err := operate.May(&rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Answer: &idem.Response{Status: 200}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(plan.Says, "It is replayed "+want) {
+			t.Errorf("says %q, want %s", plan.Says, want)
+		}
+	}
+}
+
 // A command that a story offers is one that the operator may run.
 func TestOfferedCommandsAreAllowed(t *testing.T) {
 	t.Parallel()

@@ -45,8 +45,7 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 	functions := env.functions(c)
 	namespaces := env.namespaces()
 	sealer := env.sealer(c, keys)
-	grace, retention := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_RETENTION")
-	late, within := env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
+	grace, late, within := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
 	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
 	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		if env.text(name) == "" {
@@ -66,8 +65,7 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
-		o.Grace, o.Retention = grace, retention
-		o.Logger, o.Hooks = logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
+		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
 	})), nil

@@ -24,7 +24,7 @@ func sound() map[string]string {
 		"SAMEKEY_SINKS": "receipt=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo, copy=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo,\n" +
 			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
-		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_RETENTION": "72h", "SAMEKEY_MAX_TRIES": "7",
+		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_MAX_TRIES": "7",
 		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
 		"SAMEKEY_LEASE_MARGIN": "1s", // of another function of the stack
 	}
@@ -71,7 +71,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a namespace of no name": {"SAMEKEY_NAMESPACES", "a#b", "letters, digits"},
 		"a grace without unit":   {"SAMEKEY_GRACE", "300", "with its unit"},
 		"no grace at all":        {"SAMEKEY_GRACE", "0s", "above 0"},
-		"a retention in days":    {"SAMEKEY_RETENTION", "3d", "72h"},
+		"a grace in days":        {"SAMEKEY_GRACE", "3d", "72h"},
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
 		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},

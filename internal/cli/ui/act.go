@@ -14,7 +14,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
@@ -94,18 +93,11 @@ func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan
 	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
 		return nil, nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	}
-	retention := defaults.Retention
-	if a.Status != 0 {
-		retention = time.Duration(a.Retention) * time.Second
-	}
-	if retention < defaults.MinRetention {
-		return nil, nil, fmt.Errorf("%w: an answer is replayed for at least %v", ErrRefused, defaults.MinRetention)
-	}
 	plan, err := operate.May(rec, time.Now(), wishOf(rec, a))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return t.engine(rec, retention), plan, nil
+	return t.engine(rec), plan, nil
 }
 
 // wishOf is an action of the page in the operator's words: what a call came to is said
@@ -137,9 +129,9 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 }
 
 // engine is one for the namespace of a record.
-func (t *Table) engine(rec *store.Record, retention time.Duration) *idem.Engine {
+func (t *Table) engine(rec *store.Record) *idem.Engine {
 	return idem.New(t.store, func(o *idem.Options) {
-		o.Namespace, o.Retention = state.Namespace(rec.PK), retention
+		o.Namespace = state.Namespace(rec.PK)
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	})
 }

@@ -125,8 +125,6 @@ type Action struct {
 	Status      int    `json:"status,omitempty"`
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
-	// Retention is for how many seconds the answer is replayed: that of the function.
-	Retention int64 `json:"retention,omitempty"`
 
 	// Of a redrive: the jobs; nil for all parked ones.
 	Jobs []string `json:"jobs,omitempty"`

@@ -98,8 +98,7 @@ func TestRetryOnce(t *testing.T) {
 		"a contradiction":        {Do: "retry", PK: s.PK, Seen: s.Seen, By: "jane", NotMade: true, RiskTwice: true},
 		"nobody":                 {Do: "retry", PK: s.PK, Seen: s.Seen, NotMade: true},
 		"no such action":         {Do: "delete", PK: s.PK, Seen: s.Seen, By: "jane"},
-		"no status":              {Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane", Retention: 86400},
-		"a short memory":         {Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane", Status: 200, Retention: 60},
+		"no status":              {Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane"},
 	} {
 		if said, err := d.Act(t.Context(), bad); !errors.Is(err, ui.ErrRefused) {
 			t.Errorf("%s: %q, %v", name, said, err)
@@ -138,7 +137,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	errs := make(chan error)
 	for _, body := range []string{"a", "b"} {
 		go func() {
-			_, err := d.Act(t.Context(), ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: body, Status: 200, Body: body, ContentType: "text/plain", Retention: 86400})
+			_, err := d.Act(t.Context(), ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: body, Status: 200, Body: body, ContentType: "text/plain"})
 			errs <- err
 		}()
 	}
@@ -148,6 +147,29 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	}
 	if _, err := d.Act(t.Context(), ui.Action{Do: "retry", PK: "v1#rides#none", Seen: "x", By: "jane"}); !errors.Is(err, ui.ErrGone) {
 		t.Errorf("no record: %v", err)
+	}
+}
+
+// An answer of people holds for as long as one of the function that the operation is of.
+func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	after := time.Duration(0)
+	d.engine = idem.New(d.store, anybody, func(o *idem.Options) {
+		o.Namespace, o.Logger, o.Retention = "rides", slog.New(slog.DiscardHandler), 720*time.Hour
+		o.Now = func() time.Time { return time.Now().Add(after) }
+	})
+	s := d.stuck(t, "k")
+	a := ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane", Status: 200, Body: "ch_1", ContentType: "text/plain"}
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.Contains(ask, "It is replayed until ") {
+		t.Errorf("asks %q, %v", ask, err)
+	}
+	if _, err := d.Act(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	d.lost, after = false, 25*time.Hour
+	if res, err := d.pay(t.Context(), "k"); err != nil || !res.Replayed || string(res.Body) != "ch_1" {
+		t.Errorf("%+v, %v", res, err)
 	}
 }
 

@@ -49,7 +49,7 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 		n++
 		r := &store.Record{
 			PK: fmt.Sprintf("v1#%s#%d%s", namespace, n, Text), State: store.Open, Owner: "owner" + Text, Ver: 1, ID: fmt.Sprintf("id%d%s", n, Text),
-			Fingerprint: "fp" + Text, Secret: "secret" + Text, Scheme: Text, Created: now, Run: now, Lease: later, Keep: store.KeepOpen,
+			Fingerprint: "fp" + Text, Secret: "secret" + Text, Scheme: Text, Created: now, Run: now, Lease: later, Keep: store.KeepOpen, Retention: 24 * time.Hour,
 			Phases: []store.Phase{phase}, Jobs: map[string]store.Job{}, Calls: map[string]int{"bank" + Text + "/" + Text: 1, "maps#": 1},
 			Input:   &store.Input{Method: "POST" + Text, Path: "/" + Text, Query: Text, Header: http.Header{Text: {Text}}, Body: []byte(Text)},
 			LastErr: "error" + Text, Route: "POST /" + Text, Scope: "jwt:" + Text, Handler: store.HandlerID{Function: "function" + Text, Name: "handler" + Text}, Tenant: "tenant" + Text,
@@ -73,7 +73,7 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	add("stuck", func(r *store.Record) { r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, now })
 	done := func(keep store.Keep, until, expires time.Time, jobs map[string]store.Job) func(*store.Record) {
 		return func(r *store.Record) {
-			r.State, r.Keep, r.Lease, r.Input, r.Response, r.Until, r.Expires = store.Done, keep, time.Time{}, nil, answer, until, expires
+			r.State, r.Keep, r.Lease, r.Input, r.Response, r.Until, r.Expires, r.Retention = store.Done, keep, time.Time{}, nil, answer, until, expires, 0
 			if maps.Copy(r.Jobs, jobs); len(jobs) > 0 {
 				r.WaitSince = now
 			}

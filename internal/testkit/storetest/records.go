@@ -26,7 +26,7 @@ func ClaimAt(now time.Time) store.Claim {
 	return store.Claim{Now: now, Next: &store.Record{
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: store.Open, Owner: rand.Text(), Ver: 1,
-		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
+		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // in ms and s, as an item holds them
 		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", Scheme: "-query json", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Region: "eu-central-1", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,

@@ -84,12 +84,10 @@ const forms = {
     const status = el("input", { id: "ask-status", type: "number", min: 200, max: 599, required: true });
     const type = el("input", { id: "ask-type", value: "application/json", spellcheck: "false" });
     const body = el("textarea", { id: "ask-answer", spellcheck: "false" });
-    const hours = el("input", { id: "ask-hours", type: "number", min: 1, value: 24, required: true });
     return {
       body: [el("label", { for: "ask-status" }, "Status of the answer", status), el("label", { for: "ask-type" }, "Content-Type", type),
-        el("label", { for: "ask-answer" }, "Body of the answer", body),
-        el("label", { for: "ask-hours" }, "Hours for which it is replayed (Options.Retention of the function)", hours)],
-      read: () => ({ status: Number(status.value), body: body.value, content_type: type.value, retention: Number(hours.value) * 3600 }),
+        el("label", { for: "ask-answer" }, "Body of the answer", body)],
+      read: () => ({ status: Number(status.value), body: body.value, content_type: type.value }),
     };
   },
   redrive(offer) {
