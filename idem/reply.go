@@ -133,7 +133,7 @@ func (a reply) unfinished(rec *store.Record, why string) (Result, error) {
 		return a.accepted(rec), nil
 	}
 	err := a.fail("finish", fmt.Errorf("%w: %s", ErrUnfinished, why))
-	if until, withheld := state.Withheld(rec); withheld {
+	if until := state.Withheld(rec); !until.IsZero() {
 		err.RetryAfter = max(until.Sub(a.opt.Now()), time.Second)
 	}
 	return Result{}, err

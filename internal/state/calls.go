@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
@@ -49,10 +50,7 @@ func Sending(sent, more map[string]string) map[string]string {
 
 // inDoubt returns the part of sent that calls in doubt may have sent.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
-	switch {
-	case len(doubts) == 0:
-		return nil
-	case slices.Contains(doubts, store.AnyCall):
+	if slices.Contains(doubts, store.AnyCall) {
 		return sent
 	}
 	kept := maps.Clone(sent)
@@ -92,10 +90,7 @@ func Tally(made map[string]int, calls []string) map[string]int {
 // counted returns the name under which a call is counted: "service#" or
 // "service/step".
 func counted(call string) string {
-	if i := strings.IndexByte(call, '#'); i >= 0 {
-		return call[:i+1]
-	}
-	return call
+	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
 
 // With returns calls with more, each call once; without returns calls without
@@ -122,7 +117,7 @@ func DerivedKey(parts ...string) string {
 		h.Write(length[:])
 		h.Write([]byte(p))
 	}
-	u := h.Sum(nil)[:16]
+	u := h.Sum(nil)
 	u[6] = u[6]&0x0f | 0x80
 	u[8] = u[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])

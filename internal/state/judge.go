@@ -49,8 +49,7 @@ func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 		return Stuck
 	case held.Lease.After(now):
 		return InFlight
-	}
-	if until, withheld := Withheld(held); withheld && now.Before(until) {
+	case now.Before(Withheld(held)):
 		return TooSoon
 	}
 	return TakeOver

@@ -93,7 +93,7 @@ func answerKept(rec *store.Record) bool {
 // AnswerGoes reports whether a commit removes the answer of a finished record, all but its
 // status.
 func AnswerGoes(prev, next *store.Record) bool {
-	return prev.Response != nil && next.Response != nil && answerKept(prev) && !answerKept(next)
+	return next.Response != nil && answerKept(prev) && !answerKept(next)
 }
 
 // Lost says in words what a person gives up who forgets rec.
@@ -110,7 +110,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 	}
 	if rec.Response != nil {
 		status := ""
-		if rec.Response.Status > 0 { // not sealed
+		if rec.Response.Status != 0 { // not sealed
 			status = fmt.Sprintf(" %d", rec.Response.Status)
 		}
 		all = append(all, fmt.Sprintf("its answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))

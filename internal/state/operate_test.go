@@ -1,26 +1,260 @@
-package state_test
+package state
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 )
 
-// A finished operation is work: a request with its freed key would charge again under
-// another derived key.
-func TestForgettingAFinishedOperationLosesWork(t *testing.T) {
+// What a person loses who forgets an operation is told by Lost, and Forgotten wants each
+// of these losses accepted, in this order: the attempt, the jobs, the work.
+func TestForgettingNeedsWhatLostTells(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	rec := &store.Record{
-		PK: "v1##a", State: store.Done, Owner: "o", Ver: 3, Expires: now.Add(time.Hour), Response: &store.Response{Status: 201},
+	response := &store.Response{Status: 201}
+	n := 0
+	for _, state := range []store.State{store.Open, store.Stuck, store.Done} {
+		for lease, held := range map[time.Time]bool{{}: false, clock.Add(-time.Second): false, clock.Add(time.Second): true} {
+			for _, phases := range [][]store.Phase{nil, {{Name: "one"}}} {
+				for _, doubts := range [][]string{nil, {"pay#1"}} {
+					for _, jobs := range []map[string]store.Job{nil, {"0.0": {Kind: "mail"}}} {
+						n++
+						rec := &store.Record{State: state, Lease: lease, Phases: phases, Doubts: doubts, Jobs: jobs}
+						done := state == store.Done
+						if done {
+							rec.Response = response
+						}
+						needs := Loss{
+							Held: held && !done,
+							Work: done || phases != nil || doubts != nil || !lease.IsZero(),
+							Jobs: jobs != nil,
+						}
+						told := strings.Join(Lost(rec, clock), "\n")
+						if got := (Loss{
+							Held: strings.Contains(told, "(--lose-attempt)"), Work: strings.Contains(told, "(--lose-work)"), Jobs: strings.Contains(told, "(--lose-jobs)"),
+						}); got != needs {
+							t.Errorf("%+v: %+v is told, want %+v", rec, got, needs)
+						}
+						forgets(t, rec, needs)
+					}
+				}
+			}
+		}
 	}
-	if _, err := state.Forgotten(rec, now, "jane", state.Loss{}); !errors.Is(err, state.ErrWork) {
-		t.Errorf("got %v, want ErrWork", err)
+	if n != 72 {
+		t.Errorf("%d records", n)
 	}
-	if r, err := state.Forgotten(rec, now, "jane", state.Loss{Work: true}); err != nil || !state.Freed(r) {
-		t.Errorf("got %+v, %v", r, err)
+}
+
+func forgets(t *testing.T, rec *store.Record, needs Loss) {
+	t.Helper()
+	for i := range 8 {
+		accepted := Loss{Held: i&1 > 0, Work: i&2 > 0, Jobs: i&4 > 0}
+		var want error
+		switch {
+		case needs.Held && !accepted.Held:
+			want = ErrLives
+		case needs.Jobs && !accepted.Jobs:
+			want = ErrJobs
+		case needs.Work && !accepted.Work:
+			want = ErrWork
+		}
+		r, err := Forgotten(rec, clock, "jane", accepted)
+		if !errors.Is(err, want) || (r == nil) != (want != nil) {
+			t.Errorf("%+v: with %+v accepted: %+v, %v, want %v", rec, accepted, r, err, want)
+		}
+	}
+}
+
+// A forgotten operation tells who forgot it until its record goes. A finished one stays
+// finished.
+func TestForgotten(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(r *store.Record){
+		"held":  func(*store.Record) {},
+		"stuck": stuck,
+		"done":  func(r *store.Record) { finished(r); r.Until = clockSec.Add(time.Hour) },
+	} {
+		rec := with(change)
+		r, err := Forgotten(rec, clock, "jane", Loss{Held: true, Work: true, Jobs: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := store.Record{State: store.Open, Run: clockMs, Keep: store.KeepFreed, Expires: clockSec.Add(15 * time.Minute)}
+		if name == "done" {
+			want.State = store.Done
+		}
+		got := store.Record{State: r.State, Run: r.Run, Lease: r.Lease, Until: r.Until, Keep: r.Keep, Expires: r.Expires, WaitSince: r.WaitSince, Input: r.Input}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if d := r.Settled[len(r.Settled)-1]; d.By != "jane" || !d.At.Equal(clockMs) || d.From != Word(rec, clock) || d.To != "free" || !strings.HasPrefix(d.What, "forget") {
+			t.Errorf("%s: it tells %+v", name, d)
+		}
+		if _, err := Forgotten(r, clock, "jane", Loss{Held: true, Work: true, Jobs: true}); err == nil {
+			t.Errorf("%s: forgotten twice", name)
+		}
+	}
+}
+
+// An operator reads these texts before a decision that can't be taken back.
+func TestLostTells(t *testing.T) {
+	t.Parallel()
+	jobs := make(map[string]store.Job)
+	for i, kind := range []string{"sms", "fax", "mail", "fax", "call"} {
+		jobs[fmt.Sprintf("0.%d", i)] = store.Job{Kind: kind, Failed: "refused"}
+	}
+	for name, tt := range map[string]struct {
+		rec  store.Record
+		want []string
+	}{
+		"nothing": {store.Record{State: store.Open}, nil},
+		"held": {store.Record{State: store.Open, Lease: clock.Add(time.Second), Phases: []store.Phase{{Name: "one"}, {Name: "two"}}, Jobs: jobs}, []string{
+			"the attempt that holds it, and may be at work (--lose-attempt)",
+			`its work: phases ["one" "two"], and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)`,
+			`5 undelivered jobs, of the kinds ["call" "fax" "mail" "sms"] (--lose-jobs)`,
+		}},
+		"done":             {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"its answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+	} {
+		if diff := cmp.Diff(tt.want, Lost(&tt.rec, clock)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Only a lease is ended, of an operation that is open.
+func TestLeaseEndedNeedsALease(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(r *store.Record){
+		"released": func(r *store.Record) { r.Lease = time.Time{} },
+		"stuck":    func(r *store.Record) { r.State = store.Stuck },
+		"finished": func(r *store.Record) { r.State = store.Done },
+		"expired":  func(r *store.Record) { r.Expires = clock.Add(-time.Second) },
+	} {
+		if r, err := LeaseEnded(with(change), clock, "jane"); !errors.Is(err, ErrNoLease) || r != nil {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// Something is erased only from a finished record without jobs that still has it: its
+// caller, or the body of its answer.
+func TestErasedNeedsSomethingToErase(t *testing.T) {
+	t.Parallel()
+	errFree := errors.New("any other error")
+	elsewhere, notKept := &store.Overflow{Count: 1}, &store.Overflow{Length: 4}
+	for name, tt := range map[string]struct {
+		change func(r *store.Record)
+		want   error
+	}{
+		"its caller and its answer": {func(*store.Record) {}, nil},
+		"its answer":                {func(r *store.Record) { r.Scope = "" }, nil},
+		"its answer elsewhere":      {func(r *store.Record) { r.Scope, r.Overflow = "", elsewhere }, nil},
+		"its caller":                {func(r *store.Record) { r.Overflow = notKept }, nil},
+		"neither":                   {func(r *store.Record) { r.Scope, r.Overflow = "", notKept }, ErrErased},
+		"it is open":                {func(r *store.Record) { r.State = store.Open }, ErrOpen},
+		"it has jobs":               {func(r *store.Record) { r.Jobs = busy().Jobs }, ErrJobs},
+		"it has expired":            {func(r *store.Record) { r.Expires = clock.Add(-time.Second) }, errFree},
+		"its key was freed":         {func(r *store.Record) { r.Keep = store.KeepFreed }, errFree},
+	} {
+		r, err := Erased(with(both(finished, tt.change)), clock, "jane")
+		if (r == nil) != (err != nil) || (err == nil) != (tt.want == nil) || !errors.Is(tt.want, errFree) && !errors.Is(err, tt.want) {
+			t.Errorf("%s: %+v, %v, want %v", name, r, err, tt.want)
+		}
+	}
+}
+
+// An answer goes with the commit that has its status only, and not again with the next.
+func TestAnswerGoes(t *testing.T) {
+	t.Parallel()
+	kept := &store.Record{Response: &store.Response{Status: 200, Body: []byte("ok")}}
+	elsewhere := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{Count: 1}}
+	gone := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{}}
+	open := &store.Record{}
+	for _, prev := range []*store.Record{kept, elsewhere, gone, open} {
+		for _, next := range []*store.Record{kept, elsewhere, gone, open} {
+			want := (prev == kept || prev == elsewhere) && next == gone
+			if got := AnswerGoes(prev, next); got != want {
+				t.Errorf("from %+v to %+v: %t", prev, next, got)
+			}
+		}
+	}
+}
+
+// Every combination of what people can say, about every record that they can say it of.
+func TestSettledRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(r *store.Record)
+		needs  bool // people must say what became of the call
+		result bool // they may say what it came to
+		again  bool // they may say that it was not made, or risk it twice
+	}{
+		"nothing unknown":  {noDoubt, false, false, false},
+		"nothing begun":    {func(r *store.Record) { noDoubt(r); r.Phases = nil }, false, false, false},
+		"a call in doubt":  {func(*store.Record) {}, false, false, true},
+		"a begun call":     {func(r *store.Record) { noDoubt(r); intent(r) }, true, true, true},
+		"the first, begun": {func(r *store.Record) { intent(r); r.Phases = r.Phases[1:] }, true, true, true},
+	} {
+		for i := range 16 {
+			s := Settlement{NotMade: i&1 > 0, RiskTwice: i&2 > 0}
+			if i&4 > 0 {
+				s.Result = []byte("1")
+			}
+			if i&8 > 0 {
+				s.Answer = &store.Response{Status: 410}
+			}
+			var fits bool
+			switch i {
+			case 0:
+				fits = !tt.needs
+			case 1, 2:
+				fits = tt.again
+			case 4:
+				fits = tt.result
+			case 8:
+				fits = true
+			}
+			r, err := Settled(with(both(stuck, tt.change)), s, clock)
+			if (err == nil) != fits || (r == nil) != (err != nil) {
+				t.Errorf("%s: %+v: %+v, %v", name, s, r, err)
+			}
+		}
+	}
+	for _, result := range []string{"", "{", "1 2", "\"\xff\""} {
+		if r, err := Settled(with(both(stuck, intent)), Settlement{Result: []byte(result)}, clock); err == nil || r != nil {
+			t.Errorf("the result %q is taken", result)
+		}
+	}
+}
+
+// Stuck operations are settled, and an abandoned one is answered.
+func TestSettleable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change           func(r *store.Record)
+		settles, answers bool
+	}{
+		"stuck":     {stuck, true, true},
+		"abandoned": {func(r *store.Record) { r.Lease = clock }, false, true},
+		"released":  {func(r *store.Record) { r.Lease = time.Time{} }, false, true},
+		"held":      {func(*store.Record) {}, false, false},
+		"freed":     {func(r *store.Record) { r.Lease, r.Keep = clock, store.KeepFreed }, false, false},
+		"done":      {finished, false, false},
+	} {
+		r := with(tt.change)
+		settles, answers := Settleable(r, Settlement{}, clock), Settleable(r, Settlement{Answer: &store.Response{}}, clock)
+		if settles != tt.settles || answers != tt.answers {
+			t.Errorf("%s: settleable %t, answerable %t", name, settles, answers)
+		}
+	}
+	if Settleable(nil, Settlement{Answer: &store.Response{}}, clock) {
+		t.Error("no record is settleable")
 	}
 }

@@ -58,15 +58,15 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 // before that has ended.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
-// Withheld reports whether the last attempt at rec ended with an answer that nobody
-// heard, and returns the time from which another attempt may run: the same handler
-// would give the same answer at once.
-func Withheld(rec *store.Record) (until time.Time, withheld bool) {
+// Withheld returns the time from which another attempt at rec may run if the last one
+// ended with an answer that nobody heard: the same handler would give the same answer at
+// once. Otherwise it returns zero.
+func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
 	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != store.HandoverWithheld {
-		return time.Time{}, false
+		return time.Time{}
 	}
-	return rec.Run.Add(BackOff(withheldFor, rec.Tries)), true
+	return rec.Run.Add(BackOff(withheldFor, rec.Tries))
 }
 
 // free reports whether a release may free the key: if nothing was done under it. No

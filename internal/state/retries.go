@@ -48,7 +48,7 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 // not changed. tries are those after the first: a record's Tries, and a ticket's less one.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	wait := grace
-	for range min(tries, 16) {
+	for range min(tries, 42) { // a nanosecond is more than an hour by then
 		wait = max(grace, min(2*wait, maxBackOff))
 	}
 	return wait

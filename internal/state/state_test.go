@@ -100,6 +100,11 @@ func TestLandExhaustively(t *testing.T) {
 		if Land(nil, prev, next, "me") != Fenced || Land(&store.Record{}, prev, next, "me") != Fenced {
 			t.Error("a record that is gone doesn't fence")
 		}
+		for _, was := range []*store.Record{prev, next} {
+			if got := Land(&store.Record{State: store.None, Owner: was.Owner, Ver: was.Ver}, prev, next, "me"); got != Fenced {
+				t.Errorf("there is no record any more, whatever is left of it: %d", got)
+			}
+		}
 	}
 }
 

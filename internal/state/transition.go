@@ -38,9 +38,6 @@ func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.R
 // dies in the call writes nothing afterwards, and a key that expires then would let the
 // next request call again under another derived key.
 func Calling(held *store.Record) *store.Record {
-	if held.Keep == store.KeepOpen {
-		return held
-	}
 	r := *held
 	r.Keep, r.Expires = store.KeepOpen, time.Time{}
 	return &r
@@ -61,11 +58,9 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
 	doubt(&r, without(held.Doubts, calls), held.DoubtSince)
+	r.Sent = maps.Clone(r.Sent)
 	for _, call := range calls {
-		if _, known := r.Sent[call]; known {
-			r.Sent = maps.Clone(r.Sent)
-			delete(r.Sent, call)
-		}
+		delete(r.Sent, call)
 	}
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // the operation continues
 	WaitFrom(&r, r.Run)
@@ -168,12 +163,9 @@ func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 }
 
 func names(phases []store.Phase) []store.Phase {
-	if phases == nil {
-		return nil
-	}
-	out := make([]store.Phase, len(phases))
-	for i, p := range phases {
-		out[i].Name, out[i].At = p.Name, p.At
+	out := slices.Clone(phases)
+	for i, p := range out {
+		out[i] = store.Phase{Name: p.Name, At: p.At}
 	}
 	return out
 }

@@ -86,6 +86,8 @@ func TestWaitOfSeveralCauses(t *testing.T) {
 		"its program refuses":      {store.Record{State: store.Open, Blocked: true, Phases: one, Jobs: parked}, Wait{Cause: CauseBlocked, Phase: "one"}},
 		"a parked job":             {store.Record{State: store.Open, Phases: one, Jobs: parked}, Wait{Cause: CauseParked, Job: "1.0", Kind: "mail", Reason: "refused"}},
 		"a parked job of a done":   {store.Record{State: store.Done, Jobs: parked}, Wait{Cause: CauseParked, Job: "1.0", Kind: "mail", Reason: "refused"}},
+		"its only call has begun":  {store.Record{State: store.Stuck, Phases: begun[1:]}, Wait{Cause: CauseUnknown, Phase: "pay"}},
+		"it has finished":          {store.Record{State: store.Done, Blocked: true, Phases: one}, Wait{}},
 		"a call of an open record": {store.Record{State: store.Open, Phases: begun, Doubts: []string{"pay#1"}}, Wait{}},
 		"a waiting job":            {store.Record{State: store.Done, Jobs: map[string]store.Job{"0.0": {}}}, Wait{}},
 	} {

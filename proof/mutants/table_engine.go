@@ -150,7 +150,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld", row: "R148",
-			in: "internal/state.Judge", old: "$withheld && $now.Before($until)", new: "$withheld && $now.Before($until) && $until.IsZero()", pkg: "idem", run: "^TestWithheldAnswersEnd$",
+			in: "internal/state.Judge", old: "case $now.Before(Withheld($held)): return TooSoon", new: "", pkg: "idem", run: "^TestWithheldAnswersEnd$",
 		},
 		{
 			rule: "TellWork", what: "an answer that isn't stored passes over recorded work", row: "R148",

@@ -1,0 +1,385 @@
+package state
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Times of these tests. The clock has nanoseconds, which no record has.
+var (
+	claimedAt = time.UnixMilli(1_000_000_250)
+	clock     = claimedAt.Add(10*time.Second + 999_999)
+	clockMs   = claimedAt.Add(10 * time.Second)
+	clockSec  = time.Unix(1_000_010, 0)
+	leaseEnd  = claimedAt.Add(time.Minute)
+	nextLease = clock.Add(time.Minute)
+)
+
+// busy is a record that an attempt holds, with a phase, a job, a call in doubt and a past.
+func busy() *store.Record {
+	return &store.Record{
+		PK: "v1#ns#a", ID: "i", State: store.Open, Owner: "a", Ver: 7, Fingerprint: "f", Scope: "s", Tenant: "t", Route: "r",
+		Created: claimedAt, Run: claimedAt, Lease: leaseEnd, Keep: store.KeepOpen,
+		Handler: store.HandlerID{Function: "fn", Name: "h"},
+		Phases:  []store.Phase{{Name: "zero", Result: []byte("0"), At: 5 * time.Millisecond}},
+		Jobs:    map[string]store.Job{"0.0": {Kind: "mail"}},
+		Input:   &store.Input{Method: "POST"},
+		Calls:   map[string]int{"pay#": 1},
+		Doubts:  []string{"fax#1"}, DoubtSince: claimedAt.Add(-time.Hour), Sent: map[string]string{"fax#1": "data"},
+		Tries: 2, LastErr: "an earlier error",
+		Settled:   []store.Decision{{By: "joe", At: claimedAt, What: "released"}},
+		Handovers: []store.Handover{{At: claimedAt, Kind: store.HandoverRelease}},
+	}
+}
+
+// with is a busy record after some changes.
+func with(change func(r *store.Record)) *store.Record {
+	r := busy()
+	change(r)
+	return r
+}
+
+func expiring(r *store.Record) {
+	r.Keep, r.Expires, r.Input = store.KeepNothing, leaseEnd.Add(time.Hour), nil
+}
+
+func intent(r *store.Record) {
+	r.Phases = append(r.Phases, store.Phase{Name: "pay", Intent: true, At: 6 * time.Millisecond})
+}
+
+func stuck(r *store.Record) {
+	r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, claimedAt
+}
+func noDoubt(r *store.Record) { r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil }
+func answered200(r *store.Record) {
+	r.State, r.Lease, r.LastErr, r.Input, r.Calls = store.Done, time.Time{}, "", nil, nil
+	r.Phases = []store.Phase{{Name: "zero", At: 5 * time.Millisecond}}
+	r.Response = &store.Response{Status: 200, Body: []byte("ok")}
+	noDoubt(r)
+}
+
+func finished(r *store.Record) {
+	answered200(r)
+	r.Jobs, r.Keep, r.Expires = nil, store.KeepNothing, time.Unix(1_007_210, 0)
+}
+
+func both(a, b func(*store.Record)) func(*store.Record) {
+	return func(r *store.Record) { a(r); b(r) }
+}
+
+// Each transition changes these fields, and no other. It leaves the record before as it
+// was.
+func TestWhatChanges(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	one := []store.Phase{{Name: "one", Result: []byte("1")}}
+	mail := map[string]store.Job{"1.0": {Kind: "fax"}}
+	ok := store.Response{Status: 200, Body: []byte("ok")}
+	none := func(*store.Record) {}
+	type transition = func(held *store.Record) (*store.Record, error)
+	plain := func(f func(held *store.Record) *store.Record) transition {
+		return func(held *store.Record) (*store.Record, error) { return f(held), nil }
+	}
+	advance := func(phases []store.Phase, jobs map[string]store.Job, calls ...string) transition {
+		return plain(func(r *store.Record) *store.Record { return Advanced(r, clock, phases, jobs, calls) })
+	}
+	replace := func(phases ...store.Phase) transition {
+		return plain(func(r *store.Record) *store.Record {
+			return IntentReplaced(r, clock, phases, mail, []string{"fax#1"})
+		})
+	}
+	finish := func(tombstone time.Duration) transition {
+		return plain(func(r *store.Record) *store.Record { return Finished(r, ok, clock, aRetention, tombstone) })
+	}
+	release := func(b Release) transition {
+		return plain(func(r *store.Record) *store.Record { return Released(r, clock, b) })
+	}
+	takeByClient := func(by store.HandlerID) transition {
+		return plain(func(r *store.Record) *store.Record {
+			return TakenByClient(r, clock, nextLease, aRetention, &store.Input{Method: "PUT"}, by)
+		})
+	}
+	settle := func(s Settlement) transition {
+		s.By = "jane"
+		return func(r *store.Record) (*store.Record, error) { return Settled(r, s, clock) }
+	}
+	decided := func(what, from, to string) func(*store.Record) {
+		return func(r *store.Record) {
+			r.Settled = append(r.Settled, store.Decision{By: "jane", At: clockMs, What: what, From: from, To: to})
+		}
+	}
+	handedOver := func(kind store.HandoverKind, function, why string) func(*store.Record) {
+		return func(r *store.Record) {
+			r.Handovers = append(r.Handovers, store.Handover{At: clockMs, Kind: kind, Function: function, Err: why})
+		}
+	}
+	// The holder never came back: any call may have been made, since the earliest in doubt.
+	takenOver := func(r *store.Record) {
+		r.Lease, r.Run, r.Doubts = clockMs.Add(time.Minute), clockMs, []string{store.AnyCall, "fax#1"}
+	}
+	released := func(r *store.Record) { r.Lease, r.Run = time.Time{}, clockMs }
+	tryAgain := func(r *store.Record) {
+		r.State, r.Lease, r.Tries, r.LastErr, r.Run, r.WaitSince = store.Open, time.Time{}, 0, "", clockMs, time.Time{}
+	}
+	freed := func(r *store.Record) {
+		released(r)
+		r.Keep, r.Expires, r.Input = store.KeepFreed, clockSec.Add(15*time.Minute), nil
+	}
+	fresh := func(r *store.Record) { // nothing was done
+		noDoubt(r)
+		r.Phases, r.Jobs, r.Calls, r.Tries, r.LastErr = nil, nil, nil, 0, ""
+	}
+	for name, tt := range map[string]struct {
+		held func(*store.Record) // what makes it of a busy record
+		do   transition
+		want func(*store.Record) // what it does to that
+	}{
+		"a call begins": {expiring, plain(Calling), func(r *store.Record) { r.Keep, r.Expires = store.KeepOpen, time.Time{} }},
+
+		"nothing is committed": {expiring, advance(nil, nil), none},
+		"a phase is committed": {func(r *store.Record) {
+			expiring(r)
+			r.Blocked, r.WaitSince = true, claimedAt
+			r.Doubts, r.Sent = []string{"fax#1", "pay#2"}, map[string]string{"fax#1": "data", "pay#2": "more"}
+		}, advance(one, mail, "pay#2", "pay#3", "mail/welcome"), func(r *store.Record) {
+			r.Keep, r.Expires, r.Blocked, r.WaitSince = store.KeepOpen, time.Time{}, false, time.Time{}
+			r.Phases = append(r.Phases, store.Phase{Name: "one", Result: []byte("1"), At: 10 * time.Second})
+			r.Jobs = map[string]store.Job{"0.0": {Kind: "mail"}, "1.0": {Kind: "fax"}}
+			r.Calls = map[string]int{"pay#": 3, "mail/welcome": 1}
+			r.Doubts, r.Sent = []string{"fax#1"}, map[string]string{"fax#1": "data"}
+		}},
+		"a phase without jobs, of a clock behind the claim's": {
+			both(fresh, func(r *store.Record) { r.Created = clock.Add(time.Hour) }), advance(one, nil),
+			func(r *store.Record) {
+				r.Phases = []store.Phase{{Name: "one", Result: []byte("1"), At: time.Millisecond}}
+			},
+		},
+		"jobs are committed": {func(r *store.Record) { expiring(r); fresh(r) }, advance(nil, mail), func(r *store.Record) {
+			r.Keep, r.Expires, r.Jobs = store.KeepOpen, time.Time{}, map[string]store.Job{"1.0": {Kind: "fax"}}
+		}},
+		"an intent is taken back": {both(intent, expiring), replace(), func(r *store.Record) { r.Phases = r.Phases[:1] }},
+		"an intent is replaced": {intent, replace(one...), func(r *store.Record) {
+			noDoubt(r)
+			r.Phases[1] = store.Phase{Name: "one", Result: []byte("1"), At: 10 * time.Second}
+			r.Jobs, r.Calls = map[string]store.Job{"0.0": {Kind: "mail"}, "1.0": {Kind: "fax"}}, map[string]int{"pay#": 1, "fax#": 1}
+		}},
+
+		"it finishes": {func(r *store.Record) {
+			r.Jobs, r.Blocked, r.WaitSince = nil, true, claimedAt
+		}, finish(0), func(r *store.Record) { finished(r); r.Blocked, r.WaitSince = false, time.Time{} }},
+		"it finishes, with a tombstone": {func(r *store.Record) { r.Jobs, r.Phases = nil, nil }, finish(time.Hour), func(r *store.Record) {
+			finished(r)
+			r.Phases, r.Until, r.Expires = nil, r.Expires, r.Expires.Add(time.Hour)
+		}},
+		"it finishes, with jobs": {func(r *store.Record) { expiring(r); r.Blocked = true }, finish(2500 * time.Millisecond), func(r *store.Record) {
+			answered200(r)
+			r.Blocked, r.Keep, r.Expires, r.Until, r.Tombstone, r.Run = false, store.KeepJobs, time.Time{}, time.Unix(1_007_210, 0), 3*time.Second, clockMs
+		}},
+		"it is given up": {func(r *store.Record) { expiring(r); r.Blocked = true }, plain(func(r *store.Record) *store.Record { return MadeStuck(r, clock, long) }), func(r *store.Record) {
+			r.State, r.Lease, r.LastErr, r.Keep, r.Expires, r.Blocked, r.WaitSince = store.Stuck, time.Time{}, long[:256], store.KeepOpen, time.Time{}, false, clockMs
+		}},
+		"its request goes": {stuck, plain(Emptied), func(r *store.Record) { r.Input = nil }},
+
+		"its lease is renewed": {none, plain(func(r *store.Record) *store.Record { return Renewed(r, clock, nextLease, aRetention) }), func(r *store.Record) {
+			r.Lease = clockMs.Add(time.Minute)
+		}},
+		"the retry of a client takes it over": {none, takeByClient(store.HandlerID{Function: "fn", Name: "new"}), func(r *store.Record) {
+			takenOver(r)
+			r.Input, r.Handler = &store.Input{Method: "PUT"}, store.HandlerID{Function: "fn", Name: "new"}
+			handedOver(store.HandoverRetry, "", "")(r)
+		}},
+		"another function takes it over": {none, takeByClient(store.HandlerID{Function: "fn2"}), func(r *store.Record) {
+			takenOver(r)
+			r.Input, r.Handler = &store.Input{Method: "PUT"}, store.HandlerID{Function: "fn2"}
+			handedOver(store.HandoverRetry, "fn2", "")(r)
+		}},
+		"the retry of a client takes up what was released": {
+			func(r *store.Record) { r.Lease = time.Time{} }, takeByClient(store.HandlerID{Function: "fn", Name: "h"}),
+			func(r *store.Record) {
+				r.Lease, r.Run, r.Input = clockMs.Add(time.Minute), clockMs, &store.Input{Method: "PUT"}
+				handedOver(store.HandoverRetry, "", "")(r)
+			},
+		},
+		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aRetention) }), func(r *store.Record) {
+			takenOver(r)
+			r.Tries = 3
+			handedOver(store.HandoverCompleter, "", "")(r)
+		}},
+
+		"it is released": {func(r *store.Record) { r.Blocked, r.WaitSince = true, claimedAt }, release(Release{}), func(r *store.Record) {
+			released(r)
+			r.Blocked, r.WaitSince = false, time.Time{}
+			handedOver(store.HandoverRelease, "", "")(r)
+		}},
+		"it is released after a call": {none, release(Release{Calls: []string{"pay#2"}, Sent: map[string]string{"pay#2": "more"}, Why: long}), func(r *store.Record) {
+			released(r)
+			r.LastErr, r.Doubts, r.Sent = long, []string{"fax#1", "pay#2"}, map[string]string{"fax#1": "data", "pay#2": "more"}
+			handedOver(store.HandoverRelease, "", long[:256])(r)
+		}},
+		"it is released after a call that a phase records": {
+			func(r *store.Record) { r.Doubts = []string{store.AnyCall} }, release(Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "more"}}),
+			func(r *store.Record) {
+				released(r)
+				handedOver(store.HandoverRelease, "", "")(r)
+			},
+		},
+		"its program refuses it": {none, release(Release{Refusal: errors.New("another phase"), Why: "another phase"}), func(r *store.Record) {
+			released(r)
+			r.LastErr, r.Blocked, r.WaitSince = "another phase", true, clockMs
+			handedOver(store.HandoverRelease, "", "another phase")(r)
+		}},
+		"its answer is withheld": {none, release(Release{Answers: true}), func(r *store.Record) {
+			released(r)
+			r.Tries = 3
+			handedOver(store.HandoverWithheld, "", "")(r)
+		}},
+		"its answer is withheld, and the try is counted": {none, release(Release{Answers: true, Counted: true}), func(r *store.Record) {
+			released(r)
+			handedOver(store.HandoverWithheld, "", "")(r)
+		}},
+		"its answer isn't stored, and nobody acts without the client": {both(expiring, fresh), release(Release{Answers: true, Calls: []string{"pay#1"}}), func(r *store.Record) {
+			released(r)
+			r.Doubts, r.DoubtSince = []string{"pay#1"}, claimedAt
+			handedOver(store.HandoverRelease, "", "")(r)
+		}},
+		"its key is freed":                  {both(expiring, fresh), release(Release{}), freed},
+		"its request is refused":            {fresh, release(Release{Refused: true, Refusal: errors.New("another phase"), Why: "no"}), both(freed, func(r *store.Record) { r.LastErr = "no" })},
+		"its request is refused, with jobs": {func(r *store.Record) { fresh(r); r.Jobs = busy().Jobs }, release(Release{Refused: true}), both(released, handedOver(store.HandoverRelease, "", ""))},
+
+		"people have it tried again":      {both(stuck, noDoubt), settle(Settlement{}), both(tryAgain, decided("try again", "stuck", "released"))},
+		"people say that it was not made": {stuck, settle(Settlement{NotMade: true}), both(tryAgain, both(noDoubt, decided("not made", "stuck", "released")))},
+		"people risk it twice":            {stuck, settle(Settlement{RiskTwice: true}), both(tryAgain, both(noDoubt, decided("risk of twice", "stuck", "released")))},
+		"people answer":                   {none, settle(Settlement{Answer: &store.Response{Status: 410}}), both(func(r *store.Record) { r.Tries, r.LastErr, r.Run = 0, "", clockMs }, decided("answer 410", "held", "done"))},
+		"people say what a call came to": {both(intent, stuck), settle(Settlement{Result: []byte(`"é"`)}), func(r *store.Record) {
+			both(tryAgain, both(noDoubt, decided("result of pay", "stuck", "released")))(r)
+			r.Phases[1] = store.Phase{Name: "pay", Result: []byte(`"é"`)}
+			r.Calls = map[string]int{"pay#": 1, Skipped: 1}
+		}},
+		"people say that a begun call was not made": {both(intent, stuck), settle(Settlement{NotMade: true}), func(r *store.Record) {
+			both(tryAgain, both(noDoubt, decided("not made: pay", "stuck", "released")))(r)
+			r.Phases = r.Phases[:1]
+		}},
+		"people risk a begun call twice": {both(intent, stuck), settle(Settlement{RiskTwice: true}), func(r *store.Record) {
+			both(tryAgain, both(noDoubt, decided("risk of twice: pay", "stuck", "released")))(r)
+			r.Phases = r.Phases[:1]
+		}},
+
+		"people end its lease": {func(r *store.Record) { r.Blocked = true }, func(r *store.Record) (*store.Record, error) { return LeaseEnded(r, clock, "jane") }, func(r *store.Record) {
+			released(r)
+			r.LastErr, r.Doubts, r.WaitSince = "an operator ended its lease", []string{store.AnyCall, "fax#1"}, clockMs
+			decided("end the lease", "held", "released")(r)
+		}},
+		"people erase it": {finished, func(r *store.Record) (*store.Record, error) { return Erased(r, clock, "jane") }, func(r *store.Record) {
+			r.Scope, r.Response, r.Overflow = "", &store.Response{Status: 200}, &store.Overflow{}
+			decided("erase", "replayable", "replayable")(r)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := with(tt.held)
+			got, err := tt.do(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(with(both(tt.held, tt.want)), got); diff != "" {
+				t.Errorf("after (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(with(tt.held), before); diff != "" {
+				t.Errorf("the record before has changed (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A claim is of now, and kept if its request is stored or its handler will make calls.
+func TestClaimIsKeptForARequestOrACall(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		r    store.Record
+		kept bool
+	}{
+		"neither":   {store.Record{}, false},
+		"a request": {store.Record{Input: &store.Input{}}, true},
+		"a call":    {store.Record{Keep: store.KeepOpen}, true},
+	} {
+		want := tt.r
+		want.State, want.Created, want.Run, want.Lease = store.Open, clockMs, clockMs, clockMs.Add(time.Minute)
+		if tt.kept {
+			want.Keep = store.KeepOpen
+		} else {
+			want.Expires = clockSec.Add(aRetention)
+		}
+		if diff := cmp.Diff(&want, Claimed(tt.r, clock, nextLease, aRetention)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A record keeps the last ten decisions of people, and the last ten handovers; only a
+// completer's are not cut, which a store adds without reading them.
+func TestListsOfARecordAreCut(t *testing.T) {
+	t.Parallel()
+	r := with(func(r *store.Record) { r.Settled, r.Handovers = nil, nil })
+	for i := range 12 {
+		n := min(i+1, 10)
+		r = Released(r, clock, Release{Why: fmt.Sprint(i)})
+		r.Settled = Decided(r, clock, "jane", fmt.Sprint(i), "")
+		if len(r.Handovers) != n || r.Handovers[n-1].Err != fmt.Sprint(i) || len(r.Settled) != n || r.Settled[n-1].What != fmt.Sprint(i) {
+			t.Fatalf("after %d: %v, %v", i+1, r.Handovers, r.Settled)
+		}
+	}
+	if up := TakenUp(r, clock, nextLease, aRetention); len(up.Handovers) != 11 {
+		t.Errorf("a completer leaves %d handovers", len(up.Handovers))
+	}
+}
+
+// An operator's words are cut like any other text of a record.
+func TestDecidedIsCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	got := Decided(busy(), clock, long, long, "to")[1]
+	if want := (store.Decision{By: long[:256], At: clockMs, What: long[:256], From: "held", To: "to"}); got != want {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What has expired stays so for clocks that are a minute behind, and a freed record stays
+// as it is.
+func TestBuriedStaysExpired(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		keep          store.Keep
+		expires, want time.Duration // from now
+	}{
+		"expired just now": {store.KeepNothing, -time.Second, -time.Minute},
+		"expired long ago": {store.KeepNothing, -time.Hour, -time.Hour},
+		"freed":            {store.KeepFreed, time.Minute, time.Minute},
+	} {
+		r := with(func(r *store.Record) { r.Keep, r.Expires = tt.keep, clockSec.Add(tt.expires) })
+		want := *r
+		want.Expires = clockSec.Add(tt.want)
+		if diff := cmp.Diff(&want, Buried(r, clock)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Of an answer that is too large the status is left, and what tells that its body was
+// another.
+func TestStatusOnly(t *testing.T) {
+	t.Parallel()
+	r := &store.Record{Response: &store.Response{Status: 201, Header: map[string][]string{"X": {"y"}}, Body: []byte("body")}}
+	StatusOnly(r)
+	want := &store.Record{Response: &store.Response{Status: 201}, Overflow: &store.Overflow{Length: 4, SHA256: sha256.Sum256([]byte("body"))}}
+	if diff := cmp.Diff(want, r); diff != "" {
+		t.Error(diff)
+	}
+}
