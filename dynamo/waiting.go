@@ -15,7 +15,7 @@ import (
 // on the jobs, the commit is conditional on them ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
-	if was == is && prev.WaitSince.Equal(next.WaitSince) {
+	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
 		return
 	}
 	if is.Cause == state.NoCause {

@@ -2,6 +2,8 @@ package idem
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -28,12 +30,23 @@ type Loss = state.Loss
 // Forget frees the key of the operation of the ticket seen: the record expires, and a
 // request with the key runs anew, as another operation with other derived keys.
 // Without accepted, Forget refuses an operation that an attempt holds, that has
-// committed work or calls in doubt, or undelivered jobs; a sweep may still deliver
-// such jobs until the table's TTL removes the record. Errors are those of EndLease.
-func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) error {
-	return e.decide(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+// committed work or calls in doubt, or undelivered jobs. Errors are those of EndLease.
+//
+// Forget returns the ids of the undelivered jobs that it has taken from the record: no
+// ticket, sweep, redrive or later claim delivers them. A drain that reads the staging of such
+// a job in the table's stream may deliver it all the same, unless it was parked.
+func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
+	err := e.decide(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		lost = nil
+		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
+			lost = append(lost, jobs.JobID(rec.ID, name))
+		}
 		return state.Forgotten(rec, now, by, accepted)
 	})
+	if err != nil {
+		return nil, err
+	}
+	return lost, nil
 }
 
 // Erase removes caller and answer of the finished operation of the ticket seen, for a

@@ -65,27 +65,37 @@ func (e *core) decide(ctx context.Context, op string, seen jobs.Ticket, next fun
 	if err != nil {
 		return err
 	}
-	rec, err := a.readsClosed(ctx, a.end())
-	switch {
-	case err != nil:
-		return err
-	case rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver:
-		return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+	for round := range maxRounds {
+		if round > 0 && !a.pause(ctx, round, a.end()) {
+			break
+		}
+		var rec *store.Record
+		rec, err = a.readsClosed(ctx, a.end())
+		switch {
+		case err != nil:
+			return err
+		case rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver:
+			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+		}
+		to, terr := next(rec, e.opt.Now())
+		if terr != nil {
+			return a.fail(op, fmt.Errorf("%w: %w", jobs.ErrMoved, terr))
+		}
+		// This attempt's owner fences a late write of the attempt that holds the record.
+		var l state.Landing
+		_, l, err = a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
+		switch {
+		case errors.Is(err, ErrConflict): // its jobs have changed: decide about those that are left
+		case err != nil:
+			return a.unavailable(op, err)
+		case l != state.Landed:
+			return a.fail(op, jobs.ErrMoved)
+		default:
+			e.cache.drop(seen.PK)
+			return nil
+		}
 	}
-	to, err := next(rec, e.opt.Now())
-	if err != nil {
-		return a.fail(op, fmt.Errorf("%w: %w", jobs.ErrMoved, err))
-	}
-	// This attempt's owner fences a late write of the attempt that holds the record.
-	_, l, err := a.write(ctx, change{prev: rec, next: to}, a.end(), maxRounds)
-	switch {
-	case err != nil:
-		return a.unavailable(op, err)
-	case l != state.Landed:
-		return a.fail(op, jobs.ErrMoved)
-	}
-	e.cache.drop(seen.PK)
-	return nil
+	return a.unavailable(op, err)
 }
 
 // goOn continues the operation of a record that a took over, or gives it up.

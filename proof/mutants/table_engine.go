@@ -472,5 +472,30 @@ func resumeMutants() []mutant {
 			rule: "ForgetAsks", what: "a finished operation is forgotten by the way",
 			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingAFinishedOperationLosesWork$",
 		},
+		{
+			rule: "ForgetJobs", what: "jobs that a person gave up are sent", row: "R190",
+			in: "internal/state.Forgotten", old: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, nil", new: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, $r.Jobs", pkg: "dynamo/stream",
+			run: "^TestForgottenJobsAreNotSent$",
+		},
+		{
+			rule: "ForgetJobs", what: "a job that was delivered meanwhile is said to be lost", row: "R190",
+			in: "dynamo.droppedCondition", old: `" AND size(jobs) = :jobs"`, new: `" AND size(jobs) <= :jobs"`, pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
+		},
+		{
+			rule: "ForgetJobs", what: "a job that is parked meanwhile leaves its wait behind", row: "R190",
+			in: "dynamo.update.wait", old: "&& !state.DropsJobs($prev, $next)", new: "", pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
+		},
+		{
+			rule: "ForgetJobs", what: "a store in memory loses jobs that are not those that were seen", row: "R190",
+			in: "idem.MemoryStore.Commit", old: "case state.DropsJobs($c.Prev, $c.Next) && !state.SameJobs($old, $c.Prev):", new: "case state.DropsJobs($c.Prev, $c.Next) && $old == nil:", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$",
+		},
+		{
+			rule: "AskedFor", what: "a namespace is taken for the short name of a record", row: "R191",
+			in: "dynamo/stream.search.matches", old: `case $f.w.Short != "" && redact.Record(item.PK($it)) != $f.w.Short:`, new: `case $f.w.Short != "" && redact.Record(item.PK($it)) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
+		},
+		{
+			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before", row: "R191",
+			in: "cmd/samekey.finder.found", old: "$ref != $rec.ID && $ref != redact.Record($rec.PK) &&", new: "$ref == $rec.ID && $ref != redact.Record($rec.PK) &&", run: "^TestOnlyWhatWasAskedForIsFound$",
+		},
 	}
 }

@@ -52,9 +52,8 @@ func free(r *store.Record) (string, []Next) {
 	n := len(r.Settled)
 	switch {
 	case n > 0 && r.Settled[n-1].To == "free":
-		// Phases may be committed, and jobs may still go out.
 		return "The key is free: " + cmp.Or(r.Settled[n-1].By, "an operator") + " forgot the operation at " + stamp(r.Settled[n-1].At) +
-			". Work that it did stays done.", append(all, jobsNext(r)...)
+			". Work that it did stays done.", all
 	case state.Freed(r):
 		return "The key is free: the attempt gave it back with nothing done.", all
 	}
