@@ -110,6 +110,7 @@ func (u *update) decided(prev, next []store.Decision) {
 		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
 	default: // the oldest gave way
 		u.put(item.AttrSettled, ":settled", u.Settled(next))
+		u.condition += item.HoldDecisions(prev, u.args)
 	}
 }
 

@@ -112,6 +112,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	}
 	done, err := plan.Run(ctx, p.engine, p.op.store)
 	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return fmt.Errorf("%w; whether it was done is not known: look at it again, and at its decisions", err)
 	case errors.Is(err, jobs.ErrMoved):
 		return fmt.Errorf("%w; nothing was changed: look at it again", err)
 	case errors.Is(err, store.ErrSealed):

@@ -45,7 +45,7 @@ type Loss struct {
 
 // Forgotten returns rec with its key free, as an attempt frees it, and without its jobs:
 // from the record they would still be delivered. TTL removes the record later; until then
-// it tells who forgot it.
+// it tells who forgot it, and so does the record of the operation that replaces it.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -64,13 +64,25 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 	if unfinished {
 		r.State = store.Open
 	}
-	what := "forget " + rec.ID
+	what := forgets(rec)
 	if len(rec.Jobs) > 0 {
 		what += ", with its jobs " + strings.Join(slices.Sorted(maps.Keys(rec.Jobs)), " ")
 	}
 	r.Settled = Decided(rec, now, by, what, "free")
 	WaitFrom(&r, now)
 	return &r, nil
+}
+
+func forgets(rec *store.Record) string { return "forget " + rec.ID }
+
+// ForgottenBy returns the decision that forgot the operation of a record; nil if no person
+// did.
+func ForgottenBy(rec *store.Record) *store.Decision {
+	n := len(rec.Settled)
+	if n == 0 || !Freed(rec) || !strings.HasPrefix(rec.Settled[n-1].What, forgets(rec)) {
+		return nil
+	}
+	return &rec.Settled[n-1]
 }
 
 // DropsJobs reports whether a commit removes the undelivered jobs of its record, as the
