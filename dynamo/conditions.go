@@ -27,6 +27,12 @@ const (
 	// raises ver, so an equal ver proves an unchanged lease.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
+	// droppedCondition is added by the write that gives all jobs of a record up: a drain
+	// may acknowledge one meanwhile, which then is not lost. Under holderCondition the
+	// record has no job that was not read. [item.HoldJobs] follows: a job that is
+	// redriven meanwhile goes out.
+	droppedCondition = " AND size(jobs) = :jobs"
+
 	// takeCondition is on a take-over by a ticket, which knows nothing else of the
 	// record. The conditions takeReleased or takeAbandoned, and those on fn, hn and
 	// tn, follow.

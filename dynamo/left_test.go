@@ -245,7 +245,8 @@ func TestOperatorsLeaveNoRequest(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(ctx context.Context, e *idem.Engine, rec *store.Record) error{
 		"forgotten": func(ctx context.Context, e *idem.Engine, rec *store.Record) error {
-			return e.Forget(ctx, jobs.TicketFor(rec), "jane", idem.Loss{Work: true})
+			_, err := e.Forget(ctx, jobs.TicketFor(rec), "jane", idem.Loss{Work: true})
+			return err
 		},
 		"settled with an answer": func(ctx context.Context, e *idem.Engine, rec *store.Record) error {
 			return e.Settle(ctx, rec.PK, idem.Settlement{Answer: &idem.Response{Status: 200}, By: "jane"})

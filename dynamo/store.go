@@ -235,8 +235,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 		if !refused {
 			break
 		}
-		if round == waitRounds {
-			return nil, fmt.Errorf("dynamo: commit: %w: other writes park and redrive its jobs", store.ErrConflict)
+		if round == waitRounds || state.DropsJobs(c.Prev, c.Next) {
+			return nil, fmt.Errorf("dynamo: commit: %w: other writes deliver, park and redrive its jobs", store.ErrConflict)
 		}
 		held, err = s.commit(ctx, again, mine)
 	}

@@ -27,6 +27,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	u.fields(prev, next, moved)
 	u.decided(prev.Settled, next.Settled)
 	u.addJobs(prev.Jobs, next.Jobs)
+	u.dropJobs(prev, next)
 	u.wait(prev, next)
 	if answers(prev, next) {
 		body, err := s.encodeBody(ctx, &u.Values, next)
@@ -109,6 +110,7 @@ func (u *update) decided(prev, next []store.Decision) {
 		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
 	default: // the oldest gave way
 		u.put(item.AttrSettled, ":settled", u.Settled(next))
+		u.condition += item.HoldDecisions(prev, u.args)
 	}
 }
 
@@ -158,4 +160,14 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 		u.names["#j"+n] = id
 		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(id, next[id]))
 	}
+}
+
+// dropJobs removes all jobs, if a person gives them up.
+func (u *update) dropJobs(prev, next *store.Record) {
+	if !state.DropsJobs(prev, next) {
+		return
+	}
+	u.remove = append(u.remove, item.AttrJobs)
+	u.condition += droppedCondition
+	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }

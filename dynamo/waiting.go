@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
@@ -15,7 +16,7 @@ import (
 // on the jobs, the commit is conditional on them ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
-	if was == is && prev.WaitSince.Equal(next.WaitSince) {
+	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
 		return
 	}
 	if is.Cause == state.NoCause {
@@ -36,8 +37,8 @@ func (u *update) wait(prev, next *store.Record) {
 // meanwhile. Both are rare.
 const waitRounds = 5
 
-// withJobs returns c with the jobs of held, the record that refused c. It returns false
-// if another attempt has written the record: then its jobs are not the reason.
+// withJobs returns c with the jobs and decisions of held, the record that refused c. It
+// returns false if another attempt has written the record: then they are not the reason.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false
@@ -45,7 +46,10 @@ func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	prev, next := *c.Prev, *c.Next
 	staged := maps.Clone(next.Jobs)
 	maps.DeleteFunc(staged, func(name string, _ store.Job) bool { _, known := prev.Jobs[name]; return known })
-	prev.Jobs, prev.WaitSince = held.Jobs, held.WaitSince
+	prev.Jobs, prev.WaitSince, prev.Settled, next.Settled = held.Jobs, held.WaitSince, held.Settled, held.Settled
+	if n := len(c.Next.Settled); n > 0 && !slices.EqualFunc(c.Prev.Settled, c.Next.Settled, store.Decision.Equal) {
+		next.Settled = state.Newest(append(slices.Clone(held.Settled), c.Next.Settled[n-1]))
+	}
 	next.Jobs = state.Merged(held.Jobs, staged)
 	state.WaitFrom(&next, next.Run)
 	c.Prev, c.Next = &prev, &next

@@ -230,7 +230,7 @@ func TestCacheHeedsForget(t *testing.T) {
 					operator = idem.New(&mem)
 				}
 				for _, r := range mem.Records() {
-					if err := operator.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true}); err != nil {
+					if _, err := operator.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true}); err != nil {
 						t.Fatal(err)
 					}
 				}

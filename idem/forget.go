@@ -2,6 +2,9 @@ package idem
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -15,10 +18,12 @@ import (
 // but its calls may still go out.
 //
 // EndLease returns [jobs.ErrMoved] if the record has been written since seen was made,
-// or if no attempt holds it. The record keeps who decided.
+// or if no attempt holds it: then nothing was changed. It returns [store.ErrUnknown] if
+// neither an answer nor the record tells whether this was decided. The record keeps who
+// decided.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.decide(ctx, "end lease", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
-		return state.LeaseEnded(rec, now, by)
+	return e.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return fitting(state.LeaseEnded(rec, now, by))
 	})
 }
 
@@ -28,12 +33,23 @@ type Loss = state.Loss
 // Forget frees the key of the operation of the ticket seen: the record expires, and a
 // request with the key runs anew, as another operation with other derived keys.
 // Without accepted, Forget refuses an operation that an attempt holds, that has
-// committed work or calls in doubt, or undelivered jobs; a sweep may still deliver
-// such jobs until the table's TTL removes the record. Errors are those of EndLease.
-func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) error {
-	return e.decide(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
-		return state.Forgotten(rec, now, by, accepted)
+// committed work or calls in doubt, or undelivered jobs. Errors are those of EndLease.
+//
+// Forget returns the ids of the undelivered jobs that it has taken from the record: no
+// ticket, sweep, redrive or later claim delivers them. A drain that reads the staging of such
+// a job in the table's stream may deliver it all the same, unless it was parked.
+func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
+	err := e.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		lost = nil
+		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
+			lost = append(lost, jobs.JobID(rec.ID, name))
+		}
+		return fitting(state.Forgotten(rec, now, by, accepted))
 	})
+	if err != nil {
+		return nil, err
+	}
+	return lost, nil
 }
 
 // Erase removes caller and answer of the finished operation of the ticket seen, for a
@@ -45,7 +61,15 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 // finished, has jobs that are not delivered, or is erased already; and
 // [store.ErrSealed] if the contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.decide(ctx, "erase", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
-		return state.Erased(rec, now, by)
+	return e.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return fitting(state.Erased(rec, now, by))
 	})
+}
+
+// fitting is a change that an operator's decision makes, or why it doesn't fit the record.
+func fitting(next *store.Record, err error) (*store.Record, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
+	}
+	return next, nil
 }

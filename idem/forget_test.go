@@ -64,15 +64,16 @@ func TestForget(t *testing.T) {
 	t.Parallel()
 	underOperators(t, func(e *idem.Engine, rec func() *store.Record) {
 		for _, accepted := range []idem.Loss{{}, {Held: true, Work: true}, {Held: true, Jobs: true}, {Work: true, Jobs: true}} {
-			if err := e.Forget(t.Context(), jobs.TicketFor(rec()), "jane", accepted); !errors.Is(err, jobs.ErrMoved) {
+			if _, err := e.Forget(t.Context(), jobs.TicketFor(rec()), "jane", accepted); !errors.Is(err, jobs.ErrMoved) {
 				t.Errorf("%+v: got %v", accepted, err)
 			}
 		}
 		seen := jobs.TicketFor(rec())
-		if err := e.Forget(t.Context(), seen, "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil {
-			t.Fatal(err)
+		id := rec().ID
+		if lost, err := e.Forget(t.Context(), seen, "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil || !slices.Equal(lost, []string{id + ".0.0"}) {
+			t.Fatal(lost, err)
 		}
-		if r := rec(); r.Owner == seen.Owner || r.Keep != store.KeepFreed || len(r.Settled) != 1 || r.Settled[0].To != "free" {
+		if r := rec(); r.Jobs != nil || r.Settled[0].What != "forget "+id+", with its jobs 0.0" || r.Owner == seen.Owner || r.Keep != store.KeepFreed || len(r.Settled) != 1 || r.Settled[0].To != "free" {
 			t.Errorf("got %+v", r)
 		}
 		res, err := e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 202}, nil })

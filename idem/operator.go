@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -63,47 +65,35 @@ type Settlement struct {
 
 // Settle carries out an operator's decision about the stuck operation pk. Settle
 // returns [jobs.ErrMoved] if the operation is not stuck (nor, for an answer,
-// abandoned), [ErrResult] if the decision doesn't fit or contradicts itself, and
-// the store's errors. The record keeps the decision, its author and its time.
+// abandoned), [ErrResult] if the decision doesn't fit or contradicts itself,
+// [store.ErrUnknown] as [Engine.EndLease] does, and the store's errors. The record keeps
+// the decision, its author and its time.
 // Afterwards the client and the completer may continue as after a release by an
 // attempt.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
-	a, err := e.unattended(ctx, pk)
-	if err != nil {
-		return err
-	}
-	rec, err := a.readsClosed(ctx, a.end())
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, By: s.By}
-	switch {
-	case err != nil:
-		return err
-	case rec != nil && s.Seen.Owner != "" && (rec.Owner != s.Seen.Owner || rec.Ver != s.Seen.Ver):
-		return a.fail("settle", fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
-	case !state.Settleable(rec, decision, e.opt.Now()):
-		return a.fail("settle", fmt.Errorf("%w: it is not stuck, and has no use for this", jobs.ErrMoved))
+	var seen *jobs.Ticket
+	if s.Seen.Owner != "" {
+		seen = &s.Seen
 	}
-	if s.Answer != nil {
-		if err := checkStatus(s.Answer); err != nil {
-			return a.fail("settle", err)
+	return e.decide(ctx, "settle", pk, seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		if !state.Settleable(rec, decision, now) {
+			return nil, fmt.Errorf("%w: it is not stuck, and has no use for this", jobs.ErrMoved)
 		}
-	}
-	now := e.opt.Now()
-	next, err := state.Settled(rec, decision, now)
-	if err != nil {
-		return a.fail("settle", fmt.Errorf("%w: %w", ErrResult, err))
-	}
-	if s.Answer != nil {
-		answer := *s.Answer
-		clean(&answer)
-		next = state.Finished(next, storedPart(answer, e.headers), now)
-	}
-	// This attempt's owner fences a late write of the attempt that got stuck.
-	_, l, err := a.write(ctx, change{prev: rec, next: next}, a.end(), maxRounds)
-	switch {
-	case err != nil:
-		return a.unavailable("settle", err)
-	case l != state.Landed:
-		return a.fail("settle", jobs.ErrMoved)
-	}
-	return nil
+		if s.Answer != nil {
+			if err := checkStatus(s.Answer); err != nil {
+				return nil, err
+			}
+		}
+		next, err := state.Settled(rec, decision, now)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrResult, err)
+		}
+		if s.Answer != nil {
+			answer := *s.Answer
+			clean(&answer)
+			next = state.Finished(next, storedPart(answer, e.headers), now)
+		}
+		return next, nil
+	})
 }

@@ -85,6 +85,7 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 			if err := a.engine.Settle(t.Context(), a.record(t).PK, tt.settle); err != nil {
 				t.Fatal(err)
 			}
+			want[0].ID = a.record(t).Owner
 			if r := a.record(t); !cmp.Equal(want, r.Settled) || !r.Run.Equal(a.clock.Now()) {
 				t.Errorf("settled: %+v, run at %v; want %+v, and the same time", r.Settled, r.Run, want)
 			}

@@ -60,33 +60,48 @@ func (a unattended) takeTicket(ctx context.Context, rec *store.Record) (*store.R
 	return got, nil
 }
 
-// decide writes an operator's change to a record that is as seen.
-func (e *core) decide(ctx context.Context, op string, seen jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
-	a, err := e.unattended(ctx, seen.PK)
+// decide writes an operator's decision, which next makes of the record, if the record is as
+// seen; nil accepts any.
+func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
+	a, err := e.unattended(ctx, pk)
 	if err != nil {
 		return err
 	}
 	rec, err := a.readsClosed(ctx, a.end())
-	switch {
-	case err != nil:
-		return err
-	case rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver:
-		return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+	for round := 1; err == nil; round++ {
+		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
+			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+		}
+		to, nerr := next(rec, e.opt.Now())
+		if nerr != nil {
+			return a.fail(op, nerr)
+		}
+		to.Settled[len(to.Settled)-1].ID = a.owner // by which it is found again
+		e.cache.drop(pk)
+		// This attempt's owner fences a late write of the attempt that holds the record.
+		held, l, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
+		if werr == nil && l == state.Landed {
+			return nil
+		}
+		if werr != nil {
+			if held, err = a.readsClosed(ctx, a.end()); err != nil {
+				return a.unavailable(op, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
+			}
+		}
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // no copy of the write lands any more
+		switch made, known := state.HasDecision(held, rec, a.owner); {
+		case made:
+			return nil
+		case moved && known:
+			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+		case moved:
+			return a.fail(op, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
+		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.pause(ctx, round, a.end()):
+			return a.unavailable(op, werr)
+		}
+		rec = held // its jobs have changed: decide about those that are left
 	}
-	to, err := next(rec, e.opt.Now())
-	if err != nil {
-		return a.fail(op, fmt.Errorf("%w: %w", jobs.ErrMoved, err))
-	}
-	// This attempt's owner fences a late write of the attempt that holds the record.
-	_, l, err := a.write(ctx, change{prev: rec, next: to}, a.end(), maxRounds)
-	switch {
-	case err != nil:
-		return a.unavailable(op, err)
-	case l != state.Landed:
-		return a.fail(op, jobs.ErrMoved)
-	}
-	e.cache.drop(seen.PK)
-	return nil
+	return err
 }
 
 // goOn continues the operation of a record that a took over, or gives it up.

@@ -99,6 +99,14 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := a.fresh(now)
+		for _, r := range []*store.Record{seen, fenced} {
+			if r == nil {
+				continue
+			}
+			if by := state.ForgottenBy(r); by != nil { // its author may not have got an answer
+				next.Settled = []store.Decision{*by}
+			}
+		}
 		if build != nil {
 			next = build(next)
 		}

@@ -104,6 +104,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	}
 	done, err := plan.Run(ctx, p.engine, p.op.store)
 	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return fmt.Errorf("%w; whether it was done is not known: look at it again, and at its decisions", err)
 	case errors.Is(err, jobs.ErrMoved):
 		return fmt.Errorf("%w; nothing was changed: look at it again", err)
 	case errors.Is(err, store.ErrSealed):
@@ -170,7 +172,7 @@ func newForget(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "also if an attempt holds it and may be at work")
 	fs.BoolVar(&loss.Work, "lose-work", false, "also if it has finished, work is committed, or calls may have been made: a new request does them again")
-	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered")
+	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered: they leave the record, and only a drain that has got them already sends them")
 	return changeExits(cmd)
 }
 

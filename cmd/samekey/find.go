@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
@@ -104,7 +105,28 @@ func (f *finder) find(ctx context.Context, args []string) (*store.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	return f.op.load(ctx, pk, "the record has gone since it was found")
+	return f.found(ctx, pk, ref)
+}
+
+// found loads the record that the index or a scan showed for ref. Both are older than the
+// record, whose key another operation may have by now.
+func (f *finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
+	rec, err := f.op.load(ctx, pk, "the record has gone since it was found")
+	if err != nil {
+		return nil, err
+	}
+	if ref = operationOf(ref); ref != rec.ID && ref != redact.Record(rec.PK) && !explain.Derives(rec, ref, f.services...) {
+		return nil, notFound(fmt.Sprintf("the record has changed since it was found: its operation is %s by now, and not that of %s", plain.Line(rec.ID), plain.Line(ref)))
+	}
+	return rec, nil
+}
+
+// operationOf is the operation of a job; any other ref as it is.
+func operationOf(ref string) string {
+	if m := isJob.FindStringSubmatch(ref); m != nil {
+		return m[1]
+	}
+	return ref
 }
 
 var (
@@ -119,9 +141,7 @@ func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool
 	if f.since > 0 {
 		w.Since = f.op.env.now().Add(-f.since)
 	}
-	if m := isJob.FindStringSubmatch(ref); m != nil {
-		ref = m[1]
-	}
+	ref = operationOf(ref)
 	switch {
 	case isOperation.MatchString(ref):
 		w.ID = ref

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
@@ -465,5 +466,46 @@ func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
 	}
 	if now := d.record(t); now.Jobs["0.0"].Failed != "" || now.Jobs["0.1"].Failed == "" {
 		t.Errorf("got jobs %+v", now.Jobs)
+	}
+}
+
+// A short name that is also the name of a namespace finds no record of the namespace, and
+// an operation that has given its key to another one is not that one: what was found is
+// held against what was asked for, by every command that takes a REF.
+func TestOnlyWhatWasAskedForIsFound(t *testing.T) {
+	d := newDesk(t)
+	d.engine = idem.New(d.store, anybody, func(o *idem.Options) { o.Namespace = "checkout" })
+	d.env["IDEM_NAMESPACE"] = "checkout"
+	calls := 0
+	if _, err := d.pay(t.Context(), &calls); err == nil {
+		t.Fatal("answered")
+	}
+	for _, args := range [][]string{
+		{"get"}, {"forget", "--yes", "--lose-work", "--lose-jobs"}, {"settle", "--yes", "--not-made"}, {"retry", "--yes"}, {"release", "--yes"}, {"redrive", "--yes"},
+	} {
+		d.fails(t, 3, "no record matches", append(args, "--pages", "1000", "checkout")...)
+	}
+
+	d = newDesk(t)
+	rec := d.stuck(t)
+	fs := pflag.NewFlagSet("get", pflag.ContinueOnError)
+	op := newOperator(environment{getenv: func(n string) string { return d.env[n] }, stderr: io.Discard}, fs)
+	f := newFinder(op, fs)
+	if err := op.open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{rec.ID, rec.ID + ".0.0", redact.Record(rec.PK), d.keys[0]} {
+		if got, err := f.found(t.Context(), rec.PK, ref); err != nil || got.ID != rec.ID {
+			t.Errorf("%s: got %+v, %v", ref, got, err)
+		}
+	}
+	if _, err := d.engine.Forget(t.Context(), jobs.TicketFor(rec), "jane", idem.Loss{Work: true, Jobs: true}); err != nil {
+		t.Fatal(err)
+	}
+	d.stuck(t)
+	for _, ref := range []string{rec.ID, rec.ID + ".0.0", d.keys[0]} { // the index showed it a moment ago
+		if got, err := f.found(t.Context(), rec.PK, ref); got != nil || err == nil || !strings.Contains(err.Error(), "has changed since it was found") {
+			t.Errorf("%s: got %+v, %v", ref, got, err)
+		}
 	}
 }

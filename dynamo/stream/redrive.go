@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +39,7 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names
 	if err != nil || now == nil {
 		return 0, err
 	}
+	decision := rand.Text()
 	for range amendRounds {
 		if now.ID != id {
 			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", jobs.ErrMoved)
@@ -46,21 +48,30 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names
 		if len(parked) == 0 {
 			return 0, nil
 		}
-		held, refused, err := w.unpark(ctx, now, by, parked)
-		switch {
-		case err != nil:
+		held, refused, err := w.unpark(ctx, now, by, decision, parked)
+		if err != nil {
+			if held, rerr := w.table.Glance(ctx, pk); rerr == nil {
+				if made, _ := state.HasDecision(held, now, decision); made {
+					return len(parked), nil
+				}
+			}
 			return 0, err
+		}
+		made, known := state.HasDecision(held, now, decision)
+		switch {
 		case !refused:
 			return len(parked), nil
-		case held.ID == id && len(parkedJobs(held, parked)) == 0:
+		case by != nil && made, by == nil && held.ID == id && len(parkedJobs(held, parked)) == 0:
 			return len(parked), nil // this process's write, whose answer was lost
+		case by != nil && !known:
+			return 0, fmt.Errorf("dynamo: redrive: %w: the record can't tell any more whether this was decided", store.ErrUnknown)
 		}
 		now = held
 	}
 	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
 }
 
-func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, names []string) (*store.Record, bool, error) {
+func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
 	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
@@ -76,19 +87,14 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, na
 	if by != nil {
 		var v item.Values
 		d := state.Decided(now, time.Now(), *by, "redrive "+strings.Join(names, " "), "waiting")
+		d[len(d)-1].ID = decision
 		rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
 		if sets {
 			rest = ", " + rest
 		}
 		*in.UpdateExpression = "SET settled = :settled" + rest
 		in.ExpressionAttributeValues[":settled"] = v.Settled(d)
-		// Two operators at once: the second decision joins the first in the list.
-		if len(now.Settled) == 0 {
-			*in.ConditionExpression += " AND attribute_not_exists(settled)"
-		} else {
-			*in.ConditionExpression += " AND size(settled) = :decided"
-			in.ExpressionAttributeValues[":decided"] = v.Num(int64(len(now.Settled)))
-		}
+		*in.ConditionExpression += item.HoldDecisions(now.Settled, in.ExpressionAttributeValues)
 	}
 	return w.amend(ctx, "redrive", in)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Wanted says which records [Search] looks for. Set fields all have to match.
@@ -165,7 +166,10 @@ func (f *search) take(ctx context.Context, out *dynamodb.ScanOutput, err error) 
 }
 
 func (f *search) matches(it map[string]types.AttributeValue) bool {
-	if f.w.Match == nil {
+	switch {
+	case f.w.Short != "" && redact.Record(item.PK(it)) != f.w.Short: // a namespace may begin so
+		return false
+	case f.w.Match == nil:
 		return true
 	}
 	r, err := item.Glance(it)

@@ -152,6 +152,7 @@ func storeCommit(s suite) {
 	}
 
 	commitTouchesWhatDiffers(s)
+	commitDropsJobs(s)
 }
 
 // next is large as the write after first.
@@ -167,7 +168,7 @@ type brokenWrite struct{}
 func (brokenWrite) Err() error     { return errors.New("it could not be built") }
 func (brokenWrite) String() string { return "broken" }
 
-// commitTouchesWhatDiffers holds a store to the last sentence of Commit's
+// commitTouchesWhatDiffers holds a store to what Commit leaves alone, by its
 // contract. Jobs are acknowledged without raising the version, so a holder's
 // view of them may be older than the record.
 func commitTouchesWhatDiffers(s suite) {
@@ -229,6 +230,41 @@ func commitTouchesWhatDiffers(s suite) {
 			tt.seen(seen)
 			storetest.MustCommit(t, e.inner, seen, storetest.Next(seen, tt.change))
 			storetest.SameRecord(t, storetest.Load(t, e.inner, stored.PK), storetest.Next(stored, tt.want))
+		})
+	}
+}
+
+// commitDropsJobs holds a store to what Commit says of a freed record without jobs: who
+// gives jobs up has to know which.
+func commitDropsJobs(s suite) {
+	a, parked := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}, idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Failed: "no such address"}
+	for _, tt := range []struct {
+		name   string
+		stored map[string]idem.Job
+		seen   map[string]idem.Job
+		err    error
+	}{
+		{"as they were seen", map[string]idem.Job{"0.0": a, "0.1": parked}, map[string]idem.Job{"0.0": a, "0.1": parked}, nil},
+		{"of which one was delivered since", map[string]idem.Job{"0.0": a}, map[string]idem.Job{"0.0": a, "0.1": parked}, idem.ErrConflict},
+		{"that were all delivered since", nil, map[string]idem.Job{"0.0": a}, idem.ErrConflict},
+		{"of which one was parked since", map[string]idem.Job{"0.0": parked}, map[string]idem.Job{"0.0": a}, idem.ErrConflict},
+		{"of which one was redriven since", map[string]idem.Job{"0.0": a}, map[string]idem.Job{"0.0": parked}, idem.ErrConflict},
+	} {
+		s.run("a freed record loses its jobs, "+tt.name, func(t *testing.T, e *env) {
+			claim := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+			stored := storetest.MustCommit(t, e.inner, claim, storetest.Next(claim, func(r *store.Record) { r.Jobs = tt.stored }))
+			seen := claim.Clone()
+			seen.Ver, seen.Jobs = stored.Ver, tt.seen
+			next := storetest.Next(seen, func(r *store.Record) { r.Jobs, r.Keep = nil, store.KeepFreed })
+			held, err := e.inner.Commit(t.Context(), store.Commit{Prev: seen, Next: next})
+			if held != nil || !errors.Is(err, tt.err) {
+				t.Errorf("got %+v, %v; want %v", held, err, tt.err)
+			}
+			want := stored
+			if tt.err == nil {
+				want = storetest.Next(stored, func(r *store.Record) { r.Jobs, r.Keep = nil, store.KeepFreed })
+			}
+			storetest.SameRecord(t, storetest.Load(t, e.inner, stored.PK), want)
 		})
 	}
 }

@@ -31,7 +31,7 @@ func storeRecords(s suite) {
 		{"settled", func(r *store.Record) {
 			r.Keep, r.Expires = store.KeepOpen, time.Time{}
 			r.Settled = []store.Decision{
-				{By: "zoë@example.com", At: time.UnixMilli(1_800_000_000_123), What: "not made: charge_created"},
+				{By: "zoë@example.com", At: time.UnixMilli(1_800_000_000_123), What: "not made: charge_created", ID: "of this decision"},
 				{At: time.UnixMilli(1_800_000_100_000), What: "try again", From: "stuck", To: "released"},
 			}
 		}},

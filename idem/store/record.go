@@ -142,11 +142,15 @@ type Decision struct {
 	What string
 	From string // the record's state before; "" if unknown
 	To   string // the record's state after
+
+	// ID is of this decision only. Its author finds it by ID, if nothing else says whether
+	// it was made. Empty if unknown.
+	ID string
 }
 
 // Equal reports whether d and other are the same decision.
 func (d Decision) Equal(other Decision) bool {
-	return d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
+	return d.ID == other.ID && d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
 }
 
 // HandoverKind is how a record changed hands.

@@ -42,7 +42,9 @@ type Store interface {
 	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record
 	// has the Owner and Ver of Prev. Commit compares nothing else and changes only
 	// fields that differ between Prev and Next. Jobs are only added: jobs that were
-	// delivered since Prev was read don't reappear.
+	// delivered since Prev was read don't reappear. But if Next is freed (KeepFreed) and
+	// has no jobs, Commit removes all jobs, and returns ErrConflict unless the record has
+	// those of Prev, and the same of them are parked.
 	//
 	// A store that keeps bodies elsewhere sets Next.Overflow before it writes a
 	// body, so that a repeated commit doesn't write the body twice. If Prev.Input

@@ -3,7 +3,9 @@ package state
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -41,8 +43,9 @@ type Loss struct {
 	Jobs bool // jobs that are not delivered
 }
 
-// Forgotten returns rec with its key free, as an attempt frees it. TTL removes the record
-// later; until then it tells who forgot it.
+// Forgotten returns rec with its key free, as an attempt frees it, and without its jobs:
+// from the record they would still be delivered. TTL removes the record later; until then
+// it tells who forgot it, and so does the record of the operation that replaces it.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -56,14 +59,41 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrWork
 	}
 	r := *rec
-	r.Lease, r.Run, r.Until = time.Time{}, Millis(now), time.Time{}
+	r.Lease, r.Run, r.Until, r.Tombstone, r.Jobs = time.Time{}, Millis(now), time.Time{}, 0, nil
 	frees(&r, now)
 	if unfinished {
 		r.State = store.Open
 	}
-	r.Settled = Decided(rec, now, by, "forget", "free")
+	what := forgets(rec)
+	if len(rec.Jobs) > 0 {
+		what += ", with its jobs " + strings.Join(slices.Sorted(maps.Keys(rec.Jobs)), " ")
+	}
+	r.Settled = Decided(rec, now, by, what, "free")
 	WaitFrom(&r, now)
 	return &r, nil
+}
+
+func forgets(rec *store.Record) string { return "forget " + rec.ID }
+
+// ForgottenBy returns the decision that forgot the operation of a record; nil if no person
+// did.
+func ForgottenBy(rec *store.Record) *store.Decision {
+	n := len(rec.Settled)
+	if n == 0 || !Freed(rec) || !strings.HasPrefix(rec.Settled[n-1].What, forgets(rec)) {
+		return nil
+	}
+	return &rec.Settled[n-1]
+}
+
+// DropsJobs reports whether a commit removes the undelivered jobs of its record, as the
+// write that forgets an operation does.
+func DropsJobs(prev, next *store.Record) bool {
+	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
+}
+
+// SameJobs reports whether two records have the same jobs, and the same of them are parked.
+func SameJobs(a, b *store.Record) bool {
+	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
 // Erased returns rec, which has finished, without its caller and its answer. The key stays
@@ -116,12 +146,19 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		all = append(all, fmt.Sprintf("its answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))
 	}
 	if len(rec.Jobs) > 0 {
-		kinds := make([]string, 0, len(rec.Jobs))
+		kinds, out := make([]string, 0, len(rec.Jobs)), 0
 		for _, j := range rec.Jobs {
 			kinds = append(kinds, j.Kind)
+			if j.Failed == "" {
+				out++
+			}
 		}
 		slices.Sort(kinds)
-		all = append(all, fmt.Sprintf("%d undelivered jobs, of the kinds %q (--lose-jobs)", len(rec.Jobs), slices.Compact(kinds)))
+		text := fmt.Sprintf("%d undelivered jobs, of the kinds %q (--lose-jobs)", len(rec.Jobs), slices.Compact(kinds))
+		if out > 0 {
+			text += fmt.Sprintf("; the stream has %d of them: the drain may have delivered those, or deliver them yet", out)
+		}
+		all = append(all, text)
 	}
 	return all
 }

@@ -40,7 +40,7 @@ func TestForgettingNeedsWhatLostTells(t *testing.T) {
 						}); got != needs {
 							t.Errorf("%+v: %+v is told, want %+v", rec, got, needs)
 						}
-						forgets(t, rec, needs)
+						forgottenWith(t, rec, needs)
 					}
 				}
 			}
@@ -51,7 +51,7 @@ func TestForgettingNeedsWhatLostTells(t *testing.T) {
 	}
 }
 
-func forgets(t *testing.T, rec *store.Record, needs Loss) {
+func forgottenWith(t *testing.T, rec *store.Record, needs Loss) {
 	t.Helper()
 	for i := range 8 {
 		accepted := Loss{Held: i&1 > 0, Work: i&2 > 0, Jobs: i&4 > 0}

@@ -92,5 +92,23 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 	all := append(slices.Clone(rec.Settled), store.Decision{
 		By: redact.Cut(by), At: Millis(now), What: redact.Cut(what), From: Word(rec, now), To: to,
 	})
-	return all[max(0, len(all)-maxSettled):]
+	return Newest(all)
+}
+
+// Newest returns the decisions that a record keeps of all.
+func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
+
+// HasDecision looks in a record, as it is now, for the decision id about the record as it
+// was seen. Whether the decision was made isn't known if the record is gone, or another
+// operation's, or if so many people have decided since that the oldest decisions gave way.
+func HasDecision(now, seen *store.Record, id string) (made, known bool) {
+	if now == nil {
+		return false, false
+	}
+	if slices.ContainsFunc(now.Settled, func(d store.Decision) bool { return d.ID == id }) {
+		return true, true
+	}
+	n := len(seen.Settled)
+	full := len(now.Settled) >= maxSettled && (n == 0 || !slices.ContainsFunc(now.Settled, seen.Settled[n-1].Equal))
+	return false, now.ID == seen.ID && !full
 }

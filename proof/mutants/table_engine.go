@@ -198,7 +198,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheForgets", what: "the cache of the engine that forgets a record still has it",
-			in: "idem.core.decide", old: "$e.cache.drop($seen.PK)", new: "", run: "^TestCacheHeedsForget$",
+			in: "idem.core.decide", old: "$e.cache.drop($pk)", new: "", run: "^TestCacheHeedsForget$",
 		},
 		{
 			rule: "JobsWaiting", what: "jobs that were delivered count as waiting",
@@ -416,7 +416,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OpCond", what: "an operator who was overtaken is told that it is done",
-			in: "idem.Engine.Settle", old: `case $l != state.Landed: return $a.fail("settle", jobs.ErrMoved)`, new: `case $l < 0: return $a.fail("settle", jobs.ErrMoved)`,
+			in: "idem.core.decide", old: "case $moved && $known:", new: "case $known && !$moved:",
 			run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
@@ -425,12 +425,12 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "DecisionSeen", what: "a decision is carried out on what nobody has looked at",
-			in: "idem.Engine.Settle", old: `case $rec != nil && $s.Seen.Owner != "" &&`, new: "case $rec != nil && $s.Seen.Ver < 0 &&",
+			in: "idem.Engine.Settle", old: `if $s.Seen.Owner != "" {`, new: "if $s.Seen.Ver < 0 {",
 			run: "^TestSettlementIsAboutWhatWasSeen$",
 		},
 		{
 			rule: "DecisionStays", what: "nobody can tell who decided what", row: "R133 M50",
-			in: "idem.Engine.Settle", where: "$rec, $err := $a.readsClosed", old: "$next = state.Finished($next,",
+			in: "idem.Engine.Settle", where: "func($rec *store.Record, $now time.Time)", old: "$next = state.Finished($next,",
 			new: "$next = state.Finished($rec,", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
@@ -450,7 +450,27 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OperatorSees", what: "an operator changes a record that has moved since it was shown",
-			in: "idem.core.decide", old: "case $rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver:", new: "case $rec == nil || $seen.Ver < 0:", pkg: "idem", run: "^TestEndLease$",
+			in: "idem.core.decide", old: "if $seen != nil && ($rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver) {", new: "if $seen != nil && $rec == nil {", pkg: "idem", run: "^TestEndLease$",
+		},
+		{
+			rule: "Decided", what: "a decision that was made is reported as refused", row: "R192",
+			in: "internal/state.HasDecision", old: "return $d.ID == $id", new: "return $d.ID == $id && $d.By == $id", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
+		},
+		{
+			rule: "Decided", what: "a decision of which the record tells nothing is reported as refused", row: "R192",
+			in: "internal/state.HasDecision", old: "return false, $now.ID == $seen.ID && !$full", new: "return false, $now.ID == $seen.ID || !$full", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
+		},
+		{
+			rule: "Decided", what: "a redrive of another operator is reported as one's own", row: "R192",
+			in: "dynamo/stream.jobWriter.redrive", old: "$by != nil && $made, $by == nil && $held.ID == $id &&", new: "$made, $held.ID == $id &&", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
+		},
+		{
+			rule: "Decided", what: "forgetting leaves no trace once the key is used again", row: "R192",
+			in: "idem.attempt.claim", old: "$next.Settled = []store.Decision{*$by}", new: "_ = $by", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
+		},
+		{
+			rule: "Decided", what: "a decision pushes another operator's out of a full list", row: "R192",
+			in: "dynamo.update.decided", old: "$u.condition += item.HoldDecisions($prev, $u.args)", new: "", pkg: "dynamo", run: "^TestDecisionsOfTwoOperatorsStay$",
 		},
 		{
 			rule: "EndLeaseDoubts", what: "the calls of an attempt whose lease was ended are not in doubt",
@@ -471,6 +491,31 @@ func resumeMutants() []mutant {
 		{
 			rule: "ForgetAsks", what: "a finished operation is forgotten by the way",
 			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingAFinishedOperationLosesWork$",
+		},
+		{
+			rule: "ForgetJobs", what: "jobs that a person gave up are sent", row: "R190",
+			in: "internal/state.Forgotten", old: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, nil", new: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, $r.Jobs", pkg: "dynamo/stream",
+			run: "^TestForgottenJobsAreNotSent$",
+		},
+		{
+			rule: "ForgetJobs", what: "a job that was delivered meanwhile is said to be lost", row: "R190",
+			in: "dynamo.droppedCondition", old: `" AND size(jobs) = :jobs"`, new: `" AND size(jobs) <= :jobs"`, pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
+		},
+		{
+			rule: "ForgetJobs", what: "a job that is parked meanwhile leaves its wait behind", row: "R190",
+			in: "dynamo.update.wait", old: "&& !state.DropsJobs($prev, $next)", new: "", pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
+		},
+		{
+			rule: "ForgetJobs", what: "a store in memory loses jobs that are not those that were seen", row: "R190",
+			in: "idem.MemoryStore.Commit", old: "case state.DropsJobs($c.Prev, $c.Next) && !state.SameJobs($old, $c.Prev):", new: "case state.DropsJobs($c.Prev, $c.Next) && $old == nil:", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$",
+		},
+		{
+			rule: "AskedFor", what: "a namespace is taken for the short name of a record", row: "R191",
+			in: "dynamo/stream.search.matches", old: `case $f.w.Short != "" && redact.Record(item.PK($it)) != $f.w.Short:`, new: `case $f.w.Short != "" && redact.Record(item.PK($it)) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
+		},
+		{
+			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before", row: "R191",
+			in: "cmd/samekey.finder.found", old: "$ref != $rec.ID && $ref != redact.Record($rec.PK) &&", new: "$ref == $rec.ID && $ref != redact.Record($rec.PK) &&", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},
 	}
 }

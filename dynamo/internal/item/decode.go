@@ -275,7 +275,7 @@ func (d *Decoder) settled() []store.Decision {
 			return nil
 		}
 		one := Decoder{It: entry.Value}
-		decisions[i] = store.Decision{By: one.Text(settledBy, true), At: one.Milli(settledAt, true), What: one.Text(settledWhat, true), From: one.Text(settledFrom, false), To: one.Text(settledTo, false)}
+		decisions[i] = store.Decision{By: one.Text(settledBy, true), At: one.Milli(settledAt, true), What: one.Text(settledWhat, true), From: one.Text(settledFrom, false), To: one.Text(settledTo, false), ID: one.Text(settledID, false)}
 		if one.Err != nil {
 			d.fail("settled[%d]: %w", i, one.Err)
 		}

@@ -225,6 +225,9 @@ func (v *Values) Decision(d store.Decision) Value {
 	if d.To != "" {
 		m[settledTo] = v.Str(d.To)
 	}
+	if d.ID != "" {
+		m[settledID] = v.Str(d.ID)
+	}
 	return &types.AttributeValueMemberM{Value: m}
 }
 

@@ -216,7 +216,7 @@ var Fields = filled([]Field{
 		},
 	},
 	{
-		Name: AttrJobs, Kind: "M", Sealed: true, // from the first job on, and no write removes the map
+		Name: AttrJobs, Kind: "M", Sealed: true, // from the first job on; only who forgets the operation removes the map
 		Encode: func(v *Values, r *store.Record) Value {
 			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // the write that lets it go counts them
 		},

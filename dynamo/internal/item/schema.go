@@ -55,6 +55,7 @@ const (
 	settledWhat = "d" // S
 	settledFrom = "f" // S  state before
 	settledTo   = "n" // S  state after
+	settledID   = "i" // S  id of this decision
 )
 
 // The parts of a handover.

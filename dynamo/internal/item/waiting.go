@@ -73,6 +73,25 @@ func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	return b.String()
 }
 
+// HoldDecisions returns a condition, beginning with AND, that is true while these are the
+// decisions of a record; args gets its values. A write of the whole list needs it: of two
+// operators at once, the second one's decision joins the first one's in the list.
+func HoldDecisions(all []store.Decision, args Map) string {
+	n := len(all)
+	if n == 0 {
+		return " AND attribute_not_exists(" + AttrSettled + ")"
+	}
+	var v Values
+	args[":decided"] = v.Num(int64(n))
+	last := fmt.Sprintf("%s[%d].%s", AttrSettled, n-1, settledID)
+	condition := " AND size(" + AttrSettled + ") = :decided"
+	if all[n-1].ID == "" {
+		return condition + " AND attribute_not_exists(" + last + ")"
+	}
+	args[":decision"] = v.Str(all[n-1].ID) // a full list stays as long
+	return condition + " AND " + last + " = :decision"
+}
+
 // WaitIn returns where a record stands, for the list.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)

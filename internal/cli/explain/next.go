@@ -49,12 +49,11 @@ func free(r *store.Record) (string, []Next) {
 		{Who: "client", What: "a request with the key runs anew, as another operation"},
 		{Who: "time", What: "the table's TTL removes the record, usually within days"},
 	}
-	n := len(r.Settled)
+	by := state.ForgottenBy(r)
 	switch {
-	case n > 0 && r.Settled[n-1].To == "free":
-		// Phases may be committed, and jobs may still go out.
-		return "The key is free: " + cmp.Or(r.Settled[n-1].By, "an operator") + " forgot the operation at " + stamp(r.Settled[n-1].At) +
-			". Work that it did stays done.", append(all, jobsNext(r)...)
+	case by != nil:
+		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + stamp(by.At) +
+			". Work that it did stays done.", all
 	case state.Freed(r):
 		return "The key is free: the attempt gave it back with nothing done.", all
 	}

@@ -186,7 +186,7 @@ func (p *Plan) forget(now time.Time) error {
 		return fmt.Errorf("%w\nlost would be:\n%s", err, strings.Join(lost, "\n"))
 	}
 	p.Says = []string{"The key becomes free: a request with it runs anew, as another operation. Lost is:"}
-	for _, l := range append(lost, "its history, once the table's TTL has removed the record") {
+	for _, l := range append(lost, "its history, once a request with the key or the table's TTL has removed the record") {
 		p.Says = append(p.Says, "  "+l)
 	}
 	p.Says = append(p.Says, "This can't be corrected.")
@@ -237,7 +237,10 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 	case Release:
 		err = engine.EndLease(ctx, seen, p.wish.By)
 	case Forget:
-		err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss)
+		var lost []string
+		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
+			return p.done + "; its jobs are lost: " + plain.Line(strings.Join(lost, " ")), err
+		}
 	case Redrive:
 		var n int
 		n, err = stream.RedriveBy(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)

@@ -71,6 +71,8 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	}
 	said, err := plan.Run(ctx, engine, t.store)
 	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return "", fmt.Errorf("%w: whether it was done is not known. Look at it again, and at its decisions", err)
 	case errors.Is(err, jobs.ErrMoved):
 		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	case errors.Is(err, store.ErrSealed):

@@ -30,6 +30,8 @@ const (
 	commitsOntoNothing    = "commits onto nothing"
 	commitsEverything     = "commits what does not differ"
 	commitRevivesJobs     = "brings delivered jobs back"
+	dropsAnyJobs          = "drops jobs that nobody has seen"
+	keepsJobs             = "keeps jobs that were given up"
 	claimsLive            = "claims over a live record"
 	claimsKept            = "claims over a kept record"
 	claimsFreed           = "claims over a freed record that it hasn't seen"
@@ -76,6 +78,8 @@ func TestMutants(t *testing.T) {
 		{commitsOntoNothing, "store commit"},
 		{commitsEverything, "store commit"},
 		{commitRevivesJobs, "store commit"},
+		{dropsAnyJobs, "store commit"},
+		{keepsJobs, "store commit"},
 		{refusesWithOldRecord, "store commit"},
 		{takesBrokenWrites, "store commit"},
 		{commitsAnything, "store commit"},
@@ -210,13 +214,21 @@ func (m *mutant) Commit(ctx context.Context, c store.Commit) (*store.Record, err
 	if err := m.broken(c.Writes); err != nil {
 		return nil, err
 	}
+	drops := state.DropsJobs(c.Prev, c.Next)
+	if drops && !state.SameJobs(old, c.Prev) && !m.is(dropsAnyJobs) {
+		return nil, idem.ErrConflict
+	}
 	next := merged(old, c)
+	if drops && !m.is(keepsJobs) {
+		next.Jobs = nil
+	}
 	if m.is(commitRevivesJobs) {
 		next.Jobs = c.Next.Jobs
 	}
 	if m.is(commitsEverything) {
+		jobs := next.Jobs
 		next = c.Next.Clone()
-		next.Jobs = merged(old, c).Jobs
+		next.Jobs = jobs
 	}
 	return m.write(m.is(commitReadsAndWrites), old, next, c.Next)
 }
