@@ -95,8 +95,8 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 const untakeTime = 2 * time.Second
 
 // lasts returns the part of a take-over that sets the taker's retention and tombstone.
-func lasts(v *item.Values, t store.Take, args item.Map) (set string) {
-	var gone []string
+func lasts(v *item.Values, t store.Take, args item.Map) string {
+	var set, gone []string
 	taken := &store.Record{Retention: t.Retention, Tombstone: t.Tombstone}
 	for _, f := range item.Fields {
 		if f.Name != item.AttrRetain && f.Name != item.AttrTomb {
@@ -108,12 +108,12 @@ func lasts(v *item.Values, t store.Take, args item.Map) (set string) {
 			continue
 		}
 		args[f.Arg] = value
-		set += ", " + f.Name + " = " + f.Arg
+		set = append(set, ", "+f.Name+" = "+f.Arg)
 	}
 	if len(gone) > 0 {
-		set += " REMOVE " + strings.Join(gone, ", ")
+		set = append(set, " REMOVE "+strings.Join(gone, ", "))
 	}
-	return set
+	return strings.Join(set, "")
 }
 
 // handlers returns a condition that is true of the records of these handlers,

@@ -13,7 +13,7 @@ import (
 // it up.
 const Room = 16 << 10
 
-// Taken returns held after a take-over by a program that remembers keys for life.
+// Taken returns held after a take-over. life is that of the program that takes it.
 func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
 	r := *held
 	r.Retention, r.Tombstone = life.Retention, life.Tombstone

@@ -20,8 +20,8 @@ func LifeOf(retention, tombstone time.Duration) Life {
 	return Life{whole(retention), whole(tombstone)}
 }
 
-// Claimed returns the record of a new operation, of a program that remembers keys for
-// life. If r has Keep, its handler will make calls.
+// Claimed returns the record of a new operation. life is that of its program. If r has
+// Keep, its handler will make calls.
 func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.Record {
 	r.State, r.Retention, r.Tombstone = store.Open, life.Retention, life.Tombstone
 	r.Created, r.Run = Millis(now), Millis(now)
