@@ -76,7 +76,7 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 		case code == "" || code == "None":
 		case code == "ConditionalCheckFailed":
 			w := mine[i-records]
-			if w.read != nil && !w.still(r.Item) {
+			if !w.still(r.Item) {
 				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", store.ErrConflict, w.table)
 			} else {
 				condition = fmt.Errorf("dynamo: %w: %s in %s", store.ErrCondition, w.verb, w.table)
@@ -102,7 +102,7 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 // A Get of an item becomes part of the condition of the write on it.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
-		if w, ok := one.(*Write); ok && w.Err() == nil && plainName(w.table) == plainName(s.table) {
+		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
 			return nil, fmt.Errorf("dynamo: %w: %s on %s, the table of the records themselves: keep your items in another",
 				store.ErrWrite, w.verb, w.table)
 		}
@@ -173,7 +173,7 @@ func sameItem(a, b *Write) bool {
 
 func contains(it, key item.Map) bool {
 	for name, v := range key {
-		if got, ok := it[name]; !ok || !sameValue(got, v) {
+		if !sameValue(it[name], v) {
 			return false
 		}
 	}
@@ -187,7 +187,7 @@ func merge(a, b *Write) (*Write, error) {
 		a, b = b, a // b is the check
 	}
 	switch {
-	case b.read == nil || b.verb != "check":
+	case b.read == nil:
 		return nil, fmt.Errorf("dynamo: %w: two writes on one item of %s: join them", store.ErrWrite, a.table)
 	case a.raw != nil:
 		return nil, fmt.Errorf("dynamo: %w: a Raw write on an item of %s that was read with Get: build it with Put, Update or Delete",
@@ -205,7 +205,7 @@ func merge(a, b *Write) (*Write, error) {
 	}
 	maps.Copy(w.values, a.values)
 	maps.Copy(w.read, a.read)
-	w.found = a.found || b.found
+	w.found = b.found
 	return &w, nil
 }
 

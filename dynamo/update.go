@@ -20,7 +20,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	u.set, u.remove = u.assigned[:0], u.removed[:0]
 	u.Text.Grow(256)
 	moved := movesSealed(prev, next)
-	if err := s.openBox(ctx, u, prev, next, moved); err != nil {
+	if err := s.openBox(ctx, u, prev, next); err != nil {
 		return nil, err
 	}
 	u.holder(prev, next)
@@ -41,11 +41,11 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 }
 
 // openBox gives u the data key of the contents that it writes. A take-over needs the key
-// though it writes none: an attempt that could not store its answer must not begin. What an
+// though it may write none: an attempt that could not store its answer must not begin. What an
 // operator decides takes no lease.
-func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record, moved bool) (err error) {
+func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
-	if takes || moved || hasContents(prev, next) {
+	if takes || hasContents(prev, next) {
 		if item.SealOf(prev).Closed() { // what was read closed would be written empty
 			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
@@ -133,7 +133,7 @@ func answers(prev, next *store.Record) bool {
 // are bound to it, so the commit seals them anew: all but args, which are bound to the
 // tenant only. A record with jobs keeps its tenant.
 func movesSealed(prev, next *store.Record) bool {
-	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant) && (next.Input != nil || len(next.Phases) > 0)
+	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
 // addJobs writes the jobs that next has more than prev.
@@ -146,19 +146,18 @@ func movesSealed(prev, next *store.Record) bool {
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	switch {
 	case len(next) == 0:
-		return
 	case len(prev) == 0:
 		u.put(item.AttrJobs, ":jobs", u.Jobs(next))
-		return
-	}
-	u.names = maps.Clone(u.names)
-	for i, id := range slices.Sorted(maps.Keys(next)) {
-		if _, known := prev[id]; known {
-			continue
+	default:
+		u.names = maps.Clone(u.names)
+		for i, id := range slices.Sorted(maps.Keys(next)) {
+			if _, known := prev[id]; known {
+				continue
+			}
+			n := strconv.Itoa(i)
+			u.names["#j"+n] = id
+			u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(id, next[id]))
 		}
-		n := strconv.Itoa(i)
-		u.names["#j"+n] = id
-		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(id, next[id]))
 	}
 }
 

@@ -1,12 +1,14 @@
 package dynamo
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -50,6 +52,10 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 	called.Calls = map[string]int{"pay#": 1}
 	lasting := claimed.Clone()
 	lasting.Retention = time.Hour
+	answered := claimed.Clone()
+	answered.State, answered.Response = store.Done, &store.Response{Status: 200}
+	decided := claimed.Clone()
+	decided.Settled = []store.Decision{{By: "a"}, {By: "b"}}
 	for name, tt := range map[string]struct {
 		prev *store.Record
 		next func(*store.Record)
@@ -68,6 +74,9 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"the default again": {lasting, func(r *store.Record) { r.Retention = 24 * time.Hour }, "SET ver = :ver1 REMOVE retain_s"},
 		"its finish":        {lasting, func(r *store.Record) { r.State, r.Retention = store.Done, 0 }, "SET ver = :ver1, st = :st REMOVE retain_s"},
 		"a finish":          {called, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
+		"a finished record": {answered, func(r *store.Record) { r.Run = time.UnixMilli(4) }, "SET ver = :ver1, run_ms = :run_ms"},
+		"a decision":        {decided, func(r *store.Record) { r.Settled = append(r.Settled, store.Decision{By: "c"}) }, "SET ver = :ver1, settled = list_append(if_not_exists(settled, :none), :settled)"},
+		"another decision":  {decided, func(r *store.Record) { r.Settled = []store.Decision{{By: "b"}, {By: "c"}} }, "SET ver = :ver1, settled = :settled"},
 		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,5 +92,77 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 				t.Errorf("expression (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a commit of a program that encrypts writes: of a sealed record only what differs,
+// unless another handler takes it over. Its contents are bound to the handler, so they are
+// sealed anew.
+func TestCommitsOfAProgramThatEncrypts(t *testing.T) {
+	t.Parallel()
+	sealer := newSealer(t)
+	s := &Store{inline: defaultInline, sealer: sealer}
+	read := func(it item.Map) *store.Record {
+		r, err := item.Decode(it)
+		if err == nil {
+			err = item.Unseal(t.Context(), sealer, r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	plain, sealed := read(itemOf(t, nil)), read(itemOf(t, sealer))
+	phased := sealed.Clone()
+	phased.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
+	withJob := plain.Clone()
+	withJob.Jobs = map[string]store.Job{"0.0": {Kind: "k"}}
+	renews := func(r *store.Record) { r.Lease = r.Lease.Add(time.Minute) }
+	takes := func(r *store.Record) { renews(r); r.Owner = "c" }
+	takesAs := func(r *store.Record) { takes(r); r.Handler.Name = "new" }
+	for name, tt := range map[string]struct {
+		prev *store.Record
+		next func(*store.Record)
+		want string
+	}{
+		"a renewal":                              {sealed, renews, "SET ver = :ver1, lease_ms = :lease_ms"},
+		"a renewal of a plain record":            {plain, renews, "SET ver = :ver1, lease_ms = :lease_ms"},
+		"a renewal of a plain record with jobs":  {withJob, renews, "SET ver = :ver1, lease_ms = :lease_ms"},
+		"a job more":                             {withJob, func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {Kind: "k"}, "1.0": {Kind: "k"}} }, "SET seal = :seal, ver = :ver1, jobs.#j1 = :j1"},
+		"another tenant":                         {phased, func(r *store.Record) { takes(r); r.Tenant = "acme" }, "SET ver = :ver1, #owner = :owner1, tn = :tn, lease_ms = :lease_ms, phases = :phases, req = :req"},
+		"a take-over":                            {sealed, takes, "SET ver = :ver1, #owner = :owner1, lease_ms = :lease_ms"},
+		"a take-over of a plain record":          {plain, takes, "SET seal = :seal, ver = :ver1, #owner = :owner1, lease_ms = :lease_ms"},
+		"a take-over by another handler":         {sealed, takesAs, "SET ver = :ver1, #owner = :owner1, hn = :hn, lease_ms = :lease_ms, req = :req"},
+		"with phases":                            {phased, takesAs, "SET ver = :ver1, #owner = :owner1, hn = :hn, lease_ms = :lease_ms, phases = :phases, req = :req"},
+		"with phases, and without the request":   {phased, func(r *store.Record) { takesAs(r); r.Input = nil }, "SET ver = :ver1, #owner = :owner1, hn = :hn, lease_ms = :lease_ms, phases = :phases REMOVE req"},
+		"another handler takes over a plain one": {plain, takesAs, "SET seal = :seal, ver = :ver1, #owner = :owner1, hn = :hn, lease_ms = :lease_ms"},
+		"an operator ends a lease without a key": {plain, func(r *store.Record) { r.Owner, r.Lease = "c", time.Time{} }, "SET ver = :ver1, #owner = :owner1, lease_ms = :lease_ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			next := tt.prev.Clone()
+			next.Ver++
+			tt.next(next)
+			u, err := s.update(t.Context(), store.Commit{Prev: tt.prev, Next: next})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, *u.expression()); diff != "" {
+				t.Errorf("expression (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A reserved word is written by its placeholder, which no other write gets.
+func TestScopeIsWrittenByAPlaceholder(t *testing.T) {
+	t.Parallel()
+	before := maps.Clone(ownerName)
+	u, err := (&Store{inline: defaultInline}).update(t.Context(), store.Commit{Prev: &store.Record{Ver: 1, Scope: "s"}, Next: &store.Record{Ver: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff("SET ver = :ver1 REMOVE #scope", *u.expression()); diff != "" || u.names["#scope"] != "scope" || !maps.Equal(ownerName, before) {
+		t.Errorf("names %v, of every write %v; expression (-want +got):\n%s", u.names, ownerName, diff)
 	}
 }

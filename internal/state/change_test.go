@@ -27,7 +27,7 @@ var (
 func busy() *store.Record {
 	return &store.Record{
 		PK: "v1#ns#a", ID: "i", State: store.Open, Owner: "a", Ver: 7, Fingerprint: "f", Scope: "s", Tenant: "t", Route: "r",
-		Created: claimedAt, Run: claimedAt, Lease: leaseEnd, Keep: store.KeepOpen,
+		Created: claimedAt, Run: claimedAt, Lease: leaseEnd, Keep: store.KeepOpen, Retention: aLife.Retention,
 		Handler: store.HandlerID{Function: "fn", Name: "h"},
 		Phases:  []store.Phase{{Name: "zero", Result: []byte("0"), At: 5 * time.Millisecond}},
 		Jobs:    map[string]store.Job{"0.0": {Kind: "mail"}},
@@ -60,7 +60,7 @@ func stuck(r *store.Record) {
 }
 func noDoubt(r *store.Record) { r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil }
 func answered200(r *store.Record) {
-	r.State, r.Lease, r.LastErr, r.Input, r.Calls = store.Done, time.Time{}, "", nil, nil
+	r.State, r.Lease, r.LastErr, r.Input, r.Calls, r.Retention = store.Done, time.Time{}, "", nil, nil, 0
 	r.Phases = []store.Phase{{Name: "zero", At: 5 * time.Millisecond}}
 	r.Response = &store.Response{Status: 200, Body: []byte("ok")}
 	noDoubt(r)
@@ -97,14 +97,18 @@ func TestWhatChanges(t *testing.T) {
 		})
 	}
 	finish := func(tombstone time.Duration) transition {
-		return plain(func(r *store.Record) *store.Record { return Finished(r, ok, clock, aRetention, tombstone) })
+		return plain(func(r *store.Record) *store.Record {
+			lasting := *r
+			lasting.Tombstone = tombstone
+			return Finished(&lasting, ok, clock)
+		})
 	}
 	release := func(b Release) transition {
 		return plain(func(r *store.Record) *store.Record { return Released(r, clock, b) })
 	}
 	takeByClient := func(by store.HandlerID) transition {
 		return plain(func(r *store.Record) *store.Record {
-			return TakenByClient(r, clock, nextLease, aRetention, &store.Input{Method: "PUT"}, by)
+			return TakenByClient(r, clock, nextLease, aLife, &store.Input{Method: "PUT"}, by)
 		})
 	}
 	settle := func(s Settlement) transition {
@@ -179,7 +183,7 @@ func TestWhatChanges(t *testing.T) {
 			finished(r)
 			r.Phases, r.Until, r.Expires = nil, r.Expires, r.Expires.Add(time.Hour)
 		}},
-		"it finishes, with jobs": {func(r *store.Record) { expiring(r); r.Blocked = true }, finish(2500 * time.Millisecond), func(r *store.Record) {
+		"it finishes, with jobs": {func(r *store.Record) { expiring(r); r.Blocked = true }, finish(3 * time.Second), func(r *store.Record) {
 			answered200(r)
 			r.Blocked, r.Keep, r.Expires, r.Until, r.Tombstone, r.Run = false, store.KeepJobs, time.Time{}, time.Unix(1_007_210, 0), 3*time.Second, clockMs
 		}},
@@ -188,7 +192,7 @@ func TestWhatChanges(t *testing.T) {
 		}},
 		"its request goes": {stuck, plain(Emptied), func(r *store.Record) { r.Input = nil }},
 
-		"its lease is renewed": {none, plain(func(r *store.Record) *store.Record { return Renewed(r, clock, nextLease, aRetention) }), func(r *store.Record) {
+		"its lease is renewed": {none, plain(func(r *store.Record) *store.Record { return Renewed(r, clock, nextLease) }), func(r *store.Record) {
 			r.Lease = clockMs.Add(time.Minute)
 		}},
 		"the retry of a client takes it over": {none, takeByClient(store.HandlerID{Function: "fn", Name: "new"}), func(r *store.Record) {
@@ -208,7 +212,7 @@ func TestWhatChanges(t *testing.T) {
 				handedOver(store.HandoverRetry, "", "")(r)
 			},
 		},
-		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aRetention) }), func(r *store.Record) {
+		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aLife) }), func(r *store.Record) {
 			takenOver(r)
 			r.Tries = 3
 			handedOver(store.HandoverCompleter, "", "")(r)
@@ -315,9 +319,10 @@ func TestClaimIsKeptForARequestOrACall(t *testing.T) {
 		if tt.kept {
 			want.Keep = store.KeepOpen
 		} else {
-			want.Expires = clockSec.Add(aRetention)
+			want.Expires = clockSec.Add(aLife.Retention)
 		}
-		if diff := cmp.Diff(&want, Claimed(tt.r, clock, nextLease, aRetention)); diff != "" {
+		want.Retention = aLife.Retention
+		if diff := cmp.Diff(&want, Claimed(tt.r, clock, nextLease, aLife)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -336,7 +341,7 @@ func TestListsOfARecordAreCut(t *testing.T) {
 			t.Fatalf("after %d: %v, %v", i+1, r.Handovers, r.Settled)
 		}
 	}
-	if up := TakenUp(r, clock, nextLease, aRetention); len(up.Handovers) != 11 {
+	if up := TakenUp(r, clock, nextLease, aLife); len(up.Handovers) != 11 {
 		t.Errorf("a completer leaves %d handovers", len(up.Handovers))
 	}
 }

@@ -314,25 +314,23 @@ func TestRequestOutlived(t *testing.T) {
 		{60 * day, 60 * day, false},
 		{60 * day, 60*day + 1, true},
 	} {
-		if got := RequestOutlived(r, clock.Add(tt.after), tt.retention); got != tt.want {
+		r.Retention = tt.retention
+		if got := RequestOutlived(r, clock.Add(tt.after)); got != tt.want {
 			t.Errorf("remembered for %v, %v after its last attempt: %t", tt.retention, tt.after, got)
 		}
 	}
 	for _, r := range []*store.Record{{State: store.Stuck, Run: clock}, {State: store.Open, Input: r.Input, Run: clock}} {
-		if RequestOutlived(r, clock.Add(365*day), day) {
+		if RequestOutlived(r, clock.Add(365*day)) {
 			t.Errorf("the request of %+v goes", r)
 		}
 	}
 }
 
 // An operation without its request is left to its client for one retention.
-func TestLeftToClient(t *testing.T) {
+func TestLeftUntil(t *testing.T) {
 	t.Parallel()
-	r := &store.Record{Run: clock}
-	for after, want := range map[time.Duration]bool{0: true, time.Hour - 1: true, time.Hour: false} {
-		if got := LeftToClient(r, clock.Add(after), time.Hour); got != want {
-			t.Errorf("after %v: %t", after, got)
-		}
+	if got := LeftUntil(&store.Record{Run: clock, Retention: time.Hour}); !got.Equal(clock.Add(time.Hour)) {
+		t.Errorf("until %v", got)
 	}
 }
 
