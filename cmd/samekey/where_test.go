@@ -18,9 +18,16 @@ import (
 // onEveryTable are commands that say something of a whole table.
 func onEveryTable() [][]string {
 	return [][]string{
-		{"list"}, {"list", "--json"}, {"list", "--scan", "--pages", "1000"}, {"stats", "--pages", "1000"}, {"stats", "--scan", "--pages", "1000", "--json"},
-		{"sweep", "--pages", "1000"}, {"sweep", "--dry-run", "--pages", "1000"}, {"erase", "--caller", "jwt:jane", "--yes"},
-		{"get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, {"forget", "--pages", "1000", "--yes", "AAAAAAAA"},
+		{"list"},
+		{"list", "--json"},
+		{"list", "--scan", "--pages", "1000"},
+		{"stats", "--pages", "1000"},
+		{"stats", "--scan", "--pages", "1000", "--json"},
+		{"sweep", "--pages", "1000"},
+		{"sweep", "--dry-run", "--pages", "1000"},
+		{"erase", "--caller", "jwt:jane", "--yes"},
+		{"get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
+		{"forget", "--pages", "1000", "--yes", "AAAAAAAA"},
 	}
 }
 
