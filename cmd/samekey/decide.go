@@ -99,7 +99,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if story.Sealed != "" {
 		p.env.note("sealed: %s", story.Sealed)
 	}
-	if yes, err := p.c.agreed(p.env, plan.Says...); err != nil || !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, plan.Says...); err != nil || !yes {
 		return err
 	}
 	done, err := plan.Run(ctx, p.engine, p.op.store)

@@ -149,6 +149,7 @@ var scrubs = []struct {
 	{regexp.MustCompile(`v1#rides#[\w-]{43}`), "v1#rides#HASH"},
 	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?`), "TIME"},
 	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "OPERATION"},
+	{regexp.MustCompile(`http://127\.0\.0\.1:\d+`), "ENDPOINT"},
 	{regexp.MustCompile(`"short": "[\w-]{8}"`), `"short": "SHORT"`},
 	{regexp.MustCompile(`"record": "[\w-]{8}"`), `"record": "SHORT"`},
 	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "DERIVED-KEY"},

@@ -58,6 +58,7 @@ func newDoctor(env environment) *cobra.Command {
 			return err
 		}
 		report := doctor.Examine(facts)
+		env.note("table %s, Region %s", report.Table, op.sdk.Region)
 		if op.json {
 			err = env.printJSON(report)
 		} else {

@@ -97,7 +97,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		}
 	}
 	if len(todo) > 0 {
-		yes, err := e.c.agreed(env,
+		yes, err := e.c.agreed(env, e.op.place,
 			fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo)), "This can't be corrected.")
 		if err != nil {
 			return err
@@ -123,7 +123,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 
 // search finds the caller's records. A sealed caller is read with the record's own key.
 func (e *eraser) search(ctx context.Context) error {
-	about := e.op.tellScan(ctx, e.s.opt.PagesPerSecond)
+	about := e.op.tellScan(e.s.opt.PagesPerSecond)
 	var closed []string
 	_, err := e.s.each(ctx, e.op, about, func(it tablescan.Item) error {
 		switch rec := it.Record; {
@@ -137,6 +137,9 @@ func (e *eraser) search(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	if len(e.found)+len(closed) == 0 {
+		return e.op.ours(ctx)
 	}
 	for _, pk := range closed {
 		rec, err := e.op.readable(e.op.store.Load(ctx, pk))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/stream"
@@ -179,7 +178,7 @@ func (f *finder) scan(ctx context.Context, w stream.Wanted) (string, error) {
 	if f.noScan {
 		return "", notFound("not among what waits for people; without --no-scan the whole table is scanned")
 	}
-	total := f.op.tellScan(ctx, f.pages)
+	total := f.op.tellScan(f.pages)
 	f.progress.start("items seen")
 	defer f.progress.end()
 	pks, err := stream.Search(ctx, f.op.client, f.op.store, w, false, func(o *stream.SearchOptions) {
@@ -190,6 +189,9 @@ func (f *finder) scan(ctx context.Context, w stream.Wanted) (string, error) {
 	case err != nil:
 		return "", err
 	case len(pks) == 0:
+		if err := f.op.ours(ctx); err != nil {
+			return "", err
+		}
 		return "", notFound("no record matches; it may have expired")
 	}
 	return pks[0], nil
@@ -197,17 +199,17 @@ func (f *finder) scan(ctx context.Context, w stream.Wanted) (string, error) {
 
 // tellScan says what a scan costs, from the table's description, which may be six hours
 // old. It returns the number of items; 0 if that is unknown.
-func (op *operator) tellScan(ctx context.Context, pages float64) int64 {
-	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
-	if err != nil || out.Table == nil || out.Table.TableSizeBytes == nil || out.Table.ItemCount == nil {
+func (op *operator) tellScan(pages float64) int64 {
+	items, bytes := op.size()
+	if op.about == nil {
 		op.env.note("a scan reads the whole table, by %g pages of 1 MB a second (128 read units each)", pages)
 		return 0
 	}
 	const page = 1 << 20
-	n := (*out.Table.TableSizeBytes + page - 1) / page
+	n := (bytes + page - 1) / page
 	op.env.note("a scan reads the whole table: about %d items in %d pages, %d read units, %v at %g pages a second",
-		*out.Table.ItemCount, n, n*128, time.Duration(float64(n)/pages*float64(time.Second)).Round(time.Second), pages)
-	return *out.Table.ItemCount
+		items, n, n*128, time.Duration(float64(n)/pages*float64(time.Second)).Round(time.Second), pages)
+	return items
 }
 
 // load reads one record. Without one it ends with exit code 3.

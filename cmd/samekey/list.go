@@ -72,6 +72,11 @@ the record and the error of the oldest. --each prints every record, and so does 
 			return err
 		}
 		rep, err := l.list(cmd.Context())
+		if err == nil && len(rep.ByWhy) == 0 {
+			if err := l.op.ours(cmd.Context()); err != nil {
+				return err
+			}
+		}
 		if rep == nil {
 			return err
 		}
@@ -108,7 +113,7 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 		if !errors.Is(err, stream.ErrNoIndex) {
 			return rep, err
 		}
-		l.op.env.note("the table has no index of what waits for people: the whole table is read")
+		l.op.env.note("the table %s has no index named waiting, of what waits for people: the whole table is read", l.op.table)
 	}
 	return l.sweep(ctx)
 }
@@ -141,7 +146,7 @@ func (l *lister) index(ctx context.Context) (*listed, error) {
 }
 
 func (l *lister) sweep(ctx context.Context) (*listed, error) {
-	total := l.op.tellScan(ctx, l.pages)
+	total := l.op.tellScan(l.pages)
 	l.progress.start("items seen")
 	defer l.progress.end()
 	api := &counted{ScanAPI: l.op.client, seen: func(n int64) { l.progress.at(n, total) }}

@@ -51,10 +51,7 @@ func newNames(env environment) *cobra.Command {
 		if err := op.open(cmd.Context()); err != nil {
 			return err
 		}
-		about, _, err := op.about(cmd.Context())
-		if err != nil {
-			return err
-		}
+		about, _ := op.size()
 		rep := &names.Report{Handlers: build.Handlers(), Rows: []*names.Row{}}
 		s.opt.OpenOnly = true
 		rep.Seen, err = s.each(cmd.Context(), op, about, func(it tablescan.Item) error {
@@ -68,6 +65,11 @@ func newNames(env environment) *cobra.Command {
 		})
 		if err != nil {
 			return err // an incomplete list would look like a good one
+		}
+		if rep.Open == 0 {
+			if err := op.ours(cmd.Context()); err != nil {
+				return err
+			}
 		}
 		rep.Sort()
 		return env.printNames(op, rep)

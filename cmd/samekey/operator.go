@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo"
@@ -64,6 +66,7 @@ func (a *account) open(ctx context.Context) error {
 func (a *account) dynamodb() *dynamodb.Client {
 	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
 		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)
+		o.Logger = logging.Nop{} // what the SDK would print hides the command's own words
 	})
 }
 
@@ -79,6 +82,9 @@ type operator struct {
 
 	client *dynamodb.Client
 	store  *dynamo.Store
+	about  *types.TableDescription // nil: no permission to describe the table
+	place  string                  // the table, and where it is
+	unfit  string                  // why it can have no records; "" if it can
 }
 
 // newOperator registers the flags that all commands on a table have: --table,
@@ -92,8 +98,19 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// open connects to the table. It sends nothing.
+// open connects to the table, and says where it is.
 func (op *operator) open(ctx context.Context) error {
+	if err := op.connect(ctx); err != nil {
+		return err
+	}
+	if err := op.tell(ctx); err != nil || op.unfit == "" {
+		return err
+	}
+	return errors.New(op.unfit)
+}
+
+// connect makes the clients. It sends nothing.
+func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
 		return wrongCallf("which table? Set --table or IDEM_TABLE")
 	}
@@ -130,8 +147,8 @@ var errUnconfirmed = errors.New("not confirmed, and nothing done; --yes doesn't 
 
 // agreed shows a change and asks about it. It returns false for a dry run, and an
 // error unless somebody types yes, or --yes was given.
-func (c *change) agreed(env environment, what ...string) (bool, error) {
-	for _, line := range what {
+func (c *change) agreed(env environment, place string, what ...string) (bool, error) {
+	for _, line := range append(what, "This is in the "+place+".") {
 		env.note("%s", line)
 	}
 	switch {

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/internal/cli/tablescan"
@@ -38,19 +38,10 @@ func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tabl
 	return tablescan.Each(ctx, op.client, s.opt, fn)
 }
 
-// about is the number of items and bytes of the table, up to six hours old.
-func (op *operator) about(ctx context.Context) (items, bytes int64, _ error) {
-	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
-	if err != nil {
-		return 0, 0, err
+// size is the number of items and bytes of the table, up to six hours old; 0 if unknown.
+func (op *operator) size() (items, bytes int64) {
+	if op.about == nil {
+		return 0, 0
 	}
-	if t := out.Table; t != nil {
-		if t.ItemCount != nil {
-			items = *t.ItemCount
-		}
-		if t.TableSizeBytes != nil {
-			bytes = *t.TableSizeBytes
-		}
-	}
-	return items, bytes, nil
+	return aws.ToInt64(op.about.ItemCount), aws.ToInt64(op.about.TableSizeBytes)
 }

@@ -45,9 +45,7 @@ func newStats(env environment) *cobra.Command {
 		}
 		rep := stats.New(op.table, env.now(), grace)
 		var err error
-		if rep.Items, rep.Bytes, err = op.about(cmd.Context()); err != nil {
-			return err
-		}
+		rep.Items, rep.Bytes = op.size()
 		if s.opt.Pages = 1; whole || needs {
 			s.opt.Pages = 0
 		}
@@ -57,6 +55,11 @@ func newStats(env environment) *cobra.Command {
 		})
 		if err != nil {
 			return err
+		}
+		if rep.Records == 0 {
+			if err := op.ours(cmd.Context()); err != nil {
+				return err
+			}
 		}
 		rep.End(seen, s.opt.Pages == 0)
 		if rep.Waiting, err = stream.NewWaiting(op.client, op.store).Count(cmd.Context()); err != nil && !errors.Is(err, stream.ErrNoIndex) {

@@ -37,7 +37,10 @@ end goes on with the next run, here or in the worker.`,
 		if err := op.open(ctx); err != nil {
 			return err
 		}
-		total := op.tellScan(ctx, pages)
+		if err := op.ours(ctx); err != nil { // before it writes its place into the table
+			return err
+		}
+		total := op.tellScan(pages)
 		progress.start("items seen")
 		api := &counted{ScanAPI: op.client, seen: func(n int64) { progress.at(n, total) }}
 		s := stream.NewSweep(api, op.store, func(o *stream.SweepOptions) {

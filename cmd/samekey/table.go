@@ -50,7 +50,10 @@ func newTableCreate(env environment) *cobra.Command {
 		if opt.MaxWriteUnits < 0 {
 			return wrongCallf("--max-write-units is not negative")
 		}
-		if err := op.open(cmd.Context()); err != nil {
+		if err := op.connect(cmd.Context()); err != nil {
+			return err
+		}
+		if err := op.tell(cmd.Context()); err != nil {
 			return err
 		}
 		opt.Table = op.table
@@ -91,7 +94,7 @@ func makeTable(env environment, cmd *cobra.Command, op *operator, c *change, pla
 		tell("the table %s is as it should be", op.table)
 	case len(plan.Steps) > 0:
 		var yes bool
-		if yes, err = c.agreed(env, out.Lacked...); yes {
+		if yes, err = c.agreed(env, op.place, out.Lacked...); yes {
 			err = plan.Run(cmd.Context(), func(what string) {
 				out.Done = append(out.Done, what)
 				tell("done: %s", what)

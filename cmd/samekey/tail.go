@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/internal/cli/tail"
@@ -42,7 +42,7 @@ func newTail(env environment) *cobra.Command {
 		if err := op.open(cmd.Context()); err != nil {
 			return err
 		}
-		arn, err := op.stream(cmd.Context())
+		arn, err := op.stream()
 		if err != nil {
 			return err
 		}
@@ -90,20 +90,20 @@ func (e environment) liner(asJSON bool) lambdarun.Invoker {
 }
 
 // stream is the ARN of the table's stream.
-func (op *operator) stream(ctx context.Context) (string, error) {
-	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
-	if err != nil {
-		return "", err
+func (op *operator) stream() (string, error) {
+	if op.about == nil {
+		return "", fmt.Errorf("the stream of table %s is unknown: it takes the permission dynamodb:DescribeTable", op.table)
 	}
-	if s := out.Table.StreamSpecification; s == nil || !aws.ToBool(s.StreamEnabled) || out.Table.LatestStreamArn == nil {
+	if s := op.about.StreamSpecification; s == nil || !aws.ToBool(s.StreamEnabled) || op.about.LatestStreamArn == nil {
 		return "", fmt.Errorf("the table %s has no stream: samekey table create turns it on", op.table)
 	}
-	return *out.Table.LatestStreamArn, nil
+	return *op.about.LatestStreamArn, nil
 }
 
 // streams is a client of the table's streams, which a local database serves too.
 func (op *operator) streams() *dynamodbstreams.Client {
 	return dynamodbstreams.NewFromConfig(op.sdk, func(o *dynamodbstreams.Options) {
+		o.Logger = logging.Nop{}
 		if at := cmp.Or(op.endpoint, op.env.getenv("AWS_ENDPOINT_URL_DYNAMODB")); at != "" && o.BaseEndpoint == nil {
 			o.BaseEndpoint = &at
 			if op.env.http == nil { // DynamoDB Local writes empty maps wrong

@@ -43,7 +43,7 @@ func newUI(env environment) *cobra.Command {
 		if err := op.open(cmd.Context()); err != nil {
 			return err
 		}
-		source, err := ui.NewTable(op.client, op.table, ui.TableOptions{By: operatorName(env), Namespace: op.namespace, Seal: op.sealer})
+		source, err := ui.NewTable(op.client, op.table, ui.TableOptions{By: operatorName(env), Place: op.place, Namespace: op.namespace, Seal: op.sealer})
 		if err != nil {
 			return err
 		}

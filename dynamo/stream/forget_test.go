@@ -28,6 +28,8 @@ func (tab *table) forget(t testing.TB, r *store.Record) {
 
 // Jobs that a person gave up are sent by none of the ways by which a job is sent: they left
 // the record with the write that forgot its operation.
+//
+//nolint:tparallel // one table, and one reader of its stream
 func TestForgottenJobsAreNotSent(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)

@@ -510,6 +510,14 @@ func resumeMutants() []mutant {
 			in: "idem.MemoryStore.Commit", old: "case state.DropsJobs($c.Prev, $c.Next) && !state.SameJobs($old, $c.Prev):", new: "case state.DropsJobs($c.Prev, $c.Next) && $old == nil:", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$",
 		},
 		{
+			rule: "RightTable", what: "nothing waits for people in a table without records", row: "R193",
+			in: "cmd/samekey.operator.ours", old: "if $others > 0 {", new: "if $others < 0 {", run: "^TestTableOfAnother$",
+		},
+		{
+			rule: "RightTable", what: "what a sweep wrote makes a table one of Samekey's", row: "R193",
+			in: "cmd/samekey.operator.ours", old: `strings.HasPrefix($pk.Value, "samekey#"):`, new: `strings.HasPrefix($pk.Value, "samekey##"):`, run: "^TestTableOfAnother$",
+		},
+		{
 			rule: "AskedFor", what: "a namespace is taken for the short name of a record", row: "R191",
 			in: "dynamo/stream.search.matches", old: `case $f.w.Short != "" && redact.Record(item.PK($it)) != $f.w.Short:`, new: `case $f.w.Short != "" && redact.Record(item.PK($it)) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},

@@ -60,7 +60,11 @@ func (t *Table) Ask(ctx context.Context, a Action) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return strings.Join(plan.Says, "\n"), nil
+	says := plan.Says
+	if t.opt.Place != "" {
+		says = append(says, "This is in the "+t.opt.Place+".")
+	}
+	return strings.Join(says, "\n"), nil
 }
 
 // Act implements [Source].

@@ -25,6 +25,7 @@ import (
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
 	By        string // the operator's name that the page offers
+	Place     string // the table, and where it is: part of what is asked before a decision
 	Namespace string // that the page offers for searches by key
 	// Seal opens sealed contents. Without it, or without the permission on their keys,
 	// the page says that they are sealed.

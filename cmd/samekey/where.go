@@ -1,0 +1,83 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// tell says first which table a command is about: what it says afterwards, of another
+// table, Region or account than was meant, would be believed.
+func (op *operator) tell(ctx context.Context) error {
+	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
+	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
+	_, answered := errors.AsType[smithy.APIError](err)
+	if err != nil && !answered {
+		return err
+	}
+	account := "account unknown"
+	if err == nil && out.Table != nil {
+		op.about = out.Table
+		if name, perr := arn.Parse(aws.ToString(out.Table.TableArn)); perr == nil {
+			account = "account " + name.AccountID
+		}
+	}
+	op.place = fmt.Sprintf("table %s, Region %s, %s", op.table, op.sdk.Region, account)
+	if at := aws.ToString(op.client.Options().BaseEndpoint); at != "" {
+		op.place = fmt.Sprintf("table %s at %s", op.table, at)
+	}
+	op.env.note("%s", op.place)
+	if missing {
+		op.unfit = "there is no " + op.place
+	}
+	if op.about != nil && len(op.about.KeySchema) > 0 {
+		if k := op.about.KeySchema; len(k) > 1 || aws.ToString(k[0].AttributeName) != "pk" {
+			op.unfit = "its key is not pk, so it has no records; is it the right table? " + op.place
+		}
+	}
+	return nil
+}
+
+// sampled is how many items are looked at for one of Samekey's.
+const sampled = 1000
+
+// ours refuses a table with items of which none of the first is Samekey's, before a
+// command says of it that it found nothing. What a sweep writes about itself doesn't
+// count: it may have been on the wrong table, too.
+func (op *operator) ours(ctx context.Context) error {
+	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
+	if err != nil {
+		op.env.note("whether the table is one of Samekey's is unknown: %s", cmp.Or(reason(err), "no answer"))
+		return nil
+	}
+	others := int(out.ScannedCount)
+	for _, it := range out.Items {
+		pk, _ := it["pk"].(*types.AttributeValueMemberS)
+		switch {
+		case pk != nil && strings.HasPrefix(pk.Value, "samekey#"):
+			others--
+		case pk != nil && it["v"] != nil:
+			return nil
+		}
+	}
+	if others > 0 {
+		return fmt.Errorf("nothing is known: none of the first %d items is a record; is it the right table? %s", out.ScannedCount, op.place)
+	}
+	return nil
+}
+
+// reason is the code of an error of the service.
+func reason(err error) string {
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		return e.ErrorCode()
+	}
+	return ""
+}

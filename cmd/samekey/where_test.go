@@ -1,0 +1,138 @@
+package main
+
+import (
+	"crypto/rand"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+)
+
+// onEveryTable are commands that say something of a whole table.
+func onEveryTable() [][]string {
+	return [][]string{
+		{"list"},
+		{"list", "--json"},
+		{"list", "--scan", "--pages", "1000"},
+		{"stats", "--pages", "1000"},
+		{"stats", "--scan", "--pages", "1000", "--json"},
+		{"sweep", "--pages", "1000"},
+		{"sweep", "--dry-run", "--pages", "1000"},
+		{"erase", "--caller", "jwt:jane", "--yes"},
+		{"get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
+		{"forget", "--pages", "1000", "--yes", "AAAAAAAA"},
+	}
+}
+
+// A table that isn't Samekey's is no table on which nothing waits: neither one of another
+// layout, nor one with the same key.
+func TestTableOfAnother(t *testing.T) {
+	d := newDesk(t)
+	for name, in := range map[string]*dynamodb.CreateTableInput{
+		"of another layout": {
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeN}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}}, BillingMode: types.BillingModePayPerRequest,
+		},
+		"with the same key and index": dynamo.CreateTableInput(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := "another-" + rand.Text()
+			in.TableName = &table
+			if _, err := d.client.CreateTable(t.Context(), in); err != nil {
+				t.Fatal(err)
+			}
+			d.env["IDEM_TABLE"] = table
+			for _, args := range onEveryTable() {
+				if code, _, stderr := call(t, d.env, args...); (code != 0 && code != 3) != (name == "of another layout") || strings.Contains(stderr, "is it the right table") != (name == "of another layout") {
+					t.Errorf("%v of an empty table: code %d, %s", args, code, stderr)
+				}
+			}
+			for _, it := range []map[string]types.AttributeValue{
+				{"id": &types.AttributeValueMemberN{Value: "7"}, "pk": &types.AttributeValueMemberS{Value: "customer 7"}, "st": &types.AttributeValueMemberS{Value: "open"}},
+				{"id": &types.AttributeValueMemberN{Value: "8"}, "pk": &types.AttributeValueMemberS{Value: "customer 8"}},
+			} {
+				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, args := range onEveryTable() {
+				if code, stdout, stderr := call(t, d.env, args...); code != 1 || stdout != "" || !strings.Contains(stderr, "is it the right table? table "+table) || strings.Contains(stderr, "nothing waits") {
+					t.Errorf("%v: code %d, %q, %q", args, code, stdout, stderr)
+				}
+			}
+		})
+	}
+}
+
+// Every command says first which table it is about, also as the last thing before it asks;
+// a table that is missing takes one sentence.
+func TestEveryCommandNamesItsTable(t *testing.T) {
+	d := newDesk(t)
+	rec := d.stuck(t)
+	table := d.env["IDEM_TABLE"]
+	for _, args := range append(everyCommand(), onEveryTable()...) {
+		_, _, stderr := call(t, d.env, args...)
+		if !strings.HasPrefix(stderr, "table "+table+" at http://") {
+			t.Errorf("%v: %s", args, stderr)
+		}
+	}
+	_, _, stderr := call(t, d.env, "settle", "--not-made", rec.PK)
+	if !strings.Contains(stderr, "This is in the table "+table+" at http://") || strings.Index(stderr, "This is in") > strings.Index(stderr, "Go on?") {
+		t.Errorf("asked %s", stderr)
+	}
+	d.env["IDEM_TABLE"] = "missing"
+	for _, args := range append(everyCommand(), onEveryTable()...) {
+		code, stdout, stderr := call(t, d.env, args...)
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 2 || !strings.Contains(stderr, "there is no table missing at ") {
+			t.Errorf("%v: code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+}
+
+// The account is the table's own; who may not describe the table is told that it is
+// unknown, and may go on.
+func TestAccountOfTheTable(t *testing.T) {
+	bareAWS(t)
+	t.Setenv("AWS_REGION", "eu-west-1")
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	for want, answers := range map[string]answering{
+		"table records, Region eu-west-1, account 123456789012\n": {describe: `{"Table":{"TableArn":"arn:aws:dynamodb:eu-west-1:123456789012:table/records"}}`},
+		"table records, Region eu-west-1, account unknown\n":      {},
+	} {
+		var stdout, stderr strings.Builder
+		env := environment{
+			stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, http: answers,
+			getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records", "USER": "jane"}[n] },
+		}
+		var code int
+		synctest.Test(t, func(t *testing.T) { code = run(t.Context(), env, []string{"list"}) })
+		if code != 0 || !strings.HasPrefix(stderr.String(), want) || !strings.Contains(stderr.String(), "nothing waits for people") {
+			t.Errorf("code %d, %s%s; want %s", code, stdout.String(), stderr.String(), want)
+		}
+	}
+}
+
+// answering is a service without what waits, which describes the table or refuses to.
+type answering struct{ describe string }
+
+func (a answering) Do(req *http.Request) (*http.Response, error) {
+	text := `{"Items":[],"Count":0,"ScannedCount":0}`
+	if req.Header.Get("X-Amz-Target") == "DynamoDB_20120810.DescribeTable" {
+		if text = a.describe; text == "" {
+			return refusing{"AccessDeniedException"}.Do(req)
+		}
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(text)),
+	}, nil
+}
