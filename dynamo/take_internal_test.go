@@ -3,6 +3,8 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,6 +108,19 @@ func TestTakeCountsATry(t *testing.T) {
 	}
 	if got := text(in.ExpressionAttributeValues[":hand"]); got != `[{"k":"completer","t":5000}]` {
 		t.Errorf("the handover is written as %s", got)
+	}
+}
+
+// DynamoDB takes at most 100 values in an IN.
+func TestTakeOfManyHandlers(t *testing.T) {
+	t.Parallel()
+	many := make([]store.HandlerID, 101)
+	for i := range many {
+		many[i].Name = strconv.Itoa(i + 1)
+	}
+	in := strings.Split(handlers(new(item.Values), many, make(item.Map)), " OR ")
+	if len(in) != 2 || strings.Count(in[0], ":hn") != 100 || strings.Count(in[1], ":hn") != 1 {
+		t.Errorf("got %q", in)
 	}
 }
 

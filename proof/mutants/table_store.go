@@ -13,7 +13,7 @@ func storeMutants() []mutant {
 		dynamoClaims  = "^TestConformance$/^store_claim$"
 		dynamoCommits = "^TestConformance$/^store_commit$"
 		dynamoTakes   = "^TestConformance$/^store_take$"
-		firstJobs     = `case len($prev) == 0: $u.put(item.AttrJobs, ":jobs", $u.Jobs($next)); return`
+		firstJobs     = `case len($prev) == 0: $u.put(item.AttrJobs, ":jobs", $u.Jobs($next))`
 		goesOn        = "^TestOperationsGoOn$"
 
 		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
