@@ -84,7 +84,8 @@ func namingOf(opt *Options) naming {
 }
 
 // Do runs fn once for r's key and scope and returns the same answer for every
-// call, marked Replayed from the second call on.
+// call, marked Replayed from the second call on. Without a Tenant, r has that of the
+// request in ctx ([WithSender]).
 //
 // The context of fn carries the [Op] and ends [Options.Reserve] before ctx does
 // (or before the lease, if ctx has no deadline). If fn continues after that, it
@@ -112,7 +113,9 @@ func namingOf(opt *Options) naming {
 // stores the answer or releases the key.
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	a, acts, err := e.attempt(), true, error(nil)
-	a.request = r
+	if a.request = r; r.Tenant == "" {
+		a.request.Tenant = verifiedIn(ctx).tenant
+	}
 	if r.Key == "" && !e.opt.Disabled {
 		acts, err = e.keyless(ctx, a.req)
 	}

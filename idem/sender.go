@@ -28,9 +28,15 @@ func (r *Request) sender() verified { return verified{r.Identity, r.Facts, r.Ten
 // hasSender reports whether an adapter has verified anything about r's sender.
 func (r *Request) hasSender() bool { return r.sender() != verified{} }
 
+// verifiedIn returns what is verified about the request that ctx belongs to.
+func verifiedIn(ctx context.Context) verified {
+	v, _ := ctx.Value(verifiedKey{}).(verified)
+	return v
+}
+
 // httpRequest makes r neutral.
 func httpRequest(r *http.Request, body []byte) Request {
-	from, _ := r.Context().Value(verifiedKey{}).(verified)
+	from := verifiedIn(r.Context())
 	return Request{
 		Method: r.Method, Path: sentPath(r), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
 		Identity: from.identity, Facts: from.facts, Tenant: from.tenant,

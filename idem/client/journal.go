@@ -49,8 +49,9 @@ type operationKey struct{}
 // The first keyed request is entered in [Options.Journal] before it is sent. From
 // then on, also after a crash, every request under this name has the same key and
 // must be the same request (method, URL and body), or it is refused
-// ([ErrMismatch]). After the key's lifetime every request is refused
-// ([ErrExpired]): find out in another way whether the operation happened.
+// ([ErrMismatch]). After the key's lifetime, and while the clock shows a time before
+// the operation began, every request is refused ([ErrExpired]): find out in another
+// way whether the operation happened.
 //
 // An answer does not end the operation, since the process may crash before it has
 // stored the answer. Until then a repeated request gets the same answer. Call
@@ -101,7 +102,9 @@ func (o *operation) remember(own, moved string) (resumed bool, err error) {
 	case !here && e.Fingerprint != fp:
 		return false, ErrMismatch
 	}
-	if o.until = e.Expires; o.isOver(0) {
+	// The clock was ahead when the operation began, or is behind now: how old the key is, nobody knows.
+	behind := now.Add(lifetimeMargin).Before(e.Created)
+	if o.until = e.Expires; behind || o.isOver(0) {
 		o.key, o.unknown = e.Key, true
 		return false, fmt.Errorf("%w: operation begun %s, answered: %t", ErrExpired, e.Created.UTC().Format(time.RFC3339), !e.Answered.IsZero())
 	}

@@ -43,3 +43,51 @@ func TestNoRetryAfterASleepThatOutlastedTheKey(t *testing.T) {
 		}
 	})
 }
+
+// begun is a journal with a single entry.
+type begun struct{ e *Entry }
+
+func (j *begun) Begin(_ context.Context, e Entry) (Entry, bool, error) {
+	if j.e != nil {
+		return *j.e, true, nil
+	}
+	j.e = &e
+	return e, false, nil
+}
+
+func (*begun) Update(context.Context, Entry) error { return nil }
+
+// A machine came up with a clock that is days behind: the key seems new, and the server
+// may have forgotten it.
+func TestNoRetryBeforeItsOperationBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		base, journal := &refusing{}, &begun{}
+		send := func(clock time.Duration) error {
+			tr := New(base, func(o *Options) { o.Journal, o.MaxRetries = journal, -1 })
+			tr.now = func() time.Time { return time.Now().Add(clock) }
+			req, err := http.NewRequestWithContext(WithOperation(t.Context(), "order-42"), http.MethodPost, "https://api.test/", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tr.RoundTrip(req)
+			return err
+		}
+		for i, step := range []struct {
+			later, clock time.Duration
+			refused      bool
+		}{
+			{0, 0, false},
+			{time.Second, -2 * time.Second, false}, // as exact as clocks are
+			{30 * time.Hour, -48 * time.Hour, true},
+		} {
+			time.Sleep(step.later) //nolint:forbidigo // virtual
+			before := base.n
+			err := send(step.clock)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || errors.Is(err, ErrExpired) != step.refused || (base.n == before) != step.refused || !e.Unknown || e.Key != journal.e.Key {
+				t.Errorf("step %d: %+v, sent %d times", i, e, base.n-before)
+			}
+		}
+	})
+}

@@ -95,8 +95,8 @@ var errNotRecorded = errors.New("the handler succeeded, but the event is not on 
 //
 // A 2xx means that the event is recorded as handled; after any other status the
 // provider should send the event again. [idem.ReplayedHeader] marks the answer to
-// a duplicate. A panic other than http.ErrAbortHandler is answered with 500 and
-// returned in Result.Panic.
+// a duplicate. Each tenant has events of its own. A panic other than
+// http.ErrAbortHandler is answered with 500 and returned in Result.Panic.
 func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	var ev Event
 	var err error
@@ -163,7 +163,7 @@ func tooLarge(limit int64) error { return fmt.Errorf("%w: at most %d bytes", ide
 // handle runs the handler, unless the event is already handled.
 func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replayed bool, err error) {
 	op := idem.Request{
-		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path,
+		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path, Tenant: r.Tenant,
 		Answer: func(any) (idem.Response, error) { return idem.Response{}, nil },
 	}
 	succeeded := false

@@ -506,6 +506,23 @@ func TestTwoEndpointsAreTold(t *testing.T) {
 	}
 }
 
+// The same event for two tenants is two events.
+func TestTwoTenantsAreTold(t *testing.T) {
+	t.Parallel()
+	var handled int
+	e := newEndpoint(t, func(context.Context, webhook.Event) error {
+		handled++
+		return nil
+	})
+	for i, tenant := range []string{"blue", "green", "blue", "green"} {
+		r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
+		r.Tenant = tenant
+		if res := e.Serve(t.Context(), r); res.Status != 200 || handled != min(i+1, 2) {
+			t.Errorf("delivery %d: %d, %d handled", i, res.Status, handled)
+		}
+	}
+}
+
 // 100 deliveries at once: one is handled, the others are told to retry, and a
 // retry finds the event handled.
 func TestHundredAtOnce(t *testing.T) {

@@ -51,6 +51,10 @@ func clientMutants() []mutant {
 			in: "idem/client.FileJournal.over", old: "!$e.Answered.IsZero() && ", new: "", run: "^TestUnansweredOperationIsNeverDropped$",
 		},
 		{
+			rule: "JournalAge", what: "a key of any age seems new to a clock that is behind",
+			in: "idem/client.operation.remember", old: "$behind || $o.isOver(0)", new: "$behind && false || $o.isOver(0)", run: "^TestNoRetryBeforeItsOperationBegan$",
+		},
+		{
 			rule: "Ignored", what: "a PATCH is repeated to a server that ignores its key", row: "R170",
 			in: "idem/client.operation.ignored", old: "!isIdempotent($o.req.Method)", new: `$o.req.Method == "POST"`, run: "^TestIgnoredKeyIsNotRetried$",
 		},

@@ -33,6 +33,10 @@ func tenantMutants() []mutant {
 			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: `$iss + "|" + $sub`, pkg: pkg, run: "^TestJoinedNames$",
 		},
 		{
+			rule: "TenantInContext", what: "an operation that no adapter makes is of no tenant", row: "R147",
+			in: "idem.Engine.Do", old: `$r.Tenant == ""`, new: "$r.Tenant == \"none\"", pkg: "lambda", run: "^TestTenantsOfWebhooksAndOwnOperations$",
+		},
+		{
 			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie", row: "T4 T8",
 			in: "idem.replayable", old: "forget($r.Header)", new: "", pkg: "dynamo", run: "^TestForgedHeadersAreNotReplayed$",
 		},

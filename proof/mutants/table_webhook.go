@@ -109,6 +109,10 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.Handler.handle", old: `Source: "webhook:" + $h.endpoint`, new: `Source: "webhook:"`, run: "^TestTwoEndpointsAreTold$",
 		},
 		{
+			rule: "WebhookOnce", what: "two tenants share an event's id", row: "R147",
+			in: "idem/webhook.Handler.handle", old: "Tenant: $r.Tenant", new: `Tenant: ""`, run: "^TestTwoTenantsAreTold$",
+		},
+		{
 			rule: "WebhookOnce", what: "an event that has ended its retention is an error for ever",
 			in: "idem/webhook.Handler.handle", old: "case done($err):", new: "case false:", run: "^TestRetention$",
 		},
