@@ -174,7 +174,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "BodyOrOpen", what: "the answer goes beside a deferred result, for lack of time", row: "R150",
-			in: "idem.flow.mayDrop", old: "&& !$deferred", new: "&& (!$deferred || $deferred)", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
+			in: "idem.flow.mayDrop", old: "&& !$f.defers()", new: "", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
 		},
 		{
 			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs", row: "R150",
