@@ -117,7 +117,7 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 		return &store.Record{}, nil
 	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
 		return old.Clone(), nil
-	case state.DropsJobs(c.Prev, c.Next) && !state.SameJobs(old, c.Prev):
+	case len(c.Next.Jobs) < len(c.Prev.Jobs) && state.DropsJobs(c.Prev, c.Next) && !state.SameJobs(old, c.Prev):
 		return nil, fmt.Errorf("idem: commit: %w: its jobs have changed", store.ErrConflict)
 	}
 	next := patched(old.Clone(), c.Prev, c.Next)
@@ -247,7 +247,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 		r.Sent = next.Sent
 	}
 	patchTime(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
-	if state.DropsJobs(prev, next) {
+	if len(next.Jobs) < len(prev.Jobs) && state.DropsJobs(prev, next) {
 		r.Jobs = nil
 	}
 	for id, job := range next.Jobs {
