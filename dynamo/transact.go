@@ -59,16 +59,19 @@ var passing = []string{"TransactionConflict", "ThrottlingError", "ProvisionedThr
 
 // why reads the reasons of a cancelled transaction, which wrote nothing. The reasons of
 // the records, the first ones, come first, since after a lost answer the user's own
-// conditions are false too; then conflicts, which pass; then conditions.
+// conditions are false too; then conflicts, which pass; then conditions. A conflict at
+// the record itself goes before the record beside it, which may be another's request.
 func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
-		if aws.ToString(r.Code) != "ConditionalCheckFailed" {
-			continue
-		}
-		if len(r.Item) == 0 {
+		switch code := aws.ToString(r.Code); {
+		case slices.Contains(passing, code):
+			return nil, fmt.Errorf("dynamo: %w: %s", store.ErrConflict, code)
+		case code != "ConditionalCheckFailed":
+		case len(r.Item) == 0:
 			return &store.Record{}, nil
+		default:
+			return item.Decode(r.Item)
 		}
-		return item.Decode(r.Item)
 	}
 	var conflict, condition error
 	for i, r := range reasons {

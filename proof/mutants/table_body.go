@@ -246,6 +246,11 @@ func writeMutants() []mutant {
 			new: "case $condition != nil: return nil, $condition; case $conflict != nil: return nil, $conflict", run: "^TestConflictIsToldBeforeACondition$",
 		},
 		{
+			rule: "ConflictFirst", what: "a record beside is told, though a conflict hides the key's own", row: "R151",
+			in: "dynamo.why", old: "case slices.Contains(passing, $code): return nil, fmt.Errorf(", new: `case $code == "": return nil, fmt.Errorf(`,
+			where: "$records int", run: "^TestConflictIsToldBeforeTheRecordBeside$",
+		},
+		{
 			rule: "SizeLimit", what: "more than 100 items are sent",
 			in: "dynamo.checkSize", old: "$n > maxItems {", new: "$n < 0 {", run: bad, refused: true,
 		},
