@@ -77,6 +77,9 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"a finished record": {answered, func(r *store.Record) { r.Run = time.UnixMilli(4) }, "SET ver = :ver1, run_ms = :run_ms"},
 		"a decision":        {decided, func(r *store.Record) { r.Settled = append(r.Settled, store.Decision{By: "c"}) }, "SET ver = :ver1, settled = list_append(if_not_exists(settled, :none), :settled)"},
 		"another decision":  {decided, func(r *store.Record) { r.Settled = []store.Decision{{By: "b"}, {By: "c"}} }, "SET ver = :ver1, settled = :settled"},
+		"two decisions":     {decided, func(r *store.Record) { r.Settled = append(r.Settled, store.Decision{By: "c"}, store.Decision{By: "d"}) }, "SET ver = :ver1, settled = :settled"},
+		"other decisions":   {decided, func(r *store.Record) { r.Settled = []store.Decision{{By: "x"}, {By: "b"}, {By: "c"}} }, "SET ver = :ver1, settled = :settled"},
+		"its answer goes":   {answered, func(r *store.Record) { r.Overflow = &store.Overflow{} }, "SET ver = :ver1, resp = :resp"},
 		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,14 +36,12 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		return a.spare(), true // we hold the lease until another attempt takes over
 	case l == state.Fenced:
 		a.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(a.pk))
-		f.loses()
 		_ = f.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
-	case l == state.Landed:
-		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(a.pk), "until", held.Lease)
 	case held.State != store.Open:
 		return 0, false // answered after all: release will see the answer
 	}
+	a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(a.pk), "until", held.Lease)
 	f.set(held) // the renewal, or an earlier write of this attempt that landed after all
 	return 0, true
 }

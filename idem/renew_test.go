@@ -125,6 +125,50 @@ func beforeFinish(handler func(context.Context) (idem.Response, error)) func(con
 	}
 }
 
+// A handler that works on after its answer is stored holds nothing any more.
+func TestAnsweredOperationIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		st := idemtest.Faulty(&mem, nil)
+		if _, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody), func(ctx context.Context) (idem.Response, error) {
+			res, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
+			return res, err
+		}); err != nil {
+			t.Error(err)
+		}
+		if r := one(&mem); st.Calls() != 2 || r.State != store.Done || !r.Lease.IsZero() {
+			t.Errorf("%d calls, lease until %v; want the claim and the finish", st.Calls(), r.Lease)
+		}
+	})
+}
+
+// A claim that comes late, with the first phase, is renewed from then on.
+func TestMergedClaimIsRenewedHoweverLateItComes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		e := idem.New(&mem, anybody, merge, shortLease)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			effects := 0
+			works := sleeps(7300*time.Millisecond, &effects)
+			if res, err := inTime(t, 0, e, func(ctx context.Context) (idem.Response, error) {
+				_, _ = works(ctx)
+				return afterPhase(works)(ctx)
+			}); err != nil || res.Status != 201 || effects != 2 {
+				t.Errorf("got %+v, %v, %d effects", res, err, effects)
+			}
+		})
+		time.Sleep(14 * time.Second) //nolint:forbidigo // virtual
+		if res, err := inTime(t, 0, idem.New(&mem, anybody), never(t)); !errors.Is(err, idem.ErrInFlight) {
+			t.Errorf("a retry gets %+v, %v", res, err)
+		}
+		wg.Wait()
+	})
+}
+
 // A request that ends in time needs no renewal, however late it ends.
 func TestRequestInTimeIsNotRenewed(t *testing.T) {
 	t.Parallel()
