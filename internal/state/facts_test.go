@@ -334,6 +334,18 @@ func TestLeftUntil(t *testing.T) {
 	}
 }
 
+// A life is in whole seconds, as in an item, and not shorter.
+func TestLifeOf(t *testing.T) {
+	t.Parallel()
+	if got, want := LifeOf(time.Hour+1, 2*time.Second), (Life{time.Hour + time.Second, 2 * time.Second}); got != want {
+		t.Errorf("got %+v", got)
+	}
+	long := Life{Retention: 72 * time.Hour, Tombstone: time.Hour}
+	if got := Taken(busy(), clock, nextLease, long); (Life{got.Retention, got.Tombstone}) != long {
+		t.Errorf("taken over, it has %v and %v", got.Retention, got.Tombstone)
+	}
+}
+
 func TestOnlyJobsDecide(t *testing.T) {
 	t.Parallel()
 	var of []Cause

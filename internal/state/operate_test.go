@@ -86,18 +86,123 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := store.Record{State: store.Open, Run: clockMs, Keep: store.KeepFreed, Expires: clockSec.Add(15 * time.Minute)}
+		what := "forget i, with its jobs 0.0"
 		if name == "done" {
-			want.State = store.Done
+			want.State, what = store.Done, "forget i"
 		}
 		got := store.Record{State: r.State, Run: r.Run, Lease: r.Lease, Until: r.Until, Keep: r.Keep, Expires: r.Expires, WaitSince: r.WaitSince, Input: r.Input}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
-		if d := r.Settled[len(r.Settled)-1]; d.By != "jane" || !d.At.Equal(clockMs) || d.From != Word(rec, clock) || d.To != "free" || !strings.HasPrefix(d.What, "forget") {
+		if d := r.Settled[len(r.Settled)-1]; d.By != "jane" || !d.At.Equal(clockMs) || d.From != Word(rec, clock) || d.To != "free" || d.What != what {
 			t.Errorf("%s: it tells %+v", name, d)
 		}
 		if _, err := Forgotten(r, clock, "jane", Loss{Held: true, Work: true, Jobs: true}); err == nil {
 			t.Errorf("%s: forgotten twice", name)
+		}
+	}
+}
+
+// Who forgot an operation is known while its record is there, whatever people decided before.
+func TestForgottenBy(t *testing.T) {
+	t.Parallel()
+	by := func(what string) []store.Decision {
+		return []store.Decision{{What: "release"}, {By: "jane", What: what}}
+	}
+	for name, tt := range map[string]struct {
+		rec  store.Record
+		want string
+	}{
+		"nobody":                {store.Record{ID: "i", Keep: store.KeepFreed}, ""},
+		"a person":              {store.Record{ID: "i", Keep: store.KeepFreed, Settled: by("forget i")}, "jane"},
+		"with jobs":             {store.Record{ID: "i", Keep: store.KeepFreed, Settled: by("forget i, with its jobs 0.0")}, "jane"},
+		"another operation":     {store.Record{ID: "i", Keep: store.KeepFreed, Settled: by("forget j")}, ""},
+		"it was not freed":      {store.Record{ID: "i", Settled: by("forget i")}, ""},
+		"another last decision": {store.Record{ID: "i", Keep: store.KeepFreed, Settled: by("release")}, ""},
+	} {
+		got := ""
+		if d := ForgottenBy(&tt.rec); d != nil {
+			got = d.By
+		}
+		if got != tt.want {
+			t.Errorf("%s: by %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// Only the write that forgets an operation takes jobs away unsent.
+func TestDropsJobs(t *testing.T) {
+	t.Parallel()
+	mail := map[string]store.Job{"0.0": {}}
+	for _, tt := range []struct {
+		prev, next map[string]store.Job
+		keep       store.Keep
+		want       bool
+	}{
+		{mail, nil, store.KeepFreed, true},
+		{mail, nil, store.KeepOpen, false},
+		{mail, mail, store.KeepFreed, false},
+		{nil, nil, store.KeepFreed, false},
+	} {
+		if got := DropsJobs(&store.Record{Jobs: tt.prev}, &store.Record{Jobs: tt.next, Keep: tt.keep}); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
+	}
+}
+
+func TestSameJobs(t *testing.T) {
+	t.Parallel()
+	jobs := func(failed ...string) map[string]store.Job {
+		all := make(map[string]store.Job)
+		for i, f := range failed {
+			all[fmt.Sprint(i)] = store.Job{Failed: f}
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		a, b map[string]store.Job
+		want bool
+	}{
+		{jobs(""), jobs(""), true},
+		{jobs("refused"), jobs("refused again"), true},
+		{jobs(""), jobs("refused"), false},
+		{jobs("refused"), jobs(""), false},
+		{jobs(""), jobs("", ""), false},
+	} {
+		if got := SameJobs(&store.Record{Jobs: tt.a}, &store.Record{Jobs: tt.b}); got != tt.want {
+			t.Errorf("%v and %v: %t", tt.a, tt.b, got)
+		}
+	}
+}
+
+// A decision is found in the record, or known not to be there, or nobody knows.
+func TestHasDecision(t *testing.T) {
+	t.Parallel()
+	list := func(from, n int) (all []store.Decision) {
+		for i := range n {
+			all = append(all, store.Decision{ID: fmt.Sprint(from + i)})
+		}
+		return all
+	}
+	rec := func(id string, settled []store.Decision) *store.Record {
+		return &store.Record{ID: id, Settled: settled}
+	}
+	for name, tt := range map[string]struct {
+		now, seen   *store.Record
+		made, known bool
+	}{
+		"the record is gone":                         {nil, rec("i", nil), false, false},
+		"it is there":                                {rec("i", list(9, 1)), rec("i", nil), true, true},
+		"it is there, of an operation that went":     {rec("j", list(8, 3)), rec("i", nil), true, true},
+		"it is not there":                            {rec("i", nil), rec("i", nil), false, true},
+		"another operation has the key":              {rec("j", nil), rec("i", nil), false, false},
+		"nine others, of none":                       {rec("i", list(20, 9)), rec("i", nil), false, true},
+		"ten others, of none":                        {rec("i", list(20, 10)), rec("i", nil), false, false},
+		"ten, the last that was seen is one of them": {rec("i", list(20, 10)), rec("i", list(18, 3)), false, true},
+		"ten, the last that was seen gave way":       {rec("i", list(20, 10)), rec("i", list(17, 3)), false, false},
+	} {
+		if made, known := HasDecision(tt.now, tt.seen, "9"); made != tt.made || known != tt.known {
+			t.Errorf("%s: made %t, known %t", name, made, known)
 		}
 	}
 }
@@ -119,7 +224,10 @@ func TestLostTells(t *testing.T) {
 			`its work: phases ["one" "two"], and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)`,
 			`5 undelivered jobs, of the kinds ["call" "fax" "mail" "sms"] (--lose-jobs)`,
 		}},
-		"done":             {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+		"done": {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+		"a job that waits": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax"}, "0.1": {Kind: "fax", Failed: "refused"}}}, []string{
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); the stream has 1 of them: the drain may have delivered those, or deliver them yet`,
+		}},
 		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"its answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 	} {
 		if diff := cmp.Diff(tt.want, Lost(&tt.rec, clock)); diff != "" {
