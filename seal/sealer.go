@@ -15,18 +15,36 @@ type Sealer struct {
 	provider Provider
 	opt      Options
 
-	making chan struct{} // held while a data key is being made
-
 	mu      sync.Mutex
 	current *Key
+	making  *opening            // of a data key for new records; nil if none is being made
 	opened  map[string]*opening // by key id and wrapped form
 }
 
-// opening is a data key that is open, or is being opened.
+// opening is a data key that is open, or is being opened or made.
 type opening struct {
-	done chan struct{} // closed once key is there; a failed opening is removed
+	done chan struct{} // closed once key or err is there; a failed opening is removed
 	key  *Key
+	err  error // of the provider; nil if the call failed for lack of its caller's time
 	used time.Time
+}
+
+// wait returns the key of another call, or its error: a provider that hangs costs all who
+// wait one call, and not one after the other. Without either the caller asks itself.
+func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
+	select {
+	case <-o.done:
+		return o.key, o.err
+	case <-ctx.Done():
+		return nil, noKey(op, ctx.Err())
+	}
+}
+
+// failed keeps err for those who wait, unless the call had no time left.
+func (o *opening) failed(ctx context.Context, err error) {
+	if ctx.Err() == nil {
+		o.err = err
+	}
 }
 
 // Options are a sealer's settings; the zero value is the default.
@@ -77,7 +95,7 @@ func New(provider Provider, optFns ...func(*Options)) *Sealer {
 	opt.MaxAge = cmp.Or(opt.MaxAge, defaultAge)
 	opt.MaxMessages = cmp.Or(opt.MaxMessages, int64(defaultMessages))
 	opt.MaxKeys = cmp.Or(opt.MaxKeys, defaultKeys)
-	return &Sealer{provider: provider, opt: opt, making: make(chan struct{}, 1), opened: make(map[string]*opening)}
+	return &Sealer{provider: provider, opt: opt, opened: make(map[string]*opening)}
 }
 
 // Required reports whether contents must be sealed ([Options].Required).
@@ -85,58 +103,68 @@ func (s *Sealer) Required() bool { return s.opt.Required }
 
 // Key returns the data key for a new record; nil with Options.OpenOnly. It calls the
 // provider if there is no data key, or the present one is too old or was used too
-// often. An error matches [ErrNoKey].
+// often; concurrent calls share a call and its error. An error matches [ErrNoKey].
 func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	if s.opt.OpenOnly {
 		return nil, nil
 	}
-	if k := s.good(); k != nil {
-		return k, nil
+	for {
+		k, o, mine := s.good()
+		switch {
+		case k != nil:
+			return k, nil
+		case mine:
+			return s.generate(ctx, o)
+		}
+		if _, err := o.wait(ctx, "generate"); err != nil {
+			return nil, err
+		}
 	}
-	select {
-	case s.making <- struct{}{}:
-		defer func() { <-s.making }()
-	case <-ctx.Done():
-		return nil, noKey("generate", ctx.Err())
+}
+
+// good returns the current key if it may seal another record. Otherwise it returns the
+// opening of the next one, and whether the caller has to make it.
+func (s *Sealer) good() (k *Key, o *opening, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k = s.current
+	if k != nil && !s.old(k, wall()) && k.used.Load() < s.opt.MaxMessages {
+		return k, o, mine
 	}
-	if k := s.good(); k != nil { // made while this call waited
-		return k, nil
+	s.current = nil
+	if mine = s.making == nil; mine {
+		s.making = &opening{done: make(chan struct{})}
 	}
+	return nil, s.making, mine
+}
+
+func (s *Sealer) generate(ctx context.Context, o *opening) (k *Key, err error) {
+	defer func() { // also after a panic of the provider
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		o.key, s.making = k, nil
+		o.failed(ctx, err)
+		if k != nil {
+			s.current, o.used = k, k.made
+			s.opened[name(k.id, k.wrapped)] = o
+			s.evict(k.made)
+		}
+		close(o.done)
+	}()
 	data, err := s.provider.Generate(ctx)
 	if err != nil {
 		return nil, noKey("generate", err)
 	}
-	now := wall()
-	k, err := newKey(data, now)
-	if err != nil {
+	if k, err = newKey(data, wall()); err != nil {
 		return nil, noKey("generate", err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current = k
-	done := make(chan struct{})
-	close(done)
-	s.opened[name(k.id, k.wrapped)] = &opening{done: done, key: k, used: now}
-	s.evict(now)
 	return k, nil
-}
-
-// good returns the current key if it may seal another record.
-func (s *Sealer) good() *Key {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.current
-	if k == nil || s.old(k, wall()) || k.used.Load() >= s.opt.MaxMessages {
-		s.current = nil
-		return nil
-	}
-	return k
 }
 
 func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
 
 // Open returns the data key with this wrapped form. It calls the provider if the key
-// isn't in memory; concurrent calls for a key share a call. An error matches
+// isn't in memory; concurrent calls for a key share a call and its error. An error matches
 // [ErrInvalid] if the arguments are not those of a record that was sealed, and
 // [ErrNoKey] otherwise.
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
@@ -151,14 +179,8 @@ func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []by
 		if mine {
 			return s.open(ctx, id, o, keyID, wrapped)
 		}
-		select {
-		case <-o.done:
-			if o.key != nil {
-				return o.key, nil
-			}
-			// The other call failed, perhaps for lack of time: try with ours.
-		case <-ctx.Done():
-			return nil, noKey("open", ctx.Err())
+		if k, err := o.wait(ctx, "open"); k != nil || err != nil {
+			return k, err
 		}
 	}
 }
@@ -185,6 +207,7 @@ func (s *Sealer) open(ctx context.Context, id string, o *opening, keyID string, 
 		if o.key = k; k == nil && s.opened[id] == o {
 			delete(s.opened, id)
 		}
+		o.failed(ctx, err)
 		close(o.done)
 	}()
 	plain, err := s.provider.Open(ctx, keyID, wrapped)

@@ -79,6 +79,44 @@ func TestWaitingForADataKey(t *testing.T) {
 	})
 }
 
+// A provider that hangs costs those who wait for a data key one call, whose error they
+// share. The next one asks again.
+func TestWhoWaitsSharesTheError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := shut(1)
+		g.err = errors.New("the provider's own time is over")
+		s := New(g)
+		for name, ask := range map[string]func(context.Context) (*Key, error){
+			"Key":  s.Key,
+			"Open": func(ctx context.Context) (*Key, error) { return s.Open(ctx, "a", Algorithm, []byte{7}) },
+		} {
+			g.calls = 0
+			got := make(chan error)
+			for range 10 {
+				go func() {
+					_, err := ask(t.Context())
+					got <- err
+				}()
+			}
+			synctest.Wait()
+			g.open <- struct{}{}
+			for range 10 {
+				if err := <-got; !errors.Is(err, ErrNoKey) || !errors.Is(err, g.err) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if g.calls != 1 {
+				t.Errorf("%s: %d calls", name, g.calls)
+			}
+			go func() { g.open <- struct{}{} }()
+			if _, err := ask(t.Context()); !errors.Is(err, g.err) || g.calls != 2 {
+				t.Errorf("%s, again: %v after %d calls", name, err, g.calls)
+			}
+		}
+	})
+}
+
 // The bounds of a wrapped form: what is outside of them doesn't reach the provider.
 func TestWrappedForms(t *testing.T) {
 	t.Parallel()

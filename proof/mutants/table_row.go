@@ -28,7 +28,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "DoctorLevel", what: "doctor says nothing of a function whose metrics are dropped",
-			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel {", new: `$fn.LogLevel[:0] {`, run: "^TestPlantedMistakes$",
+			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel == lambdatypes.ApplicationLogLevelError ||", new: "$fn.LogLevel != $fn.LogLevel ||", run: "^TestPlantedMistakes$",
 		},
 		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",

@@ -119,7 +119,11 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealNonces", what: "a data key seals without end",
-			in: "seal.Sealer.good", old: "|| $k.used.Load() >= $s.opt.MaxMessages", new: "", run: "^TestSealerKeepsADataKey$",
+			in: "seal.Sealer.good", old: "&& $k.used.Load() < $s.opt.MaxMessages", new: "", run: "^TestSealerKeepsADataKey$",
+		},
+		{
+			rule: "SharedFailure", what: "who waits for a data key asks a provider that hangs once more, one after the other",
+			in: "seal.opening.failed", old: "$o.err = $err", new: "_ = $err", run: "^TestWhoWaitsSharesTheError$",
 		},
 	}
 }

@@ -108,8 +108,7 @@ func envApp(f *Facts) ([]wrong, string) {
 func logLevel(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {
-		switch fn.LogLevel {
-		case lambdatypes.ApplicationLogLevelError, lambdatypes.ApplicationLogLevelFatal:
+		if fn.LogLevel == lambdatypes.ApplicationLogLevelError || fn.LogLevel == lambdatypes.ApplicationLogLevelFatal {
 			all = append(all, fn.wrong("its ApplicationLogLevel is %s", fn.LogLevel))
 		}
 	}
