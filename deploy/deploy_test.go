@@ -145,7 +145,6 @@ func TestOutagesAreBridged(t *testing.T) {
 	for _, want := range []string{
 		"MaximumRecordAgeInSeconds: 86400\n",                                    // as long as the stream keeps a record
 		"ScalingConfig:\n        MaximumConcurrency: !Ref TicketsConcurrency\n", // the API needs the account's concurrency
-		"MaxWriteRequestUnits: !If [HasWriteLimit, !Ref MaxWriteUnits, -1]\n",   // left out, a former limit would stay
 		`Input: '{"source":"aws.scheduler","task":"sweep"}'`,
 	} {
 		if strings.Count(Nested(), want) != 1 {

@@ -90,7 +90,7 @@ var table = []Metric{
 	{"Abandoned", count, ofSweep, states, "operations that nobody has ended in time", Alarm{"Abandoned", whileFound}},
 	{"Undelivered", count, ofSweep, states, "jobs that nobody has handed on in time", Alarm{"Undelivered", whileFound}},
 	{"OpenAge", seconds, ofSweep, states, "age of the oldest open operation, in flight or abandoned; 0 without one", Alarm{}},
-	{"SweepRuns", count, ofSweep, adds, "1: the sweep has run", Alarm{"SweepSilent", "Sum < 1 in 6 of 6 periods of 1h, silence breaching"}},
+	{"SweepRuns", count, ofSweep, adds, "1: the sweep has run", Alarm{"SweepSilent", "Sum < 1 in 4 of 4 periods of 1h, silence breaching"}},
 	{"SweepFailed", count, ofSweep, adds, "1 if the run left work undone", Alarm{}},
 	{"SweepCoverage", percent, ofSweep, states, "share of the table that the pass has seen", Alarm{}},
 	{"SweepAge", seconds, ofSweep, states, "time since the last complete pass", Alarm{}},
