@@ -111,6 +111,32 @@ func TestTakeCountsATry(t *testing.T) {
 	}
 }
 
+// A take-over sets the life of the taker's records, and leaves the default out.
+func TestTakeSetsTheLife(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		take store.Take
+		want string
+		args map[string]string
+	}{
+		"the default": {store.Take{Retention: 24 * time.Hour}, " REMOVE tomb_s, retain_s", map[string]string{}},
+		"longer":      {store.Take{Retention: 72 * time.Hour}, ", retain_s = :retain_s REMOVE tomb_s", map[string]string{":retain_s": "259200"}},
+		"both": {
+			store.Take{Retention: 72 * time.Hour, Tombstone: time.Minute},
+			", tomb_s = :tomb_s, retain_s = :retain_s",
+			map[string]string{":retain_s": "259200", ":tomb_s": "60"},
+		},
+	} {
+		args := make(item.Map)
+		if got := lasts(new(item.Values), tt.take, args); got != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
+		if diff := cmp.Diff(tt.args, values(args)); diff != "" {
+			t.Errorf("%s: values (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 // DynamoDB takes at most 100 values in an IN.
 func TestTakeOfManyHandlers(t *testing.T) {
 	t.Parallel()

@@ -2,10 +2,12 @@ package dynamo
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -70,6 +72,7 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease_ms, run_ms = :run_ms"},
 		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
 		"a finish, no call": {claimed, func(r *store.Record) { r.State, r.Lease, r.Retention = store.Done, time.Time{}, 0 }, "SET ver = :ver1, st = :st REMOVE lease_ms"},
+		"forgotten":         {staged, func(r *store.Record) { r.Keep, r.Jobs = store.KeepFreed, nil }, "SET ver = :ver1, keep = :keep REMOVE jobs, waits, wait_ms, wait_in"},
 		"another retention": {claimed, func(r *store.Record) { r.Retention = time.Hour }, "SET ver = :ver1, retain_s = :retain_s"},
 		"the default again": {lasting, func(r *store.Record) { r.Retention = 24 * time.Hour }, "SET ver = :ver1 REMOVE retain_s"},
 		"its finish":        {lasting, func(r *store.Record) { r.State, r.Retention = store.Done, 0 }, "SET ver = :ver1, st = :st REMOVE retain_s"},
@@ -95,6 +98,39 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 				t.Errorf("expression (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Jobs are given up, and a full list of decisions is written anew, only as they were read.
+func TestWhatAPersonSawIsHeld(t *testing.T) {
+	t.Parallel()
+	prev := &store.Record{Owner: "a", Ver: 1, State: store.Stuck, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}}, Settled: []store.Decision{{ID: "1"}, {ID: "2"}}}
+	for name, tt := range map[string]struct {
+		next      func(*store.Record)
+		condition []string
+		args      map[string]string
+	}{
+		"one decision more": {func(r *store.Record) { r.Settled = append(r.Settled, store.Decision{ID: "3"}) }, nil, nil},
+		"the oldest goes":   {func(r *store.Record) { r.Settled = []store.Decision{{ID: "2"}, {ID: "3"}} }, []string{" AND size(settled) = :decided AND settled[1].i = :decision"}, map[string]string{":decided": "2"}},
+		"forgotten":         {func(r *store.Record) { r.Keep, r.Jobs = store.KeepFreed, nil }, []string{" AND size(jobs) = :jobs"}, map[string]string{":jobs": "1"}},
+	} {
+		next := prev.Clone()
+		next.Ver = 2
+		tt.next(next)
+		u, err := (&Store{inline: defaultInline}).update(t.Context(), store.Commit{Prev: prev, Next: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{" AND size(jobs) = :jobs", " AND size(settled) = :decided AND settled[1].i = :decision"} {
+			if strings.Contains(u.condition, part) != slices.Contains(tt.condition, part) {
+				t.Errorf("%s: the condition is %q", name, u.condition)
+			}
+		}
+		for arg, want := range tt.args {
+			if n, ok := u.args[arg].(*types.AttributeValueMemberN); !ok || n.Value != want {
+				t.Errorf("%s: %s is %v", name, arg, u.args[arg])
+			}
+		}
 	}
 }
 
