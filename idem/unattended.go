@@ -68,6 +68,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		return err
 	}
 	rec, err := a.readsClosed(ctx, a.end())
+	defer e.cache.drop(pk) // after the write: before it, a replay could keep the old answer once more
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
 			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
@@ -77,7 +78,6 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return a.fail(op, nerr)
 		}
 		to.Settled[len(to.Settled)-1].ID = a.owner // by which it is found again
-		e.cache.drop(pk)
 		// This attempt's owner fences a late write of the attempt that holds the record.
 		held, l, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
 		if werr == nil && l == state.Landed {

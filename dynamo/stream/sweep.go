@@ -36,9 +36,10 @@ type SweepOptions struct {
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue jobs.TicketQueue
 	// MarkStuck marks as stuck an operation that can't be completed, after its client's
-	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such operations are listed. Beside it the
-	// sweep removes the stored request of an operation that has been stuck for 30 days,
-	// and for longer than its retention: only its client's retry can continue it then.
+	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such
+	// operations are listed. Beside it the sweep removes the stored request of an
+	// operation that has been stuck for 30 days, and for longer than its retention: only
+	// its client's retry can continue it then.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts in

@@ -198,7 +198,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheForgets", what: "the cache of the engine that forgets a record still has it",
-			in: "idem.core.decide", old: "$e.cache.drop($pk)", new: "", run: "^TestCacheHeedsForget$",
+			in: "idem.core.decide", old: "defer $e.cache.drop($pk)", new: "", run: "^TestCacheHeedsForget$",
 		},
 		{
 			rule: "JobsWaiting", what: "jobs that were delivered count as waiting",
