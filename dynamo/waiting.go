@@ -19,10 +19,10 @@ func (u *update) wait(prev, next *store.Record) {
 	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
 		return
 	}
-	if is.Cause == state.NoCause {
+	if is.Reason == state.NoReason {
 		u.remove = append(u.remove, item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
-		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Cause, next.PK)))
+		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
 		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: since then the record waits
 		u.args[":since"] = u.Millis(next.WaitSince)

@@ -82,8 +82,8 @@ func TestMetricsOfASweep(t *testing.T) {
 	telemetry := otel.Telemetry{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
 	hooks := telemetry.StreamHooks()
 	for _, n := range []int{5, 3} {
-		hooks.Swept(t.Context(), &stream.Report{ByWhy: map[stream.Why]stream.Tally{stream.WhyOpen: {Count: n}}}, nil)
-		hooks.Counted(t.Context(), &stream.Counted{Count: n, ByWhy: map[stream.Why]stream.Tally{stream.WhyStuck: {Count: n}}})
+		hooks.Swept(t.Context(), &stream.Report{ByReason: map[stream.Reason]stream.Tally{stream.ReasonOpen: {Count: n}}}, nil)
+		hooks.Counted(t.Context(), &stream.Counted{Count: n, ByReason: map[stream.Reason]stream.Tally{stream.ReasonStuck: {Count: n}}})
 	}
 	got := measured(t, reader)
 	for _, name := range []string{"samekey.abandoned", "samekey.waiting", "samekey.waiting_stuck"} {

@@ -93,7 +93,7 @@ func (e environment) printStory(s *explain.Story) (err error) {
 	for i, a := range s.Attempts {
 		rows = append(rows, []string{strconv.Itoa(i + 1), a.By, at(a.Began), a.Function, a.End, cmp.Or(a.Error, a.Note)})
 	}
-	section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "WHY"}, rows)
+	section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "ERROR"}, rows)
 	rows = make([][]string, 0, len(s.Phases))
 	for _, p := range s.Phases {
 		took, result := "unknown", string(p.Result)
@@ -122,9 +122,9 @@ func (e environment) printStory(s *explain.Story) (err error) {
 	}
 	rows = make([][]string, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
-		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Reason, string(j.Args)})
+		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Error, string(j.Args)})
 	}
-	section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows)
+	section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "ERROR", "ARGS"}, rows)
 	if a := s.Answer; a != nil && a.Status == 0 {
 		say("\nAnswer: sealed.")
 	} else if a != nil {

@@ -35,7 +35,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 	commands := map[string][][]string{
 		"get":     slices.Concat(on("get"), on("get", "--data"), on("get", "--json", "--data"), [][]string{{"get", "v1#" + hostiletest.Text + "#x"}, {"get", hostiletest.Text}}),
-		"list":    {{"list"}, {"list", "--each"}, {"list", "--json"}, {"list", "--scan", "--pages", "1000"}, {"list", "--why", hostiletest.Text}},
+		"list":    {{"list"}, {"list", "--each"}, {"list", "--json"}, {"list", "--scan", "--pages", "1000"}, {"list", "--reason", hostiletest.Text}},
 		"sweep":   {{"sweep", "--dry-run", "--pages", "1000"}, {"sweep", "--dry-run", "--json", "--pages", "1000"}},
 		"stats":   {{"stats"}, {"stats", "--json"}, {"stats", "--fingerprints"}, {"stats", "--fingerprints", "--json"}},
 		"names":   {{"names", "--lock", "../../examples/samekey.lock"}, {"names", "--json", "--lock", "../../examples/samekey.lock"}},

@@ -25,7 +25,7 @@ import (
 type lister struct {
 	op       *operator
 	progress *progress
-	why      []string
+	reasons  []string
 	route    string
 	older    time.Duration
 	max      int
@@ -41,11 +41,11 @@ type lister struct {
 // listed is the report of list.
 type listed struct {
 	// From says where the entries come from: index or scan.
-	From     string                      `json:"from"`
-	Complete bool                        `json:"complete"`
-	Scanned  int                         `json:"scanned,omitempty"`
-	ByWhy    map[stream.Why]stream.Tally `json:"by_why"` // of all that match
-	Entries  []stream.Entry              `json:"entries"`
+	From     string                         `json:"from"`
+	Complete bool                           `json:"complete"`
+	Scanned  int                            `json:"scanned,omitempty"`
+	ByReason map[stream.Reason]stream.Tally `json:"by_reason"` // of all that match
+	Entries  []stream.Entry                 `json:"entries"`
 }
 
 func newList(env environment) *cobra.Command {
@@ -72,7 +72,7 @@ the record and the error of the oldest. --each prints every record, and so does 
 			return err
 		}
 		rep, err := l.list(cmd.Context())
-		if err == nil && len(rep.ByWhy) == 0 {
+		if err == nil && len(rep.ByReason) == 0 {
 			if err := l.op.ours(cmd.Context()); err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ the record and the error of the oldest. --each prints every record, and so does 
 
 func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	l.progress = newProgress(env, fs)
-	fs.StringSliceVar(&l.why, "why", nil, "only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
+	fs.StringSliceVar(&l.reasons, "reason", nil, "only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
 	fs.StringVar(&l.route, "route", "", "only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "only entries that are older than `TIME`")
 	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")
@@ -119,14 +119,14 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 }
 
 func (l *lister) index(ctx context.Context) (*listed, error) {
-	var only []stream.Why
-	for _, why := range l.why {
-		if !slices.Contains(stream.WaitingWhys(), stream.Why(why)) {
-			return nil, wrongCallf("--why %s is not in the index; --scan looks for it", plain.Line(why))
+	var only []stream.Reason
+	for _, why := range l.reasons {
+		if !slices.Contains(stream.WaitingReasons(), stream.Reason(why)) {
+			return nil, wrongCallf("--reason %s is not in the index; --scan looks for it", plain.Line(why))
 		}
-		only = append(only, stream.Why(why))
+		only = append(only, stream.Reason(why))
 	}
-	rep := &listed{From: "index", ByWhy: make(map[stream.Why]stream.Tally), Entries: []stream.Entry{}}
+	rep := &listed{From: "index", ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
 	l.progress.start("entries read")
 	defer l.progress.end()
 	n := int64(0)
@@ -159,9 +159,9 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 			err = errors.New("the table was not seen to its end")
 		}
 	}
-	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByWhy: make(map[stream.Why]stream.Tally), Entries: []stream.Entry{}}
+	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
 	for _, e := range got.Entries {
-		if len(l.why) == 0 || slices.Contains(l.why, string(e.Why)) {
+		if len(l.reasons) == 0 || slices.Contains(l.reasons, string(e.Reason)) {
 			l.add(rep, e)
 		}
 	}
@@ -174,10 +174,10 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	if l.route != "" && e.Route != l.route || age < l.older {
 		return
 	}
-	t := rep.ByWhy[e.Why]
+	t := rep.ByReason[e.Reason]
 	t.Count++
 	t.Oldest = max(t.Oldest, int64(age/time.Second))
-	rep.ByWhy[e.Why] = t
+	rep.ByReason[e.Reason] = t
 	if len(rep.Entries) < l.max {
 		rep.Entries = append(rep.Entries, e)
 	}
@@ -207,19 +207,19 @@ func (l *lister) print(rep *listed) error {
 		case e.Job != "":
 			where = "job " + e.ID + "." + e.Job + " " + e.Kind
 		}
-		rows = append(rows, []string{string(e.Why), strconv.Itoa(o.count), l.age(e).Round(time.Second).String(), strconv.Itoa(e.Tries), e.Route, where, e.PK, e.LastErr})
+		rows = append(rows, []string{string(e.Reason), strconv.Itoa(o.count), l.age(e).Round(time.Second).String(), strconv.Itoa(e.Tries), e.Route, where, e.PK, e.LastErr})
 	}
-	if err := l.op.env.printTable([]string{"WHY", "COUNT", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
+	if err := l.op.env.printTable([]string{"REASON", "COUNT", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
 		return err
 	}
 	var counts []string
-	for _, why := range slices.Sorted(maps.Keys(rep.ByWhy)) {
-		counts = append(counts, fmt.Sprintf("%s: %d", why, rep.ByWhy[why].Count))
+	for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
+		counts = append(counts, fmt.Sprintf("%s: %d", why, rep.ByReason[why].Count))
 	}
 	switch {
 	case !rep.Complete:
 		counts = append(counts, "the list is incomplete")
-	case len(rep.ByWhy) == 0:
+	case len(rep.ByReason) == 0:
 		counts = append(counts, "nothing waits for people")
 	}
 	if rep.From == "scan" {
@@ -231,7 +231,7 @@ func (l *lister) print(rep *listed) error {
 
 // place is where an entry waits, and why.
 type place struct {
-	why                stream.Why
+	why                stream.Reason
 	route, phase, kind string
 }
 
@@ -243,7 +243,7 @@ type outage struct {
 
 // fold counts an entry to its outage, or with --each makes it a row of its own.
 func (l *lister) fold(e stream.Entry) {
-	p := place{e.Why, e.Route, e.Phase, e.Kind}
+	p := place{e.Reason, e.Route, e.Phase, e.Kind}
 	switch o := l.places[p]; {
 	case l.each && len(l.outages) >= l.max: // wouldn't be printed
 	case o == nil || l.each:

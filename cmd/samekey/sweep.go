@@ -64,7 +64,7 @@ end goes on with the next run, here or in the worker.`,
 			for _, e := range rep.Entries {
 				l.fold(e)
 			}
-			list := &listed{From: "scan", Complete: rep.Complete, Scanned: rep.Scanned, ByWhy: rep.ByWhy, Entries: rep.Entries}
+			list := &listed{From: "scan", Complete: rep.Complete, Scanned: rep.Scanned, ByReason: rep.ByReason, Entries: rep.Entries}
 			err = errors.Join(err, l.print(list))
 		}
 		return err

@@ -176,7 +176,7 @@ func TestListOfAHundredThousand(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.ByWhy["stuck"].Count != 100_000 || len(got.Entries) != 7 || !got.Complete || got.Scanned != 100_000 ||
+	if got.ByReason["stuck"].Count != 100_000 || len(got.Entries) != 7 || !got.Complete || got.Scanned != 100_000 ||
 		!strings.Contains(stderr.String(), "about 100000 items in 67 pages") || !strings.Contains(stderr.String(), " of about 100000 items seen, ") {
 		t.Errorf("got %.600s %s", stdout.String(), stderr.String())
 	}

@@ -82,11 +82,11 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	if since.IsZero() {
 		since = time.Now()
 	}
-	if state.WaitFrom(after, since); is.Cause == state.NoCause {
+	if state.WaitFrom(after, since); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
 		update = "SET " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :wait_in, " + item.SetSince
-		args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(is.Cause, now.PK)), v.WaitIn(is), v.Millis(after.WaitSince)
+		args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(is.Reason, now.PK)), v.WaitIn(is), v.Millis(after.WaitSince)
 	}
 	if len(paths) > 0 {
 		update += " REMOVE " + strings.Join(paths, ", ")
@@ -100,7 +100,7 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 // has, as after a write of an earlier version of Samekey.
 func misplaced(it item.Map, r *store.Record) bool {
 	want, d := "", item.Decoder{It: it}
-	if cause := state.WaitOf(r).Cause; cause != state.NoCause {
+	if cause := state.WaitOf(r).Reason; cause != state.NoReason {
 		want = item.WaitKey(cause, r.PK)
 	}
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")

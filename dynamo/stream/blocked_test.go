@@ -36,7 +36,7 @@ func TestBlockedIsListedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := look(t, tab)
-		if len(rep.Entries) != 1 || rep.Entries[0].Why != stream.WhyBlocked || rep.ByWhy[stream.WhyBlocked].Count != 1 ||
+		if len(rep.Entries) != 1 || rep.Entries[0].Reason != stream.ReasonBlocked || rep.ByReason[stream.ReasonBlocked].Count != 1 ||
 			!strings.Contains(rep.Entries[0].LastErr, `"booked" is next, but "ride_created" is recorded there`) {
 			t.Fatalf("listed %+v", rep.Entries)
 		}
@@ -44,7 +44,7 @@ func TestBlockedIsListedAtOnce(t *testing.T) {
 
 	queue := &tickets{} // the sweep stands in for the stream, as with anything that is open
 	rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.Queue = queue }).Run(t.Context())
-	if err != nil || rep.Queued != 1 || len(rep.Entries) != 1 || rep.Entries[0].Why != stream.WhyBlocked {
+	if err != nil || rep.Queued != 1 || len(rep.Entries) != 1 || rep.Entries[0].Reason != stream.ReasonBlocked {
 		t.Errorf("an hour later %+v, %v", rep, err)
 	}
 	if res, err := engine.Do(t.Context(), req, version("ride_created", nil)); err != nil || res.Status != 201 {

@@ -107,7 +107,7 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 		case SkipUnreadable:
 			pk := item.PK(it)
 			out = append(out, Glimpse{PK: pk, Name: redact.Record(pk), Err: err, Entries: []Entry{{
-				Why: WhyUnreadable, PK: pk, Record: redact.Record(pk), LastErr: reason(err),
+				Reason: ReasonUnreadable, PK: pk, Record: redact.Record(pk), LastErr: reason(err),
 			}}})
 		default: // no record
 		}

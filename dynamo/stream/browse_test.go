@@ -66,7 +66,7 @@ func TestBrowse(t *testing.T) {
 		t.Fatal(err)
 	}
 	order := func(a, b stream.Entry) int {
-		return cmp.Or(cmp.Compare(a.Why, b.Why), cmp.Compare(a.PK, b.PK), cmp.Compare(a.Job, b.Job))
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.PK, b.PK), cmp.Compare(a.Job, b.Job))
 	}
 	slices.SortFunc(want, order)
 	slices.SortFunc(got, order)

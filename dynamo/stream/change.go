@@ -63,10 +63,10 @@ func (r *reader) changes(ctx context.Context, recs []events.DynamoDBEventRecord)
 			level = slog.LevelDebug
 		}
 		name := recordName(recs[i].Change.Keys)
-		r.log.Log(ctx, level, "stream record skipped", "why", why, "record", name,
+		r.log.Log(ctx, level, "stream record skipped", "reason", why, "record", name,
 			"sequence", recs[i].Change.SequenceNumber, "error", err)
 		if r.hooks.Skipped != nil {
-			r.hooks.Skipped(ctx, Skipped{Why: why, Record: name, Sequence: recs[i].Change.SequenceNumber, Err: err})
+			r.hooks.Skipped(ctx, Skipped{Reason: why, Record: name, Sequence: recs[i].Change.SequenceNumber, Err: err})
 		}
 		if why == SkipUnreadable && r.unreadable != nil && recs[i].EventName != string(events.DynamoDBOperationTypeRemove) && listed < mostListed {
 			listed++

@@ -88,7 +88,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
-			c.expired(ctx, entry(WhyExpiredOpen, ch.old))
+			c.expired(ctx, entry(ReasonExpiredOpen, ch.old))
 		}
 		if ch.new != nil {
 			newest[ch.new.PK] = ch

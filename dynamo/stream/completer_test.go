@@ -341,7 +341,7 @@ func TestBadInput34UnfinishedRecordIsGone(t *testing.T) {
 					t.Fatalf("told %+v, want %d", told, test.told)
 				}
 				for _, e := range told {
-					if e.Why != stream.WhyExpiredOpen || e.ID != "i" || e.Route != "POST /orders" || e.Record == "" || e.Run.IsZero() {
+					if e.Reason != stream.ReasonExpiredOpen || e.ID != "i" || e.Route != "POST /orders" || e.Record == "" || e.Run.IsZero() {
 						t.Errorf("told %+v", e)
 					}
 				}
@@ -359,7 +359,7 @@ func TestA25UnfinishedKeyIsReportedBeforeItGoes(t *testing.T) {
 		for name, test := range map[string]struct {
 			begin    func(t *testing.T, tab *table, rides string)
 			identity *events.DynamoDBUserIdentity
-			why      stream.Why
+			why      stream.Reason
 			expires  bool
 		}{
 			"with nothing committed, at the end of its retention": {
@@ -367,7 +367,7 @@ func TestA25UnfinishedKeyIsReportedBeforeItGoes(t *testing.T) {
 					t.Helper()
 					tab.Abandon(t, tabletest.Post(tabletest.NewKey(), "{}"))
 				},
-				&events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}, stream.WhyExpiring, true,
+				&events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}, stream.ReasonExpiring, true,
 			},
 			"with a ride: it never expires, somebody deletes it": {
 				func(t *testing.T, tab *table, rides string) {
@@ -379,7 +379,7 @@ func TestA25UnfinishedKeyIsReportedBeforeItGoes(t *testing.T) {
 						})
 						return err
 					})
-				}, nil, stream.WhyOpen, false,
+				}, nil, stream.ReasonOpen, false,
 			},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -392,7 +392,7 @@ func TestA25UnfinishedKeyIsReportedBeforeItGoes(t *testing.T) {
 				if r.Expires.IsZero() == test.expires {
 					t.Errorf("expires %v", r.Expires)
 				}
-				if rep := look(t, tab, in(time.Hour)); rep.ByWhy[test.why].Count != 1 || len(rep.Entries) != 1 || rep.Entries[0].ID != r.ID {
+				if rep := look(t, tab, in(time.Hour)); rep.ByReason[test.why].Count != 1 || len(rep.Entries) != 1 || rep.Entries[0].ID != r.ID {
 					t.Errorf("before its removal the sweep lists %+v", rep)
 				}
 				feed.event(t)

@@ -59,7 +59,7 @@ func (tab *table) runsAnd(t testing.TB, pages int, before func(), optFns ...func
 func many(t testing.TB, tab *table, n int) {
 	t.Helper()
 	for i := range n {
-		it := entryItem(stream.WhyStuck, fmt.Sprintf("v1##%d", i), 1)
+		it := entryItem(stream.ReasonStuck, fmt.Sprintf("v1##%d", i), 1)
 		maps.Copy(it, item(t, open(map[string]any{"pk": text(fmt.Sprintf("v1##%d", i)), "st": text("stuck")})))
 		tab.Put(t, it)
 	}
@@ -203,7 +203,7 @@ func TestPlaceOfASweepIsNoRecord(t *testing.T) {
 		t.Fatalf("%d items, want the place", n)
 	}
 	var skipped []stream.Skip
-	hooks := stream.Hooks{Skipped: func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s.Why) }}
+	hooks := stream.Hooks{Skipped: func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s.Reason) }}
 	rep := look(t, tab, in(48*time.Hour), func(o *stream.SweepOptions) { o.Hooks = hooks })
 	if len(rep.Entries) != 0 || len(skipped) != 0 {
 		t.Errorf("listed %+v, skipped %v", rep.Entries, skipped)

@@ -248,7 +248,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	}
 	if t.gone {
 		for _, j := range t.lost {
-			d.lost(ctx, jobEntry(WhyJobLost, t.image, j.name))
+			d.lost(ctx, jobEntry(ReasonJobLost, t.image, j.name))
 		}
 		return first, len(names)
 	}
@@ -274,7 +274,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case bad, err == nil && state.Pending(now, j.name):
 			again(j.at)
 		case err == nil && now.Jobs[j.name].Failed != "":
-			d.parked(ctx, jobEntry(WhyParked, now, j.name))
+			d.parked(ctx, jobEntry(ReasonParked, now, j.name))
 		}
 	}
 	return first, len(names)
@@ -292,7 +292,7 @@ func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) boo
 		return true
 	}
 	if d.hooks.Skipped != nil {
-		d.hooks.Skipped(ctx, Skipped{Why: SkipUnreadable, Record: name, Err: err})
+		d.hooks.Skipped(ctx, Skipped{Reason: SkipUnreadable, Record: name, Err: err})
 	}
 	return false
 }

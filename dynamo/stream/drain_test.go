@@ -452,7 +452,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 				if seq := handle(t, drain, ev); seq != "" || tab.Transport.Total() != 0 {
 					t.Errorf("reported %q after %d calls", seq, tab.Transport.Total())
 				}
-				if len(lost) != 1 || lost[0].Why != stream.WhyJobLost || lost[0].Job != "0.2" || lost[0].ID != r.ID || lost[0].LastErr != "poison" {
+				if len(lost) != 1 || lost[0].Reason != stream.ReasonJobLost || lost[0].Job != "0.2" || lost[0].ID != r.ID || lost[0].LastErr != "poison" {
 					t.Errorf("told of %+v, want the parked job", lost)
 				}
 				if diff := cmp.Diff(map[string]int{r.ID + ".0.0": 1, r.ID + ".0.1": 1}, out.byID); diff != "" {
@@ -615,7 +615,7 @@ func TestBrokenRecordDoesNotBlock(t *testing.T) {
 		if seq := handle(t, drain, ev); seq != "" {
 			t.Errorf("reported %q", seq)
 		}
-		if len(skipped) != 1 || skipped[0].Why != stream.SkipUnreadable || !errors.Is(skipped[0].Err, idem.ErrCorrupt) {
+		if len(skipped) != 1 || skipped[0].Reason != stream.SkipUnreadable || !errors.Is(skipped[0].Err, idem.ErrCorrupt) {
 			t.Errorf("told %+v", skipped)
 		}
 		if diff := cmp.Diff([]string{"broken", "sound"}, out.kinds()); diff != "" {

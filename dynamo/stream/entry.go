@@ -7,29 +7,29 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Why is the reason to list an operation for operators.
-type Why string
+// Reason is the reason to list an operation for operators.
+type Reason string
 
 // The reasons.
 const (
-	WhyStuck       Why = "stuck"        // given up: an operator settles it
-	WhyUnknown     Why = "unknown"      // given up, and a call may have been made: an operator finds out, and settles it
-	WhyBlocked     Why = "blocked"      // its program refuses to go on: change the program, or settle it
-	WhyParked      Why = "parked"       // a job that can't be delivered: an operator redrives it
-	WhyOpen        Why = "open"         // abandoned: the completer will end it
-	WhyNoRequest   Why = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
-	WhyExpiring    Why = "expiring"     // abandoned, with nothing committed: it will be forgotten
-	WhyExpiredOpen Why = "expired_open" // was forgotten, or deleted, unfinished
-	WhyJobLost     Why = "job_lost"     // a parked job that was forgotten, or deleted, with its record
-	WhyUndelivered Why = "undelivered"  // a job that has waited for too long
-	WhyKept        Why = "kept"         // finished and its jobs delivered, but still kept
-	WhyUnreadable  Why = "unreadable"   // a record that this program can't understand
+	ReasonStuck       Reason = "stuck"        // given up: an operator settles it
+	ReasonUnknown     Reason = "unknown"      // given up, and a call may have been made: an operator finds out, and settles it
+	ReasonBlocked     Reason = "blocked"      // its program refuses to go on: change the program, or settle it
+	ReasonParked      Reason = "parked"       // a job that can't be delivered: an operator redrives it
+	ReasonOpen        Reason = "open"         // abandoned: the completer will end it
+	ReasonNoRequest   Reason = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
+	ReasonExpiring    Reason = "expiring"     // abandoned, with nothing committed: it will be forgotten
+	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
+	ReasonJobLost     Reason = "job_lost"     // a parked job that was forgotten, or deleted, with its record
+	ReasonUndelivered Reason = "undelivered"  // a job that has waited for too long
+	ReasonKept        Reason = "kept"         // finished and its jobs delivered, but still kept
+	ReasonUnreadable  Reason = "unreadable"   // a record that this program can't understand
 )
 
 // Entry is a line of the list for operators. It holds no key, no body and no data of
 // the caller.
 type Entry struct {
-	Why    Why    `json:"why"`
+	Reason Reason `json:"reason"`
 	PK     string `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
 	Record string `json:"record"` // its short name in logs
 	ID     string `json:"id,omitempty"`
@@ -52,9 +52,9 @@ type Entry struct {
 // Age returns how long ago the last attempt began.
 func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 
-func entry(why Why, r *store.Record) Entry {
+func entry(why Reason, r *store.Record) Entry {
 	e := Entry{
-		Why: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
+		Reason: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
 		Created: r.Created, Run: r.Run, Since: r.WaitSince, Function: r.Handler.Function, Handler: r.Handler.Name,
 	}
 	if n := len(r.Phases); n > 0 {
@@ -63,7 +63,7 @@ func entry(why Why, r *store.Record) Entry {
 	return e
 }
 
-func jobEntry(why Why, r *store.Record, name string) Entry {
+func jobEntry(why Reason, r *store.Record, name string) Entry {
 	e, job := entry(why, r), r.Jobs[name]
 	e.Job, e.Kind, e.Tries, e.LastErr = name, job.Kind, job.Tries, job.Failed
 	return e

@@ -21,19 +21,19 @@ func TestReasonsAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := []string{string(stream.WhyExpiredOpen), string(stream.WhyJobLost)}
-	for _, m := range regexp.MustCompile(`(?m)^\tWhy\w+ +Why = "(\w+)"`).FindAllSubmatch(source, -1) {
+	told := []string{string(stream.ReasonExpiredOpen), string(stream.ReasonJobLost)}
+	for _, m := range regexp.MustCompile(`(?m)^\tReason\w+ +Reason = "(\w+)"`).FindAllSubmatch(source, -1) {
 		told = append(told, string(m[1]))
 	}
-	listed := []string{string(stream.WhyExpiredOpen), string(stream.WhyJobLost)}
+	listed := []string{string(stream.ReasonExpiredOpen), string(stream.ReasonJobLost)}
 	page, err := os.ReadFile("../../docs/operate/background.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range state.Reasons {
-		listed = append(listed, r.Name)
-		if !strings.Contains(string(page), "\n| `"+r.Name+"` | ") {
-			t.Errorf("docs/operate/background.md says nothing about %s", r.Name)
+		listed = append(listed, string(r.Reason))
+		if !strings.Contains(string(page), "\n| `"+string(r.Reason)+"` | ") {
+			t.Errorf("docs/operate/background.md says nothing about %s", string(r.Reason))
 		}
 	}
 	slices.Sort(told)

@@ -48,13 +48,13 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 		}
 		if why == SkipUnreadable {
 			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err})
-			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
+			e := Entry{Reason: ReasonUnreadable, LastErr: reason(err)}
 			if pk := item.PK(it); pk != "" {
 				e.PK, e.Record = pk, redact.Record(pk)
 			}
 			f.entries = append(f.entries, e)
 			if s.opt.Hooks.Skipped != nil {
-				s.opt.Hooks.Skipped(ctx, Skipped{Why: why, Record: e.Record, Err: err})
+				s.opt.Hooks.Skipped(ctx, Skipped{Reason: why, Record: e.Record, Err: err})
 			}
 		}
 	}
@@ -67,34 +67,22 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		f.oldestOpen = r.Created
 	}
 	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
-	list := func(why Why) {
-		if r.Blocked {
-			why = WhyBlocked
-		}
-		f.entries = append(f.entries, entry(why, r))
+	waits, since := state.Waits(r, now, s.opt.Grace)
+	if waits == state.NoReason {
+		return
 	}
-	waiting, since := state.Waits(r, now, s.opt.Grace)
-	switch waiting {
-	case state.NotWaiting:
-	case state.ForOperator:
-		list(Why(state.WaitOf(r).Cause)) // stuck or unknown
-		if state.RequestOutlived(r, now) {
-			f.emptied = append(f.emptied, r)
-		}
-	case state.ForProgram:
-		list(WhyBlocked)
-	case state.ForExpiry:
-		list(WhyExpiring)
-	case state.ForCompleter:
-		list(WhyOpen)
-		if !state.Overheld(r, now) && now.Sub(since) > s.opt.Late {
-			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
-		}
-	case state.ForItsClient:
-		list(WhyNoRequest)
-		if now.After(state.LeftUntil(r)) {
-			f.giveUps = append(f.giveUps, r)
-		}
+	why := Reason(waits)
+	if r.Blocked {
+		why = ReasonBlocked
+	}
+	f.entries = append(f.entries, entry(why, r))
+	switch {
+	case r.State == store.Stuck && state.RequestOutlived(r, now):
+		f.emptied = append(f.emptied, r)
+	case waits == state.ReasonOpen && !state.Overheld(r, now) && now.Sub(since) > s.opt.Late:
+		f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
+	case waits == state.ReasonNoRequest && now.After(state.LeftUntil(r)):
+		f.giveUps = append(f.giveUps, r)
 	}
 }
 
@@ -103,14 +91,14 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, late bool) {
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
 		case !state.Pending(r, name):
-			f.entries = append(f.entries, jobEntry(WhyParked, r, name))
+			f.entries = append(f.entries, jobEntry(ReasonParked, r, name))
 		case late:
-			f.entries = append(f.entries, jobEntry(WhyUndelivered, r, name))
+			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
 			t.jobs = append(t.jobs, jobRef{name: name})
 		}
 	}
 	if t.letGo {
-		f.entries = append(f.entries, entry(WhyKept, r))
+		f.entries = append(f.entries, entry(ReasonKept, r))
 	}
 	if t.letGo || len(t.jobs) > 0 {
 		f.todos = append(f.todos, t)
@@ -196,7 +184,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) err
 	}
 	rep.MadeStuck++
 	if s.opt.Hooks.MadeStuck != nil {
-		s.opt.Hooks.MadeStuck(ctx, entry(WhyStuck, r))
+		s.opt.Hooks.MadeStuck(ctx, entry(ReasonStuck, r))
 	}
 	return nil
 }

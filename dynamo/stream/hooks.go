@@ -53,7 +53,7 @@ type Hooks struct {
 type Try struct {
 	Ticket  jobs.Ticket
 	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed" or "not_mine"
-	Reason  string // the outcome's error text; "" without one
+	Err     string // the outcome's error text; "" without one
 }
 
 // Join returns Hooks that call all of the given hooks, in order. A hook that none of
@@ -90,7 +90,7 @@ const (
 
 // Skipped is a record that was skipped.
 type Skipped struct {
-	Why      Skip
+	Reason   Skip
 	Record   string // short name in logs; "" if it has none
 	Sequence string // of the stream record; "" for an item of the table
 	Err      error  // why the record is unreadable; nil for other reasons

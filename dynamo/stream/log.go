@@ -28,7 +28,7 @@ func Log(logger *slog.Logger) Hooks {
 		},
 		Tried: func(ctx context.Context, t Try) {
 			logger.DebugContext(ctx, "ticket tried", "record", t.Ticket.Record(), "function", t.Ticket.Function, "tries", t.Ticket.Tries,
-				"outcome", t.Outcome, "error", t.Reason)
+				"outcome", t.Outcome, "error", t.Err)
 		},
 		MadeStuck: func(ctx context.Context, e Entry) {
 			logger.ErrorContext(ctx, "operation given up: it waits for an operator", "record", e.Record, "operation", e.ID, "route", e.Route,

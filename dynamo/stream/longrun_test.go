@@ -60,7 +60,7 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 			failsLate(t, tab, clock, resumable)
 			clock.Advance(tt.later)
 			rep, err := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.Queue = clock.Now, queue }).Run(t.Context())
-			if err != nil || rep.ByWhy[stream.WhyOpen].Count != tt.listed || len(rep.Entries) != tt.listed || rep.Queued != tt.queued {
+			if err != nil || rep.ByReason[stream.ReasonOpen].Count != tt.listed || len(rep.Entries) != tt.listed || rep.Queued != tt.queued {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 		})
@@ -92,7 +92,7 @@ func TestSweepLeavesALongHandlersJobsToTheDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{0, 1} {
-		if rep := look(t, tab, func(o *stream.SweepOptions) { o.Now = clock.Now }); rep.ByWhy[stream.WhyUndelivered].Count != want {
+		if rep := look(t, tab, func(o *stream.SweepOptions) { o.Now = clock.Now }); rep.ByReason[stream.ReasonUndelivered].Count != want {
 			t.Errorf("listed %+v, want %d", rep, want)
 		}
 		clock.Advance(16 * time.Minute)

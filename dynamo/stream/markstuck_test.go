@@ -34,7 +34,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
 			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
 			rep, err := sweep.Run(t.Context())
-			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
+			if err != nil || rep.ByReason[stream.ReasonNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)
 			}
 			if r := tab.Only(t); r.State != tt.want || r.Retention != cmp.Or(tt.retention, defaults.Retention) {

@@ -28,10 +28,10 @@ type Report struct {
 	Pages   int `json:"pages"`
 	Scanned int `json:"scanned"` // items looked at
 
-	// ByWhy counts the findings, and Entries lists them up to
+	// ByReason counts the findings, and Entries lists them up to
 	// [SweepOptions.MaxEntries]; for each reason the oldest come first.
-	ByWhy   map[Why]Tally `json:"by_why"`
-	Entries []Entry       `json:"entries,omitempty"`
+	ByReason map[Reason]Tally `json:"by_reason"`
+	Entries  []Entry          `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
 	LetGo     int `json:"let_go"`    // records that need no longer be kept
@@ -64,12 +64,12 @@ func (r *Report) opened(at time.Time) {
 }
 
 func (r *Report) add(e Entry, now time.Time, limit int) {
-	t := r.ByWhy[e.Why]
+	t := r.ByReason[e.Reason]
 	t.Count++
 	if !e.Run.IsZero() {
 		t.Oldest = max(t.Oldest, int64(e.Age(now)/time.Second))
 	}
-	r.ByWhy[e.Why] = t
+	r.ByReason[e.Reason] = t
 	if len(r.Entries) < limit {
 		r.Entries = append(r.Entries, e)
 	}

@@ -31,14 +31,14 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 		later  time.Duration
 		settle bool
 		state  store.State
-		listed stream.Why
+		listed stream.Reason
 	}{
-		{26 * time.Hour, false, store.Stuck, stream.WhyNoRequest},
-		{26 * time.Hour, false, store.Stuck, stream.WhyUnknown}, // nobody looks for a day
+		{26 * time.Hour, false, store.Stuck, stream.ReasonNoRequest},
+		{26 * time.Hour, false, store.Stuck, stream.ReasonUnknown}, // nobody looks for a day
 		{time.Minute, true, store.Open, ""},
-		{10 * time.Minute, false, store.Open, stream.WhyNoRequest},
-		{23 * time.Hour, false, store.Open, stream.WhyNoRequest},
-		{2 * time.Hour, false, store.Stuck, stream.WhyNoRequest},
+		{10 * time.Minute, false, store.Open, stream.ReasonNoRequest},
+		{23 * time.Hour, false, store.Open, stream.ReasonNoRequest},
+		{2 * time.Hour, false, store.Stuck, stream.ReasonNoRequest},
 	} {
 		if step.settle {
 			if err := engine.Settle(t.Context(), pk, idem.Settlement{By: "jane"}); err != nil {
@@ -47,7 +47,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 		}
 		clock.Advance(step.later)
 		rep, err := sweep.Run(t.Context())
-		listed := step.listed == "" && len(rep.Entries) == 0 || rep.ByWhy[step.listed].Count == 1
+		listed := step.listed == "" && len(rep.Entries) == 0 || rep.ByReason[step.listed].Count == 1
 		if r := tab.Only(t); err != nil || r.State != step.state || !listed {
 			t.Fatalf("%+v: state %q, got %+v, %v", step, r.State, rep, err)
 		}

@@ -133,7 +133,7 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 				if seq := handle(t, h, ev); seq != "" {
 					t.Errorf("%s: %s is reported as failed", what, seq)
 				}
-				if len(skipped) != 1 || skipped[0].Why != test.why || skipped[0].Sequence != "1" {
+				if len(skipped) != 1 || skipped[0].Reason != test.why || skipped[0].Sequence != "1" {
 					t.Errorf("%s told %+v, want one %q", what, skipped, test.why)
 				}
 				if test.why == stream.SkipUnreadable && !errors.Is(skipped[0].Err, idem.ErrCorrupt) {

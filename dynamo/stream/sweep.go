@@ -126,7 +126,7 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	scan := &scanner{
 		api: s.api, table: s.jobs.table.Name, segments: s.opt.Segments, pageSize: s.opt.PageSize, perSecond: s.opt.PagesPerSecond,
 	}
-	rep := &Report{ByWhy: make(map[Why]Tally)}
+	rep := &Report{ByReason: make(map[Reason]Tally)}
 	over, undone := s.pass(ctx, act)
 	see := func(items []item.Map, later func(pks []string) bool) bool {
 		found := s.look(ctx, items)
@@ -149,7 +149,7 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	over.save(ctx)
 	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
 	rep.OpenAge, rep.PassAge = age(rep.OldestOpen, s.opt.Now()), age(cmp.Or(rep.LastPass, rep.PassBegan), s.opt.Now())
-	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
+	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Run.Compare(b.Run)) })
 	err = errors.Join(undone, again, err, over.err)
 	s.tell(ctx, rep, err)
 	if act && s.opt.Hooks.Swept != nil {
@@ -188,7 +188,7 @@ func (s *Sweep) end(ctx context.Context) (end time.Time) {
 
 func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 	for _, e := range rep.Entries {
-		s.log.WarnContext(ctx, "unfinished", "why", e.Why, "record", e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase,
+		s.log.WarnContext(ctx, "unfinished", "reason", e.Reason, "record", e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase,
 			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
 	}
 	if rep.Overdue {

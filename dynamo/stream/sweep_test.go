@@ -48,9 +48,9 @@ func look(t testing.TB, tab *table, optFns ...func(*stream.SweepOptions)) *strea
 }
 
 // counts are a report's, by reason.
-func counts(rep *stream.Report) map[stream.Why]int {
-	m := make(map[stream.Why]int)
-	for why, tally := range rep.ByWhy {
+func counts(rep *stream.Report) map[stream.Reason]int {
+	m := make(map[stream.Reason]int)
+	for why, tally := range rep.ByReason {
 		m[why] = tally.Count
 	}
 	return m
@@ -111,7 +111,7 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 	crowd(t, tab)
 
 	t.Run("while it is young: only what waits for people anyway", func(t *testing.T) {
-		want := map[stream.Why]int{stream.WhyStuck: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1}
+		want := map[stream.Reason]int{stream.ReasonStuck: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1}
 		if diff := cmp.Diff(want, counts(look(t, tab, in(-time.Minute)))); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
@@ -123,9 +123,9 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks.Skipped = func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s) }
 		})
-		want := map[stream.Why]int{
-			stream.WhyStuck: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyOpen: 2, stream.WhyNoRequest: 1,
-			stream.WhyExpiring: 1, stream.WhyUndelivered: 2, stream.WhyKept: 1,
+		want := map[stream.Reason]int{
+			stream.ReasonStuck: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1, stream.ReasonOpen: 2, stream.ReasonNoRequest: 1,
+			stream.ReasonExpiring: 1, stream.ReasonUndelivered: 2, stream.ReasonKept: 1,
 		}
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -133,25 +133,25 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.MadeStuck != 0 {
 			t.Errorf("got %+v", rep)
 		}
-		if tally := rep.ByWhy[stream.WhyOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
+		if tally := rep.ByReason[stream.ReasonOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
 			t.Errorf("the oldest open one is %d s old, want an hour", tally.Oldest)
 		}
-		if len(skipped) != 1 || skipped[0].Why != stream.SkipUnreadable || skipped[0].Record == "" {
+		if len(skipped) != 1 || skipped[0].Reason != stream.SkipUnreadable || skipped[0].Record == "" {
 			t.Errorf("told %+v", skipped)
 		}
 		if n := strings.Count(log.String(), "msg=unfinished"); n != 10 {
 			t.Errorf("%d lines for 10 entries:\n%s", n, log.String())
 		}
 		for _, e := range rep.Entries {
-			if e.PK == "" || e.Record == "" || e.Why != stream.WhyUnreadable && (e.ID == "" || e.Run.IsZero() || e.Created.IsZero()) {
+			if e.PK == "" || e.Record == "" || e.Reason != stream.ReasonUnreadable && (e.ID == "" || e.Run.IsZero() || e.Created.IsZero()) {
 				t.Errorf("entry %+v", e)
 			}
 			switch {
-			case e.Why == stream.WhyStuck && (e.LastErr != "gave up" || e.Tries != 3 || e.Route != "POST /orders"):
+			case e.Reason == stream.ReasonStuck && (e.LastErr != "gave up" || e.Tries != 3 || e.Route != "POST /orders"):
 				t.Errorf("entry %+v", e)
-			case e.Why == stream.WhyParked && (e.Job != "0.0" || e.Kind != "poison" || e.LastErr != "bad" || e.Tries != 5):
+			case e.Reason == stream.ReasonParked && (e.Job != "0.0" || e.Kind != "poison" || e.LastErr != "bad" || e.Tries != 5):
 				t.Errorf("entry %+v", e)
-			case e.Why == stream.WhyUnreadable && (e.PK != "v1##future" || !strings.Contains(e.LastErr, "layout version 2")):
+			case e.Reason == stream.ReasonUnreadable && (e.PK != "v1##future" || !strings.Contains(e.LastErr, "layout version 2")):
 				t.Errorf("entry %+v", e)
 			}
 		}
@@ -229,7 +229,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 			if err != nil || rep.Delivered+rep.Queued+rep.MadeStuck != 0 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
-			want := map[stream.Why]int{stream.WhyStuck: 1, stream.WhyUnknown: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
+			want := map[stream.Reason]int{stream.ReasonStuck: 1, stream.ReasonUnknown: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1, stream.ReasonExpiring: 1}
 			if diff := cmp.Diff(want, counts(rep)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -242,13 +242,13 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after time.Duration
-		want  map[stream.Why]int
+		want  map[stream.Reason]int
 		acts  int
 	}{
-		"at once":                                        {0, map[stream.Why]int{}, 0},
-		"a lease and a grace later: listed":              {6 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1}, 0},
-		"after 16 minutes: jobs":                         {16 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyKept: 1}, 2},
-		"15 minutes after lease and grace: tickets, too": {22 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyKept: 1}, 3},
+		"at once":                                        {0, map[stream.Reason]int{}, 0},
+		"a lease and a grace later: listed":              {6 * time.Minute, map[stream.Reason]int{stream.ReasonOpen: 1}, 0},
+		"after 16 minutes: jobs":                         {16 * time.Minute, map[stream.Reason]int{stream.ReasonOpen: 1, stream.ReasonUndelivered: 1, stream.ReasonKept: 1}, 2},
+		"15 minutes after lease and grace: tickets, too": {22 * time.Minute, map[stream.Reason]int{stream.ReasonOpen: 1, stream.ReasonUndelivered: 1, stream.ReasonKept: 1}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -316,7 +316,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 						o.MarkStuck = nil
 					}
 				}).Run(t.Context())
-				if (err != nil) != test.fails || asked != test.asked || rep.MadeStuck != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
+				if (err != nil) != test.fails || asked != test.asked || rep.MadeStuck != test.gaveUp || rep.ByReason[stream.ReasonNoRequest].Count != 1 {
 					t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
 				}
 			})
@@ -349,7 +349,7 @@ func TestSweepThatFails(t *testing.T) {
 		t.Run("a sink that is down: listed again, and no job is counted", func(t *testing.T) {
 			tab.finished(t, nil, "0.0")
 			rep, err := newSweep(tab, &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}, &tickets{}, in(time.Hour)).Run(t.Context())
-			if err != nil || rep.Delivered != 0 || rep.ByWhy[stream.WhyUndelivered].Count != 1 {
+			if err != nil || rep.Delivered != 0 || rep.ByReason[stream.ReasonUndelivered].Count != 1 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 		})
@@ -417,7 +417,7 @@ func TestSweepInvoke(t *testing.T) {
 	tab.finished(t, nil, "0.0")
 	out, err := tab.sweep(in(time.Hour)).Invoke(t.Context(), []byte(`{"source":"aws.scheduler"}`))
 	var rep stream.Report
-	if err != nil || json.Unmarshal(out, &rep) != nil || !rep.Complete || rep.ByWhy[stream.WhyUndelivered].Count != 1 {
+	if err != nil || json.Unmarshal(out, &rep) != nil || !rep.Complete || rep.ByReason[stream.ReasonUndelivered].Count != 1 {
 		t.Errorf("got %s, %v", out, err)
 	}
 }

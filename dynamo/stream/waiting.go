@@ -40,7 +40,7 @@ var ErrNoIndex = errors.New("the table has no index of what waits for people")
 // first, as the engine's Settle and [Redrive] do. A record that an earlier version of
 // Samekey left waiting is in the index once a sweep has seen it.
 //
-// A record has one entry: of several causes the first of [WaitingWhys] counts, and of
+// A record has one entry: of several causes the first of [WaitingReasons] counts, and of
 // several parked jobs the entry has the first. What others will end is not in the index,
 // such as abandoned operations: [Sweep] lists them.
 type Waiting struct {
@@ -51,8 +51,8 @@ type Waiting struct {
 
 // WaitingOptions are the settings of a [Waiting]; the zero value is the default.
 type WaitingOptions struct {
-	// Only limits the reasons. Default: [WaitingWhys].
-	Only []Why
+	// Only limits the reasons. Default: [WaitingReasons].
+	Only []Reason
 	// After lets [Waiting.All] begin behind this entry; its Since and PK count. Default:
 	// the oldest entry.
 	After Entry
@@ -60,27 +60,27 @@ type WaitingOptions struct {
 	Now func() time.Time
 }
 
-// WaitingWhys returns the reasons to wait for people, in the order of precedence.
-func WaitingWhys() (all []Why) {
+// WaitingReasons returns the reasons to wait for people, in the order of precedence.
+func WaitingReasons() (all []Reason) {
 	for _, name := range state.ReasonNames(true) {
-		all = append(all, Why(name))
+		all = append(all, Reason(name))
 	}
 	return all
 }
 
 // NewWaiting returns the list of store's table, whose index api reads. It panics if api
-// or store is nil, or for a reason that is not one of [WaitingWhys].
+// or store is nil, or for a reason that is not one of [WaitingReasons].
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	foreign := func(why Why) bool { return !slices.Contains(WaitingWhys(), why) }
+	foreign := func(why Reason) bool { return !slices.Contains(WaitingReasons(), why) }
 	if api == nil || store == nil || slices.ContainsFunc(opt.Only, foreign) {
 		panic("stream: NewWaiting: api and store must not be nil, and Only has reasons to wait for people") //nolint:forbidigo // a mistake in the program
 	}
 	if len(opt.Only) == 0 {
-		opt.Only = WaitingWhys()
+		opt.Only = WaitingReasons()
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -93,8 +93,8 @@ type Counted struct {
 	Count int `json:"count"`
 	// Oldest is how long the oldest has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
-	// ByWhy has an entry for each reason, also if nothing waits for it.
-	ByWhy map[Why]Tally `json:"by_why"`
+	// ByReason has an entry for each reason, also if nothing waits for it.
+	ByReason map[Reason]Tally `json:"by_reason"`
 }
 
 // Count counts what waits, and reads all of its entries for that: half a read unit for 4
@@ -105,12 +105,12 @@ func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Counted{ByWhy: make(map[Why]Tally)}
+	all := &Counted{ByReason: make(map[Reason]Tally)}
 	for i, p := range parts {
-		sum := all.ByWhy[p.why]
+		sum := all.ByReason[p.why]
 		sum.Count += tallies[i].Count
 		sum.Oldest = max(sum.Oldest, tallies[i].Oldest)
-		all.ByWhy[p.why] = sum
+		all.ByReason[p.why] = sum
 		all.Count += tallies[i].Count
 		all.Oldest = max(all.Oldest, sum.Oldest)
 	}
@@ -146,7 +146,7 @@ func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 
 // part is a partition of the index, and how far it was read.
 type part struct {
-	why   Why
+	why   Reason
 	key   string    // its partition key
 	since time.Time // where to begin
 	limit int32     // of the next page
@@ -166,7 +166,7 @@ const (
 
 func (w *Waiting) parts(since time.Time) (all []*part) {
 	for _, why := range w.opt.Only {
-		for _, key := range item.WaitKeys(state.Cause(why)) {
+		for _, key := range item.WaitKeys(state.Reason(why)) {
 			all = append(all, &part{why: why, key: key, since: since, limit: firstLimit})
 		}
 	}
@@ -284,15 +284,15 @@ func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare
 
 // indexed returns an entry of the index. It shows as much as it understands: the list
 // must not end at an entry.
-func indexed(why Why, it item.Map) Entry {
+func indexed(why Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }
 	at := (&item.Decoder{It: it}).WaitIn()
 	tries := int((&item.Decoder{It: it}).Number(item.AttrTries, false))
 	pk := cmp.Or(text(item.AttrAbout), item.PK(it))
 	return Entry{
-		Why: why, PK: pk, Record: redact.Record(pk), ID: text(item.AttrID), Function: text(item.AttrFn), Handler: text(item.AttrHandler),
-		Route: text(item.AttrRoute), Phase: at.Phase, Tries: tries, LastErr: cmp.Or(at.Reason, text(item.AttrLastErr)),
+		Reason: why, PK: pk, Record: redact.Record(pk), ID: text(item.AttrID), Function: text(item.AttrFn), Handler: text(item.AttrHandler),
+		Route: text(item.AttrRoute), Phase: at.Phase, Tries: tries, LastErr: cmp.Or(at.Failed, text(item.AttrLastErr)),
 		Created: milli(item.AttrCreated), Run: cmp.Or(milli(item.AttrRun), milli(item.AttrCreated)), Since: milli(item.AttrSince), Job: at.Job, Kind: at.Kind,
 	}
 }

@@ -24,9 +24,9 @@ import (
 )
 
 // entryItem is as much of a waiting record as its entry shows.
-func entryItem(why stream.Why, pk string, since int64) layout.Map {
+func entryItem(why stream.Reason, pk string, since int64) layout.Map {
 	return layout.Map{
-		"pk": tabletest.Str(pk), "waits": tabletest.Str(layout.WaitKey(state.Cause(why), pk)), "wait_ms": tabletest.Num(since),
+		"pk": tabletest.Str(pk), "waits": tabletest.Str(layout.WaitKey(state.Reason(why), pk)), "wait_ms": tabletest.Num(since),
 		"id": tabletest.Str("id-" + pk), "route": tabletest.Str("POST /rides"), "last_err": tabletest.Str("down"), "tries": tabletest.Num(3),
 		"secret": tabletest.Str("not in the index"),
 	}
@@ -69,11 +69,11 @@ func TestWaitingInOrder(t *testing.T) {
 	var items []layout.Map
 	var want []stream.Entry
 	for i := range 600 {
-		why := []stream.Why{stream.WhyStuck, stream.WhyStuck, stream.WhyStuck, stream.WhyParked, stream.WhyUnknown}[rand.N(5)]
+		why := []stream.Reason{stream.ReasonStuck, stream.ReasonStuck, stream.ReasonStuck, stream.ReasonParked, stream.ReasonUnknown}[rand.N(5)]
 		since := now.Add(-time.Duration(rand.N(40)) * time.Minute) // many at the same time
 		pk := fmt.Sprintf("v1##%04d", i)
 		items = append(items, entryItem(why, pk, since.UnixMilli()))
-		want = append(want, stream.Entry{Why: why, PK: pk, Since: since})
+		want = append(want, stream.Entry{Reason: why, PK: pk, Since: since})
 	}
 	slices.SortFunc(want, func(a, b stream.Entry) int {
 		if c := a.Since.Compare(b.Since); c != 0 {
@@ -81,7 +81,7 @@ func TestWaitingInOrder(t *testing.T) {
 		}
 		return strings.Compare(a.PK, b.PK)
 	})
-	expired := entryItem(stream.WhyBlocked, "v1##expired", now.Add(-time.Hour).UnixMilli())
+	expired := entryItem(stream.ReasonBlocked, "v1##expired", now.Add(-time.Hour).UnixMilli())
 	expired["exp_s"] = tabletest.Num(now.Add(-time.Minute).Unix())
 	items = append(items, expired, layout.Map{"pk": tabletest.Str("v1##good"), "st": tabletest.Str("done")})
 	if err := load(t.Context(), tab, items...); err != nil {
@@ -99,8 +99,8 @@ func TestWaitingInOrder(t *testing.T) {
 	if diff := cmp.Diff(all, list(t, stream.NewWaiting(tab.Client, tab.Store), 0)); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
-	parked := stream.NewWaiting(tab.Client, tab.Store, func(o *stream.WaitingOptions) { o.Only = []stream.Why{stream.WhyParked} })
-	if diff := cmp.Diff(pks(func(e stream.Entry) bool { return e.Why == stream.WhyParked }), list(t, parked, 0)); diff != "" {
+	parked := stream.NewWaiting(tab.Client, tab.Store, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonParked} })
+	if diff := cmp.Diff(pks(func(e stream.Entry) bool { return e.Reason == stream.ReasonParked }), list(t, parked, 0)); diff != "" {
 		t.Errorf("only parked (-want +got):\n%s", diff)
 	}
 	for _, at := range []int{0, 1, 300, 598, 599} {
@@ -113,14 +113,14 @@ func TestWaitingInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := stream.Counted{ByWhy: map[stream.Why]stream.Tally{
-		stream.WhyUnknown: {}, stream.WhyStuck: {}, stream.WhyBlocked: {}, stream.WhyParked: {}, stream.WhyUnreadable: {},
+	counted := stream.Counted{ByReason: map[stream.Reason]stream.Tally{
+		stream.ReasonUnknown: {}, stream.ReasonStuck: {}, stream.ReasonBlocked: {}, stream.ReasonParked: {}, stream.ReasonUnreadable: {},
 	}}
 	for _, e := range want {
-		tally := counted.ByWhy[e.Why]
+		tally := counted.ByReason[e.Reason]
 		tally.Count++
 		tally.Oldest = max(tally.Oldest, int64(now.Sub(e.Since)/time.Second))
-		counted.ByWhy[e.Why] = tally
+		counted.ByReason[e.Reason] = tally
 		counted.Count++
 		counted.Oldest = max(counted.Oldest, tally.Oldest)
 	}
@@ -135,7 +135,7 @@ func TestWaitingReadsNoMoreThanItShows(t *testing.T) {
 	tab := tabletest.New(t)
 	var items []layout.Map
 	for i := range 1000 {
-		items = append(items, entryItem(stream.WhyStuck, fmt.Sprintf("v1##%04d", i), int64(1000+i)))
+		items = append(items, entryItem(stream.ReasonStuck, fmt.Sprintf("v1##%04d", i), int64(1000+i)))
 	}
 	if err := load(t.Context(), tab, items...); err != nil {
 		t.Fatal(err)

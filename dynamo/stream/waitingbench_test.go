@@ -14,7 +14,7 @@ import (
 // crowded fills a table with finished records, of which some wait.
 func crowded(t testing.TB, tab *tabletest.Table, waiting, total int) {
 	t.Helper()
-	whys := []stream.Why{stream.WhyStuck, stream.WhyUnknown, stream.WhyBlocked, stream.WhyParked}
+	whys := []stream.Reason{stream.ReasonStuck, stream.ReasonUnknown, stream.ReasonBlocked, stream.ReasonParked}
 	const loaders = 8
 	var wg sync.WaitGroup
 	for loader := range loaders {

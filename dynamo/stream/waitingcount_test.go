@@ -21,7 +21,7 @@ func TestWorkerCountsWhatWaits(t *testing.T) {
 	})
 	const event = `{"source":"aws.scheduler","task":"count"}`
 	if out, err := w.Invoke(t.Context(), []byte(event)); err != nil ||
-		string(out) != `{"count":0,"oldest_s":0,"by_why":{"blocked":{"count":0,"oldest_s":0},"parked":{"count":0,"oldest_s":0},`+
+		string(out) != `{"count":0,"oldest_s":0,"by_reason":{"blocked":{"count":0,"oldest_s":0},"parked":{"count":0,"oldest_s":0},`+
 			`"stuck":{"count":0,"oldest_s":0},"unknown":{"count":0,"oldest_s":0},"unreadable":{"count":0,"oldest_s":0}}}` {
 		t.Errorf("answered %s, %v", out, err)
 	}
@@ -34,14 +34,14 @@ func TestWorkerCountsWhatWaits(t *testing.T) {
 	if calls := tab.Transport.Calls(); calls["Query"] == 0 || calls["Query"] != tab.Transport.Total() {
 		t.Errorf("a count took %v", calls)
 	}
-	counts := make(map[stream.Why]int)
-	for why, tally := range got[1].ByWhy {
+	counts := make(map[stream.Reason]int)
+	for why, tally := range got[1].ByReason {
 		counts[why] = tally.Count
-		if tally.Count > 0 != (tally.Oldest > 0) && why == stream.WhyStuck { // a minute old
+		if tally.Count > 0 != (tally.Oldest > 0) && why == stream.ReasonStuck { // a minute old
 			t.Errorf("%s: %+v", why, tally)
 		}
 	}
-	want := map[stream.Why]int{stream.WhyUnknown: 0, stream.WhyStuck: 1, stream.WhyBlocked: 0, stream.WhyParked: 1, stream.WhyUnreadable: 1}
+	want := map[stream.Reason]int{stream.ReasonUnknown: 0, stream.ReasonStuck: 1, stream.ReasonBlocked: 0, stream.ReasonParked: 1, stream.ReasonUnreadable: 1}
 	if diff := cmp.Diff(want, counts); diff != "" || len(got) != 2 || got[0].Count != 0 || got[1].Count != 3 || got[1].Oldest < 50 {
 		t.Errorf("counted %+v (-want +got):\n%s", got[1], diff)
 	}

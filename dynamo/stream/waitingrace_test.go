@@ -79,19 +79,19 @@ func TestWaitingRaces(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before      []write // and then the first writer reads
 		first, then write   // first comes in between, and then acts on what was read
-		want        []stream.Why
+		want        []stream.Reason
 	}{
-		"a job is parked, and its record settled":             {[]write{giveUp}, park("0.0"), settle, []stream.Why{stream.WhyParked}},
+		"a job is parked, and its record settled":             {[]write{giveUp}, park("0.0"), settle, []stream.Reason{stream.ReasonParked}},
 		"a job is redriven, and its record settled":           {[]write{park("0.0"), giveUp}, redrive(), settle, nil},
-		"one of two jobs is redriven, and its record settled": {[]write{park("0.0"), park("0.1"), giveUp}, redrive("0.0"), settle, []stream.Why{stream.WhyParked}},
-		"a job is parked, and its record given up":            {nil, park("0.0"), giveUp, []stream.Why{stream.WhyStuck}},
-		"a record is given up, and its job parked":            {nil, giveUp, park("0.0"), []stream.Why{stream.WhyStuck}},
-		"a record is given up, and its job redriven":          {[]write{park("0.0")}, giveUp, redrive(), []stream.Why{stream.WhyStuck}},
+		"one of two jobs is redriven, and its record settled": {[]write{park("0.0"), park("0.1"), giveUp}, redrive("0.0"), settle, []stream.Reason{stream.ReasonParked}},
+		"a job is parked, and its record given up":            {nil, park("0.0"), giveUp, []stream.Reason{stream.ReasonStuck}},
+		"a record is given up, and its job parked":            {nil, giveUp, park("0.0"), []stream.Reason{stream.ReasonStuck}},
+		"a record is given up, and its job redriven":          {[]write{park("0.0")}, giveUp, redrive(), []stream.Reason{stream.ReasonStuck}},
 		"two jobs are redriven one by one":                    {[]write{park("0.0"), park("0.1")}, redrive("0.1"), redrive("0.0"), nil},
-		"a job is parked, and another redriven":               {[]write{park("0.0")}, park("0.1"), redrive("0.0"), []stream.Why{stream.WhyParked}},
+		"a job is parked, and another redriven":               {[]write{park("0.0")}, park("0.1"), redrive("0.0"), []stream.Reason{stream.ReasonParked}},
 		"a job is parked, and delivered":                      {nil, park("0.0"), ack("0.0"), nil},
 		"the last job is parked, and delivered":               {[]write{ack("0.1"), finish}, park("0.0"), ack("0.0"), nil},
-		"a job is delivered beside a parked job":              {[]write{park("0.1")}, nil, ack("0.0"), []stream.Why{stream.WhyParked}},
+		"a job is delivered beside a parked job":              {[]write{park("0.1")}, nil, ack("0.0"), []stream.Reason{stream.ReasonParked}},
 		"a record is settled, and a job of it delivered":      {[]write{park("0.0"), giveUp}, settle, ack("0.0"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,12 +135,12 @@ func TestWaitingRaces(t *testing.T) {
 			if client.do != nil {
 				t.Error("nobody came in between: the test shows nothing")
 			}
-			var got []stream.Why
+			var got []stream.Reason
 			for e, err := range stream.NewWaiting(tab.Client, tab.Store).All(ctx) {
 				if err != nil || e.PK != claimed.PK {
 					t.Error(e, err)
 				}
-				got = append(got, e.Why)
+				got = append(got, e.Reason)
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("waits for (-want +got):\n%s", diff)

@@ -24,7 +24,7 @@ func waits(t testing.TB, tab *table, optFns ...func(*stream.WaitingOptions)) map
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[string(e.Why)+" "+e.PK] = e
+		all[string(e.Reason)+" "+e.PK] = e
 	}
 	return all
 }
@@ -56,10 +56,10 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 	blocked["blocked"] = layout.Yes
 	tab.Put(t, blocked)
 	tab.Put(t, item(t, open(map[string]any{
-		"pk": text("v1##resumed"), "waits": text(layout.WaitKey(state.CauseStuck, "v1##resumed")), "wait_ms": digits(1000), "wait_in": map[string]any{"M": map[string]any{}},
+		"pk": text("v1##resumed"), "waits": text(layout.WaitKey(state.ReasonStuck, "v1##resumed")), "wait_ms": digits(1000), "wait_in": map[string]any{"M": map[string]any{}},
 	})))
 	tab.Put(t, item(t, open(map[string]any{
-		"pk": text("v1##moved"), "st": text("stuck"), "waits": text(layout.WaitKey(state.CauseParked, "v1##moved")), "wait_ms": digits(1000),
+		"pk": text("v1##moved"), "st": text("stuck"), "waits": text(layout.WaitKey(state.ReasonParked, "v1##moved")), "wait_ms": digits(1000),
 		"wait_in": map[string]any{"M": map[string]any{"j": text("0.0")}},
 	})))
 	tab.Put(t, item(t, open(map[string]any{ // given up before its first job, in its first attempt
@@ -69,7 +69,7 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 	rep := swept(t, tab)
 	got := make(map[string]int)
 	for why, e := range waits(t, tab) {
-		if e.Why == stream.WhyParked {
+		if e.Reason == stream.ReasonParked {
 			why = "parked " + e.Job + " " + e.LastErr
 		}
 		got[why]++

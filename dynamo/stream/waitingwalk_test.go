@@ -28,19 +28,19 @@ import (
 // writer's read and its write.
 func TestWaitingFollowsEveryWrite(t *testing.T) {
 	t.Parallel()
-	seen := make(chan map[state.Cause]int)
+	seen := make(chan map[state.Reason]int)
 	const walks = 4
 	for seed := range uint64(walks) {
 		tab := tabletest.New(t)
 		go func() { seen <- walk(t, tab, seed, 80) }()
 	}
-	all := make(map[state.Cause]int)
+	all := make(map[state.Reason]int)
 	for range walks {
 		for cause, n := range <-seen {
 			all[cause] += n
 		}
 	}
-	for _, cause := range []state.Cause{state.NoCause, state.CauseUnknown, state.CauseStuck, state.CauseBlocked, state.CauseParked} {
+	for _, cause := range []state.Reason{state.NoReason, state.ReasonUnknown, state.ReasonStuck, state.ReasonBlocked, state.ReasonParked} {
 		if all[cause] < 5 {
 			t.Errorf("%d records waited for %q: the walks show nothing about it", all[cause], cause)
 		}
@@ -60,13 +60,13 @@ type walker struct {
 	last   *store.Record   // as it was checked last
 	inside bool
 	steps  []string
-	causes map[state.Cause]int
+	causes map[state.Reason]int
 }
 
 const walkPK = "v1##walk"
 
-func walk(t *testing.T, tab *tabletest.Table, seed uint64, steps int) map[state.Cause]int {
-	w := &walker{t: t, rand: rand.New(rand.NewPCG(seed, 7)), tab: tab, now: time.Now().Truncate(time.Millisecond), causes: make(map[state.Cause]int)}
+func walk(t *testing.T, tab *tabletest.Table, seed uint64, steps int) map[state.Reason]int {
+	w := &walker{t: t, rand: rand.New(rand.NewPCG(seed, 7)), tab: tab, now: time.Now().Truncate(time.Millisecond), causes: make(map[state.Reason]int)}
 	var err error
 	if w.late, err = dynamo.New(between{w.tab.Client, w}, w.tab.Name); err != nil {
 		t.Error(err)
@@ -226,12 +226,12 @@ func (w *walker) check() bool {
 		return false
 	}
 	want, got, key := state.WaitOf(r), "", ""
-	w.causes[want.Cause]++
+	w.causes[want.Reason]++
 	if v, ok := out.Item["waits"].(*types.AttributeValueMemberS); ok {
 		got = v.Value
 	}
-	if want.Cause != state.NoCause {
-		key = layout.WaitKey(want.Cause, walkPK)
+	if want.Reason != state.NoReason {
+		key = layout.WaitKey(want.Reason, walkPK)
 	}
 	_, placed := out.Item["wait_in"]
 	if got != key || r.WaitSince.IsZero() != (key == "") || placed == (key == "") {
@@ -244,13 +244,13 @@ func (w *walker) check() bool {
 		return false
 	}
 	at := (&layout.Decoder{It: out.Item}).WaitIn()
-	if want.Cause == state.CauseParked { // any of the parked jobs
+	if want.Reason == state.ReasonParked { // any of the parked jobs
 		if r.Jobs[at.Job].Failed == "" {
 			w.t.Errorf("the list shows job %q, which is not parked", at.Job)
 		}
 		return r.Jobs[at.Job].Failed != ""
 	}
-	at.Cause = want.Cause
+	at.Reason = want.Reason
 	if diff := cmp.Diff(want, at); diff != "" {
 		w.t.Errorf("the list shows (-want +got):\n%s", diff)
 		return false

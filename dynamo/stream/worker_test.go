@@ -130,7 +130,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	missed := tabletest.Post(tabletest.NewKey(), `"missed"`)
 	begin(t, tab, missed, nothing, function("good"))
 	rep := scheduled(t, w)
-	want := map[stream.Why]int{stream.WhyParked: 1, stream.WhyUndelivered: rounds + 1, stream.WhyOpen: 2}
+	want := map[stream.Reason]int{stream.ReasonParked: 1, stream.ReasonUndelivered: rounds + 1, stream.ReasonOpen: 2}
 	if diff := cmp.Diff(want, counts(&rep)); diff != "" || !rep.Complete || rep.Delivered != 1 || rep.Queued != 2 {
 		t.Errorf("the sweep found (-want +got):\n%s and reports %+v", diff, rep)
 	}

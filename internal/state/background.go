@@ -52,39 +52,26 @@ func Overheld(r *store.Record, now time.Time) bool {
 	return r.Lease.Sub(now) > maxHold
 }
 
-// Waiting is the reason why an operation doesn't go on by itself.
-type Waiting int
-
-// The reasons.
-const (
-	NotWaiting   Waiting = iota // finished, freed, or left to its client for now
-	ForOperator                 // stuck: an operator settles it
-	ForProgram                  // blocked, and not overdue: people change its program
-	ForExpiry                   // abandoned with nothing committed: it will be forgotten
-	ForCompleter                // abandoned, with its request
-	ForItsClient                // abandoned, and its request wasn't stored
-)
-
 // Waits judges an operation as a sweep does: an open operation is abandoned once it is
 // due, or overheld. since is when it became due.
-func Waits(r *store.Record, now time.Time, grace time.Duration) (w Waiting, since time.Time) {
+func Waits(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
 	switch {
 	case r.State == store.Stuck:
-		return ForOperator, since
+		return WaitOf(r).Reason, since
 	case r.State != store.Open || Freed(r):
-		return NotWaiting, since
+		return NoReason, since
 	case !overdue && r.Blocked: // waiting doesn't help
-		return ForProgram, since
+		return ReasonBlocked, since
 	case !overdue:
-		return NotWaiting, since
+		return NoReason, since
 	case r.Keep == store.KeepNothing:
-		return ForExpiry, since
+		return ReasonExpiring, since
 	case Completable(r):
-		return ForCompleter, since
+		return ReasonOpen, since
 	}
-	return ForItsClient, since
+	return ReasonNoRequest, since
 }
 
 // KeepsRequest is for how long a stored request outlives the work on its operation, unless

@@ -239,31 +239,31 @@ func TestWaits(t *testing.T) {
 	in := &store.Input{}
 	for name, tt := range map[string]struct {
 		r       store.Record
-		waits   Waiting       // once it is due
-		before  Waiting       // until then
+		waits   Reason        // once it is due
+		before  Reason        // until then
 		dueFrom time.Duration // from Run
 	}{
-		"stuck":                       {store.Record{State: store.Stuck}, ForOperator, ForOperator, grace},
-		"finished":                    {store.Record{State: store.Done}, NotWaiting, NotWaiting, grace},
-		"freed":                       {store.Record{State: store.Open, Keep: store.KeepFreed}, NotWaiting, NotWaiting, grace},
-		"blocked":                     {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Blocked: true}, ForCompleter, ForProgram, grace},
-		"with its request":            {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in}, ForCompleter, NotWaiting, grace},
-		"tried already":               {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Tries: 1}, ForCompleter, NotWaiting, 2 * grace},
-		"without its request":         {store.Record{State: store.Open, Keep: store.KeepOpen}, ForItsClient, NotWaiting, grace},
-		"with nothing committed":      {store.Record{State: store.Open}, ForExpiry, NotWaiting, grace},
-		"held":                        {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(time.Hour)}, ForCompleter, NotWaiting, time.Hour + grace},
-		"held for as long as can be":  {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(24 * time.Hour)}, ForCompleter, NotWaiting, 24*time.Hour + grace},
-		"held for longer than can be": {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(24*time.Hour + 1)}, ForCompleter, ForCompleter, 24*time.Hour + 1 + grace},
+		"stuck":                       {store.Record{State: store.Stuck}, ReasonStuck, ReasonStuck, grace},
+		"finished":                    {store.Record{State: store.Done}, NoReason, NoReason, grace},
+		"freed":                       {store.Record{State: store.Open, Keep: store.KeepFreed}, NoReason, NoReason, grace},
+		"blocked":                     {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Blocked: true}, ReasonOpen, ReasonBlocked, grace},
+		"with its request":            {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in}, ReasonOpen, NoReason, grace},
+		"tried already":               {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Tries: 1}, ReasonOpen, NoReason, 2 * grace},
+		"without its request":         {store.Record{State: store.Open, Keep: store.KeepOpen}, ReasonNoRequest, NoReason, grace},
+		"with nothing committed":      {store.Record{State: store.Open}, ReasonExpiring, NoReason, grace},
+		"held":                        {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(time.Hour)}, ReasonOpen, NoReason, time.Hour + grace},
+		"held for as long as can be":  {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(24 * time.Hour)}, ReasonOpen, NoReason, 24*time.Hour + grace},
+		"held for longer than can be": {store.Record{State: store.Open, Keep: store.KeepOpen, Input: in, Lease: clock.Add(24*time.Hour + 1)}, ReasonOpen, ReasonOpen, 24*time.Hour + 1 + grace},
 	} {
 		tt.r.Run = clock
-		for after, want := range map[time.Duration]Waiting{0: tt.before, tt.dueFrom + 1: tt.waits} {
+		for after, want := range map[time.Duration]Reason{0: tt.before, tt.dueFrom + 1: tt.waits} {
 			got, since := Waits(&tt.r, clock.Add(after), grace)
 			if got != want || since.Sub(clock) != tt.dueFrom {
-				t.Errorf("%s, %v after its attempt began: it waits for %d from %v on, want %d from %v on", name, after, got, since.Sub(clock), want, tt.dueFrom)
+				t.Errorf("%s, %v after its attempt began: it waits for %s from %v on, want %s from %v on", name, after, got, since.Sub(clock), want, tt.dueFrom)
 			}
 		}
 		if got, _ := Waits(&tt.r, clock.Add(tt.dueFrom), grace); tt.r.Lease.IsZero() && got != tt.before {
-			t.Errorf("%s, at the very time: it waits for %d, want %d", name, got, tt.before)
+			t.Errorf("%s, at the very time: it waits for %s, want %s", name, got, tt.before)
 		}
 	}
 }
@@ -348,13 +348,13 @@ func TestLifeOf(t *testing.T) {
 
 func TestOnlyJobsDecide(t *testing.T) {
 	t.Parallel()
-	var of []Cause
-	for _, c := range []Cause{NoCause, CauseUnknown, CauseStuck, CauseBlocked, CauseParked} {
-		if (Wait{Cause: c}).OfJobs() {
+	var of []Reason
+	for _, c := range []Reason{NoReason, ReasonUnknown, ReasonStuck, ReasonBlocked, ReasonParked} {
+		if (Wait{Reason: c}).OfJobs() {
 			of = append(of, c)
 		}
 	}
-	if !slices.Equal(of, []Cause{NoCause, CauseParked}) {
+	if !slices.Equal(of, []Reason{NoReason, ReasonParked}) {
 		t.Errorf("only jobs decide about %q", of)
 	}
 }
@@ -367,7 +367,7 @@ func TestTheFirstParkedJob(t *testing.T) {
 		r.Jobs[name] = store.Job{Kind: "of " + name, Failed: "refused"}
 	}
 	r.Jobs["0.0"] = store.Job{Kind: "waits"}
-	want := Wait{Cause: CauseParked, Job: "0.1", Kind: "of 0.1", Reason: "refused"}
+	want := Wait{Reason: ReasonParked, Job: "0.1", Kind: "of 0.1", Failed: "refused"}
 	for range 20 {
 		if diff := cmp.Diff(want, WaitOf(r)); diff != "" {
 			t.Fatal(diff)

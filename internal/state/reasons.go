@@ -1,8 +1,28 @@
 package state
 
-// Reason is why an operation is listed for operators.
-type Reason struct {
-	Name   string   // in lists, filters and the index
+// Reason is why an operation doesn't go on by itself, or is listed for operators. Stores
+// keep it, in the index of what waits for people.
+type Reason string
+
+// The reasons. If a record has several to wait for people, the first of them counts.
+const (
+	NoReason         Reason = ""           // finished, freed, or left to its client for now
+	ReasonUnknown    Reason = "unknown"    // stuck, and a call that no phase records may have been made: people find out
+	ReasonStuck      Reason = "stuck"      // given up: people settle it
+	ReasonBlocked    Reason = "blocked"    // its program refuses to continue: people change the program, or settle it
+	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
+	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
+
+	ReasonOpen        Reason = "open"        // abandoned, with its request: the completer ends it
+	ReasonNoRequest   Reason = "no_request"  // abandoned, and its request wasn't stored: only its client can end it
+	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: it will be forgotten
+	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
+	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
+)
+
+// Listing is how lists, metrics and the page tell a reason.
+type Listing struct {
+	Reason Reason   // in lists, filters and the index
 	Word   string   // on a row of the page
 	Says   string   // the same as a sentence
 	Verbs  []string // commands that end it; nil for a reason to wait for others than people
@@ -13,25 +33,25 @@ type Reason struct {
 // Reasons are all of them. Those that people are waited for come first, in the order of
 // precedence: of several, the first counts. Tests hold package dynamo/stream, the page,
 // docs/operate/background.md and docs/operate/runbook.md to the list.
-var Reasons = []Reason{
-	{string(CauseUnknown), "stuck", "stuck: the outcome of a call is unknown", []string{"settle"}, "WaitingUnknown", true},
-	{string(CauseStuck), "stuck", "stuck: an operator decides", []string{"retry", "settle"}, "WaitingStuck", true},
-	{string(CauseBlocked), "blocked", "blocked: its program refuses to go on", []string{"settle"}, "WaitingBlocked", true},
-	{string(CauseParked), "job parked", "a job is parked", []string{"redrive"}, "WaitingParked", true},
-	{"unreadable", "unreadable", "unreadable", nil, "WaitingUnreadable", true},
+var Reasons = []Listing{
+	{ReasonUnknown, "stuck", "stuck: the outcome of a call is unknown", []string{"settle"}, "WaitingUnknown", true},
+	{ReasonStuck, "stuck", "stuck: an operator decides", []string{"retry", "settle"}, "WaitingStuck", true},
+	{ReasonBlocked, "blocked", "blocked: its program refuses to go on", []string{"settle"}, "WaitingBlocked", true},
+	{ReasonParked, "job parked", "a job is parked", []string{"redrive"}, "WaitingParked", true},
+	{ReasonUnreadable, "unreadable", "unreadable", nil, "WaitingUnreadable", true},
 
-	{"open", "abandoned", "abandoned: the completer ends it", nil, "Abandoned", false},
-	{"no_request", "abandoned", "abandoned: only its client can end it", nil, "Abandoned", false},
-	{"expiring", "expiring", "abandoned: will be forgotten", nil, "Abandoned", false},
-	{"undelivered", "job late", "a job is late", nil, "Undelivered", false},
-	{"kept", "kept", "done, but still kept", nil, "", false},
+	{ReasonOpen, "abandoned", "abandoned: the completer ends it", nil, "Abandoned", false},
+	{ReasonNoRequest, "abandoned", "abandoned: only its client can end it", nil, "Abandoned", false},
+	{ReasonExpiring, "expiring", "abandoned: will be forgotten", nil, "Abandoned", false},
+	{ReasonUndelivered, "job late", "a job is late", nil, "Undelivered", false},
+	{ReasonKept, "kept", "done, but still kept", nil, "", false},
 }
 
 // ReasonNames returns the names of the reasons to wait for people, or of the others.
 func ReasonNames(people bool) (names []string) {
 	for _, r := range Reasons {
 		if r.people == people {
-			names = append(names, r.Name)
+			names = append(names, string(r.Reason))
 		}
 	}
 	return names

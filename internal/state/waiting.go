@@ -6,42 +6,30 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Cause is why a record waits for people. Stores keep it, in the index of what waits.
-type Cause string
-
-// The causes. If a record has several, the first of them counts.
-const (
-	NoCause      Cause = ""
-	CauseUnknown Cause = "unknown" // stuck, and a call that no phase records may have been made: people find out
-	CauseStuck   Cause = "stuck"   // given up: people settle it
-	CauseBlocked Cause = "blocked" // its program refuses to continue: people change the program, or settle it
-	CauseParked  Cause = "parked"  // a job that can't be delivered: people redrive it
-)
-
 // Wait says which decision of people a record waits for, and where it stands; the
 // zero Wait, for none. It holds no data of the request.
 type Wait struct {
-	Cause  Cause
+	Reason Reason
 	Phase  string // the recovery point, or the call with the unknown outcome; "" of a parked job
-	Job    string // the first parked job, if Cause is CauseParked
+	Job    string // the first parked job, if Reason is ReasonParked
 	Kind   string // its kind
-	Reason string // why it was parked
+	Failed string // why it was parked
 }
 
 // OfJobs reports whether only the jobs of a record decide if it waits: it is neither
 // stuck nor blocked.
-func (w Wait) OfJobs() bool { return w.Cause == NoCause || w.Cause == CauseParked }
+func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
 // WaitOf returns what a record waits for. Nothing but these facts of the record
 // decides: neither time nor lease, so only a write begins or ends a wait.
 func WaitOf(r *store.Record) (w Wait) {
 	switch {
 	case r.State == store.Stuck && begunOrInDoubt(r):
-		w.Cause = CauseUnknown
+		w.Reason = ReasonUnknown
 	case r.State == store.Stuck:
-		w.Cause = CauseStuck
+		w.Reason = ReasonStuck
 	case r.State == store.Open && r.Blocked:
-		w.Cause = CauseBlocked
+		w.Reason = ReasonBlocked
 	default:
 		return parked(r)
 	}
@@ -59,7 +47,7 @@ func begunOrInDoubt(r *store.Record) bool {
 func parked(r *store.Record) (w Wait) {
 	for name, job := range r.Jobs {
 		if job.Failed != "" && (w.Job == "" || name < w.Job) {
-			w = Wait{Cause: CauseParked, Job: name, Kind: job.Kind, Reason: job.Failed}
+			w = Wait{Reason: ReasonParked, Job: name, Kind: job.Kind, Failed: job.Failed}
 		}
 	}
 	return w
@@ -69,7 +57,7 @@ func parked(r *store.Record) (w Wait) {
 // before.
 func WaitFrom(r *store.Record, now time.Time) {
 	switch {
-	case WaitOf(r).Cause == NoCause:
+	case WaitOf(r).Reason == NoReason:
 		r.WaitSince = time.Time{}
 	case r.WaitSince.IsZero():
 		r.WaitSince = Millis(now)

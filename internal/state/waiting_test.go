@@ -30,7 +30,7 @@ func TestWaitSinceIsSetWhileARecordWaits(t *testing.T) {
 		}
 	}
 	all["park"], all["redrive"] = parks("refused"), parks("")
-	causes, begin := make(map[Cause]int), time.Unix(1_000_000, 0)
+	causes, begin := make(map[Reason]int), time.Unix(1_000_000, 0)
 	type node struct {
 		r   *store.Record
 		now time.Time
@@ -48,12 +48,12 @@ func TestWaitSinceIsSetWhileARecordWaits(t *testing.T) {
 						}
 						seen[id] = true
 						next = append(next, node{r, now})
-						cause := WaitOf(r).Cause
+						cause := WaitOf(r).Reason
 						causes[cause]++
 						switch {
-						case (cause == NoCause) != r.WaitSince.IsZero():
+						case (cause == NoReason) != r.WaitSince.IsZero():
 							t.Fatalf("%s: the record waits for %q, since %v: %+v", name, cause, r.WaitSince, r)
-						case cause != NoCause && n.r != nil && !n.r.WaitSince.IsZero() && !r.WaitSince.Equal(n.r.WaitSince):
+						case cause != NoReason && n.r != nil && !n.r.WaitSince.IsZero() && !r.WaitSince.Equal(n.r.WaitSince):
 							t.Fatalf("%s: the record has waited since %v, and now since %v", name, n.r.WaitSince, r.WaitSince)
 						}
 					}
@@ -62,7 +62,7 @@ func TestWaitSinceIsSetWhileARecordWaits(t *testing.T) {
 		}
 		todo = next
 	}
-	for _, cause := range []Cause{NoCause, CauseUnknown, CauseStuck, CauseBlocked, CauseParked} {
+	for _, cause := range []Reason{NoReason, ReasonUnknown, ReasonStuck, ReasonBlocked, ReasonParked} {
 		if causes[cause] == 0 {
 			t.Errorf("no record waits for %q: the walk shows nothing about it", cause)
 		}
@@ -80,13 +80,13 @@ func TestWaitOfSeveralCauses(t *testing.T) {
 		r    store.Record
 		want Wait
 	}{
-		"a call has begun":         {store.Record{State: store.Stuck, Phases: begun, Jobs: parked}, Wait{Cause: CauseUnknown, Phase: "pay"}},
-		"a call is in doubt":       {store.Record{State: store.Stuck, Phases: one, Doubts: []string{"pay#1"}}, Wait{Cause: CauseUnknown, Phase: "one"}},
-		"given up":                 {store.Record{State: store.Stuck, Phases: one, Jobs: parked}, Wait{Cause: CauseStuck, Phase: "one"}},
-		"its program refuses":      {store.Record{State: store.Open, Blocked: true, Phases: one, Jobs: parked}, Wait{Cause: CauseBlocked, Phase: "one"}},
-		"a parked job":             {store.Record{State: store.Open, Phases: one, Jobs: parked}, Wait{Cause: CauseParked, Job: "1.0", Kind: "mail", Reason: "refused"}},
-		"a parked job of a done":   {store.Record{State: store.Done, Jobs: parked}, Wait{Cause: CauseParked, Job: "1.0", Kind: "mail", Reason: "refused"}},
-		"its only call has begun":  {store.Record{State: store.Stuck, Phases: begun[1:]}, Wait{Cause: CauseUnknown, Phase: "pay"}},
+		"a call has begun":         {store.Record{State: store.Stuck, Phases: begun, Jobs: parked}, Wait{Reason: ReasonUnknown, Phase: "pay"}},
+		"a call is in doubt":       {store.Record{State: store.Stuck, Phases: one, Doubts: []string{"pay#1"}}, Wait{Reason: ReasonUnknown, Phase: "one"}},
+		"given up":                 {store.Record{State: store.Stuck, Phases: one, Jobs: parked}, Wait{Reason: ReasonStuck, Phase: "one"}},
+		"its program refuses":      {store.Record{State: store.Open, Blocked: true, Phases: one, Jobs: parked}, Wait{Reason: ReasonBlocked, Phase: "one"}},
+		"a parked job":             {store.Record{State: store.Open, Phases: one, Jobs: parked}, Wait{Reason: ReasonParked, Job: "1.0", Kind: "mail", Failed: "refused"}},
+		"a parked job of a done":   {store.Record{State: store.Done, Jobs: parked}, Wait{Reason: ReasonParked, Job: "1.0", Kind: "mail", Failed: "refused"}},
+		"its only call has begun":  {store.Record{State: store.Stuck, Phases: begun[1:]}, Wait{Reason: ReasonUnknown, Phase: "pay"}},
 		"it has finished":          {store.Record{State: store.Done, Blocked: true, Phases: one}, Wait{}},
 		"a call of an open record": {store.Record{State: store.Open, Phases: begun, Doubts: []string{"pay#1"}}, Wait{}},
 		"a waiting job":            {store.Record{State: store.Done, Jobs: map[string]store.Job{"0.0": {}}}, Wait{}},

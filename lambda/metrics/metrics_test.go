@@ -56,9 +56,9 @@ func TestEachReasonToWaitIsCounted(t *testing.T) {
 		of[m.Name] = m
 	}
 	for _, r := range state.Reasons {
-		m, people := of[r.Metric], slices.Contains(stream.WaitingWhys(), stream.Why(r.Name))
+		m, people := of[r.Metric], slices.Contains(stream.WaitingReasons(), stream.Reason(r.Reason))
 		if people && (m.Source != "count" || m.Alarm.Name != m.Name) || !people && r.Metric != "" && m.Source != "sweep" {
-			t.Errorf("%s is counted under %q: %+v", r.Name, r.Metric, m)
+			t.Errorf("%s is counted under %q: %+v", r.Reason, r.Metric, m)
 		}
 	}
 }
@@ -100,10 +100,10 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	var log bytes.Buffer
 	metrics.New(&log, app).StreamHooks().Swept(t.Context(), &stream.Report{
 		Overdue: true, OpenAge: 600, PassAge: 60, Coverage: 0.25,
-		ByWhy: map[stream.Why]stream.Tally{
-			stream.WhyOpen: {Count: 1}, stream.WhyNoRequest: {Count: 2}, stream.WhyExpiring: {Count: 4},
-			stream.WhyStuck: {Count: 8}, stream.WhyParked: {Count: 16}, stream.WhyUnreadable: {Count: 32},
-			stream.WhyUndelivered: {Count: 64}, stream.WhyKept: {Count: 128}, stream.WhyBlocked: {Count: 256}, stream.WhyUnknown: {Count: 512},
+		ByReason: map[stream.Reason]stream.Tally{
+			stream.ReasonOpen: {Count: 1}, stream.ReasonNoRequest: {Count: 2}, stream.ReasonExpiring: {Count: 4},
+			stream.ReasonStuck: {Count: 8}, stream.ReasonParked: {Count: 16}, stream.ReasonUnreadable: {Count: 32},
+			stream.ReasonUndelivered: {Count: 64}, stream.ReasonKept: {Count: 128}, stream.ReasonBlocked: {Count: 256}, stream.ReasonUnknown: {Count: 512},
 		},
 	}, errors.New("some failed"))
 	lines := parsed(t, log.Bytes())
@@ -128,8 +128,8 @@ func TestCountedStatesAllGauges(t *testing.T) {
 		want    []float64
 	}{
 		"nothing waits": {stream.Counted{}, []float64{0, 0, 0, 0, 0, 0, 0}},
-		"some wait": {stream.Counted{Count: 31, Oldest: 600, ByWhy: map[stream.Why]stream.Tally{
-			stream.WhyUnknown: {Count: 1}, stream.WhyStuck: {Count: 2}, stream.WhyBlocked: {Count: 4}, stream.WhyParked: {Count: 8}, stream.WhyUnreadable: {Count: 16},
+		"some wait": {stream.Counted{Count: 31, Oldest: 600, ByReason: map[stream.Reason]stream.Tally{
+			stream.ReasonUnknown: {Count: 1}, stream.ReasonStuck: {Count: 2}, stream.ReasonBlocked: {Count: 4}, stream.ReasonParked: {Count: 8}, stream.ReasonUnreadable: {Count: 16},
 		}}, []float64{31, 1, 2, 4, 8, 16, 600}},
 	} {
 		var log bytes.Buffer
@@ -152,7 +152,7 @@ func TestCountedStatesAllGauges(t *testing.T) {
 func TestCompanionsAreOrdinary(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	metrics.New(&log, app).StreamHooks().Skipped(t.Context(), stream.Skipped{Why: stream.SkipCompanion})
+	metrics.New(&log, app).StreamHooks().Skipped(t.Context(), stream.Skipped{Reason: stream.SkipCompanion})
 	metrics.New(&log, app).StreamHooks().Failed(t.Context(), jobs.Delivery{}, jobs.ErrHeldBack)
 	if log.Len() > 0 {
 		t.Errorf("counted: %s", &log)

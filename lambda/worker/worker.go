@@ -200,7 +200,7 @@ func tried(opt *Options) func(context.Context, jobs.Ticket, completer.TicketOutc
 			opt.Resumed(ctx, t, o)
 		}
 		if opt.Hooks.Tried != nil {
-			opt.Hooks.Tried(ctx, stream.Try{Ticket: t, Outcome: string(o.Kind), Reason: o.Error})
+			opt.Hooks.Tried(ctx, stream.Try{Ticket: t, Outcome: string(o.Kind), Err: o.Error})
 		}
 	}
 }

@@ -62,14 +62,14 @@ test("filters by state, cause, route and time, and pages", async () => {
   await loaded(page, 100);
   await page.click("#kinds [data-kind=waiting]");
   await page.waitForFunction(() => document.querySelectorAll("#rows tr").length === 3);
-  await page.select("#why", "unreadable");
+  await page.select("#reason", "unreadable");
   await page.waitForFunction(() => document.querySelectorAll("#rows tr").length === 1);
   await says(page, "#rows", "layout version 9 is not known");
   await page.click("#rows a");
   await says(page, "#story", "can't read the record");
   assert.equal(await page.$("#story .buttons[aria-label=Actions]"), null, "an unreadable record offers actions");
   await page.keyboard.press("Escape");
-  await page.select("#why", "");
+  await page.select("#reason", "");
   await page.click("#kinds [data-kind='']");
   await page.select("#route", "POST /refunds");
   await page.waitForFunction(() => [...document.querySelectorAll("#rows a")].every((a) => a.textContent === "POST /refunds"));
@@ -90,7 +90,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   const page = await visit(browser, requests.url);
   await loaded(page, 100);
   await page.click("#kinds [data-kind=waiting]");
-  await page.select("#why", "unknown");
+  await page.select("#reason", "unknown");
   await page.waitForFunction(() => document.querySelectorAll("#rows tr").length === 1);
   await page.click("#rows a");
   await says(page, "#story", "charge_created");

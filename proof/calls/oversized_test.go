@@ -49,8 +49,8 @@ func TestOversizedJobsAreParked(t *testing.T) {
 		delivered += rep.Delivered
 	}
 	rep, err := sweep.List(t.Context())
-	if err != nil || delivered != 2 || rep.ByWhy[stream.WhyParked].Count != 2 || rep.ByWhy[stream.WhyUndelivered].Count != 0 {
-		t.Errorf("%d delivered; left: %+v, %v", delivered, rep.ByWhy, err)
+	if err != nil || delivered != 2 || rep.ByReason[stream.ReasonParked].Count != 2 || rep.ByReason[stream.ReasonUndelivered].Count != 0 {
+		t.Errorf("%d delivered; left: %+v, %v", delivered, rep.ByReason, err)
 	}
 	for _, e := range rep.Entries {
 		if e.Tries != 2 || !strings.Contains(e.LastErr, "sqs") {

@@ -217,7 +217,7 @@ func (op *operator) list(t *testing.T) []stream.Entry {
 func (op *operator) settle(t *testing.T, r *run) {
 	t.Helper()
 	listed := slices.DeleteFunc(op.list(t), func(e stream.Entry) bool { return e.PK != r.pk })
-	if len(listed) != 1 || listed[0].Why != stream.WhyUnknown || listed[0].Phase != "charge_created" {
+	if len(listed) != 1 || listed[0].Reason != stream.ReasonUnknown || listed[0].Phase != "charge_created" {
 		t.Errorf("listed %+v", listed)
 	}
 	var charges []struct {

@@ -338,7 +338,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "BlockedWaits", what: "an operation that its program refuses waits for nobody", row: "R139",
-			in: "internal/state.Waits", old: "return ForProgram, $since", new: "return NotWaiting, $since", pkg: "dynamo/stream", run: "^TestBlockedIsListedAtOnce$",
+			in: "internal/state.Waits", old: "return ReasonBlocked, $since", new: "return NoReason, $since", pkg: "dynamo/stream", run: "^TestBlockedIsListedAtOnce$",
 		},
 		{
 			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
@@ -363,8 +363,8 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "SweptCounted", what: "of what is abandoned one reason only is counted", row: "R102",
-			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByWhy[stream.Why($reason.Name)].Count))",
-			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByWhy[stream.Why($reason.Name)].Count))", run: "^TestSweptCountsWhatWasFound$",
+			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByReason[stream.Reason($reason.Name)].Count))",
+			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByReason[stream.Reason($reason.Name)].Count))", run: "^TestSweptCountsWhatWasFound$",
 		},
 		{
 			rule: "TimeToLive", what: "TTL looks at another attribute", row: "R82",

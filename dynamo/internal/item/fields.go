@@ -234,7 +234,7 @@ var Fields = filled([]Field{
 	},
 	// A claim merged with the commit that gave up waits for people.
 	{Name: AttrWait, Kind: "S", Hidden: true, Encode: func(v *Values, r *store.Record) Value {
-		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Cause, r.PK)) })
+		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
 	{
 		Name: AttrSince, Kind: "N",
@@ -369,7 +369,7 @@ func (v *Values) scope(r *store.Record) Value {
 // waiting returns a value about the wait of r; nil if it doesn't wait.
 func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 	w := state.WaitOf(r)
-	return unless(w.Cause == state.NoCause, w, make)
+	return unless(w.Reason == state.NoReason, w, make)
 }
 
 // SamePhase reports whether two phases are the same, whatever their times.

@@ -36,7 +36,7 @@ var WaitProjected = []string{
 const waitShards = 8
 
 // WaitKeys returns the partition keys of a cause.
-func WaitKeys(cause state.Cause) []string {
+func WaitKeys(cause state.Reason) []string {
 	keys := make([]string, waitShards)
 	for i := range keys {
 		keys[i] = waitKey(cause, i)
@@ -45,13 +45,13 @@ func WaitKeys(cause state.Cause) []string {
 }
 
 // WaitKey returns the value of waits for the item pk.
-func WaitKey(cause state.Cause, pk string) string {
+func WaitKey(cause state.Reason, pk string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pk)) // never fails
 	return waitKey(cause, int(h.Sum32()%waitShards))
 }
 
-func waitKey(cause state.Cause, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
+func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
 // HoldJobs returns a condition, beginning with AND, that is true while of these jobs the
 // same are parked; names gets its placeholders. A write that ends a wait, or turns it
@@ -95,7 +95,7 @@ func HoldDecisions(all []store.Decision, args Map) string {
 // WaitIn returns where a record stands, for the list.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)
-	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Reason} {
+	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Failed} {
 		if s != "" {
 			m[name] = v.Str(s)
 		}
@@ -111,6 +111,6 @@ func (d *Decoder) WaitIn() state.Wait {
 	}
 	at := Decoder{It: m.Value}
 	return state.Wait{
-		Phase: at.Text(waitPhase, false), Job: at.Text(waitJob, false), Kind: at.Text(waitKind, false), Reason: at.Text(waitReason, false),
+		Phase: at.Text(waitPhase, false), Job: at.Text(waitJob, false), Kind: at.Text(waitKind, false), Failed: at.Text(waitReason, false),
 	}
 }

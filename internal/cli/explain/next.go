@@ -122,16 +122,16 @@ func leftOpen(r *store.Record, o Options) []Next {
 	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
 	switch waits {
-	case state.ForCompleter:
+	case state.ReasonOpen:
 		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)}}
-	case state.ForItsClient:
+	case state.ReasonNoRequest:
 		all = []Next{{
 			When: utc(state.LeftUntil(r)), Who: "people",
 			What: "its request is not stored: only its client can end it; after this time it is stuck",
 		}}
-	case state.ForExpiry:
+	case state.ReasonExpiring:
 		all = []Next{{When: utc(r.Expires), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
-	case state.NotWaiting, state.ForOperator, state.ForProgram:
+	default:
 	}
 	return slices.Concat(all, jobsNext(r))
 }

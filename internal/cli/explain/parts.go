@@ -40,7 +40,7 @@ func jobsOf(r *store.Record, data bool) []Job {
 	all := make([]Job, 0, len(r.Jobs))
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		j := r.Jobs[name]
-		job := Job{ID: jobs.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Reason: j.Failed}
+		job := Job{ID: jobs.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Error: j.Failed}
 		if !state.Pending(r, name) {
 			job.State = "parked"
 		}

@@ -90,15 +90,15 @@ type Phase struct {
 
 // Job is a staged job that is not delivered. A delivered job is in no record.
 type Job struct {
-	ID     string          `json:"id"`   // as its consumer sees it
-	Name   string          `json:"name"` // in the record
-	Kind   string          `json:"kind"`
-	Group  string          `json:"group,omitempty"`
-	Phase  string          `json:"phase,omitempty"` // that staged it
-	State  string          `json:"state"`           // waiting, parked
-	Tries  int             `json:"tries"`           // failed deliveries
-	Reason string          `json:"reason,omitempty"`
-	Args   json.RawMessage `json:"args,omitempty"`
+	ID    string          `json:"id"`   // as its consumer sees it
+	Name  string          `json:"name"` // in the record
+	Kind  string          `json:"kind"`
+	Group string          `json:"group,omitempty"`
+	Phase string          `json:"phase,omitempty"` // that staged it
+	State string          `json:"state"`           // waiting, parked
+	Tries int             `json:"tries"`           // failed deliveries
+	Error string          `json:"error,omitempty"`
+	Args  json.RawMessage `json:"args,omitempty"`
 }
 
 // Answer is the stored answer.

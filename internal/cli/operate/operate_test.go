@@ -44,7 +44,7 @@ func TestVerbsOfReasons(t *testing.T) {
 	for _, reason := range state.Reasons {
 		of, every := 0, make(map[operate.Verb]int)
 		for _, rec := range hostiletest.Records("rides", now) {
-			if string(state.WaitOf(rec).Cause) != reason.Name {
+			if string(state.WaitOf(rec).Reason) != string(reason.Reason) {
 				continue
 			}
 			of++
@@ -65,7 +65,7 @@ func TestVerbsOfReasons(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, reason.Verbs); diff != "" {
-			t.Errorf("%s, of %d records (-allowed +listed):\n%s", reason.Name, of, diff)
+			t.Errorf("%s, of %d records (-allowed +listed):\n%s", string(reason.Reason), of, diff)
 		}
 	}
 }

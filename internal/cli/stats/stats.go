@@ -159,15 +159,15 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 		return "blocked: its program refuses to go on"
 	}
 	switch waiting {
-	case state.ForOperator:
+	case state.ReasonStuck, state.ReasonUnknown:
 		return "waits for people"
-	case state.ForCompleter:
+	case state.ReasonOpen:
 		return "waits for the completer"
-	case state.ForItsClient:
+	case state.ReasonNoRequest:
 		return "waits for its client"
-	case state.ForExpiry:
+	case state.ReasonExpiring:
 		return "abandoned, expires"
-	case state.ForProgram, state.NotWaiting: // blocked records have their word above
+	default: // blocked records have their word above
 	}
 	switch {
 	case r.Lease.After(now):

@@ -97,9 +97,9 @@ func spansOf(e *explain.Story) (spans []Span) {
 		spans = append(spans, s)
 	}
 	for _, j := range e.Jobs {
-		s := Span{Lane: "job", Name: j.Kind + " (" + j.Name + ")", State: j.State, Note: sentence(j.Reason)}
+		s := Span{Lane: "job", Name: j.Kind + " (" + j.Name + ")", State: j.State, Note: sentence(j.Error)}
 		if j.Tries > 0 {
-			s.Note = sentence(fmt.Sprintf("%d deliveries failed", j.Tries), j.Reason)
+			s.Note = sentence(fmt.Sprintf("%d deliveries failed", j.Tries), j.Error)
 		}
 		spans = append(spans, s)
 	}

@@ -20,7 +20,7 @@ const (
 // forPeople reports whether a record waits for people, rather than for a completer, a
 // client or a drain.
 func (r Row) forPeople() bool {
-	return slices.ContainsFunc(r.Why, func(why string) bool { return slices.Contains(state.ReasonNames(true), why) })
+	return slices.ContainsFunc(r.Reasons, func(why string) bool { return slices.Contains(state.ReasonNames(true), why) })
 }
 
 func (r Row) kind() string {
@@ -36,10 +36,10 @@ func (r Row) kind() string {
 
 // filter selects rows; its zero value selects all.
 type filter struct {
-	kind, why, route string
-	from, to         int64 // epoch ms; 0 for no bound
-	oldestFirst      bool
-	page, size       int
+	kind, reason, route string
+	from, to            int64 // epoch ms; 0 for no bound
+	oldestFirst         bool
+	page, size          int
 }
 
 const maxPage = 10_000
@@ -54,13 +54,13 @@ func filterOf(q url.Values) filter {
 	}
 	const always = 1 << 53
 	return filter{
-		kind: q.Get("kind"), why: q.Get("why"), route: q.Get("route"), from: number("from", 0, always), to: number("to", 0, always),
+		kind: q.Get("kind"), reason: q.Get("reason"), route: q.Get("route"), from: number("from", 0, always), to: number("to", 0, always),
 		oldestFirst: q.Get("order") == "oldest", page: int(number("page", 0, 1<<20)), size: max(1, int(number("size", 100, maxPage))),
 	}
 }
 
 func (f filter) selects(r Row) bool {
-	return (f.kind == "" || f.kind == r.kind()) && (f.why == "" || slices.Contains(r.Why, f.why)) && (f.route == "" || f.route == plain.Text(r.Route)) &&
+	return (f.kind == "" || f.kind == r.kind()) && (f.reason == "" || slices.Contains(r.Reasons, f.reason)) && (f.route == "" || f.route == plain.Text(r.Route)) &&
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 
@@ -74,7 +74,7 @@ type listing struct {
 	Pages   int            `json:"pages"`
 	Rows    []Row          `json:"rows"`
 	Kinds   map[string]int `json:"kinds"`
-	Whys    map[string]int `json:"whys"`
+	Counted map[string]int `json:"reasons"`
 	Routes  []counted      `json:"routes"`
 	Chart   chart          `json:"chart"`
 }
@@ -98,13 +98,13 @@ const (
 
 // list applies f to rows, the newest first.
 func list(rows []Row, f filter) listing {
-	l := listing{Total: len(rows), Kinds: make(map[string]int), Whys: make(map[string]int), Rows: []Row{}, Page: f.page}
+	l := listing{Total: len(rows), Kinds: make(map[string]int), Counted: make(map[string]int), Rows: []Row{}, Page: f.page}
 	routes := make(map[string]int)
 	var matched []Row
 	for _, r := range rows {
 		l.Kinds[r.kind()]++
-		for _, why := range r.Why {
-			l.Whys[why]++
+		for _, why := range r.Reasons {
+			l.Counted[why]++
 		}
 		if r.Route != "" {
 			routes[r.Route]++

@@ -21,7 +21,7 @@ type listing struct {
 	Total, Matched, Page, Pages int
 	Dropped                     bool
 	Rows                        []ui.Row
-	Kinds, Whys                 map[string]int
+	Kinds, Counted              map[string]int
 	Routes                      []struct {
 		Name  string
 		Count int
@@ -60,10 +60,10 @@ func TestListFilters(t *testing.T) {
 	v := visit(t, 0, &fake{about: ui.About{Local: true}, rows: []ui.Row{
 		{PK: "v1##a", State: "done", Route: "POST /rides", Created: 5000},
 		{PK: "v1##b", State: "open", Route: "POST /rides", Created: 4000},
-		{PK: "v1##c", State: "stuck", Why: []string{"stuck"}, Route: "POST /tips", Created: 3000},
-		{PK: "v1##d", State: "done", Why: []string{"parked"}, Route: "POST /tips", Created: 2000},
-		{PK: "v1##e", State: "open", Why: []string{"no_request"}, Created: 1000},
-		{PK: "v1##f", Why: []string{"unreadable"}},
+		{PK: "v1##c", State: "stuck", Reasons: []string{"stuck"}, Route: "POST /tips", Created: 3000},
+		{PK: "v1##d", State: "done", Reasons: []string{"parked"}, Route: "POST /tips", Created: 2000},
+		{PK: "v1##e", State: "open", Reasons: []string{"no_request"}, Created: 1000},
+		{PK: "v1##f", Reasons: []string{"unreadable"}},
 	}}).enter()
 	all := loaded(v)
 	if diff := cmp.Diff(map[string]int{"done": 1, "open": 2, "waiting": 3}, all.Kinds); diff != "" || all.Dropped || all.Scan.Scanned != 6 {
@@ -83,7 +83,7 @@ func TestListFilters(t *testing.T) {
 		"order=oldest":                  "f e d c b a",
 		"kind=waiting":                  "c d f",
 		"kind=open":                     "b e",
-		"why=parked":                    "d",
+		"reason=parked":                 "d",
 		"route=POST+/rides":             "a b",
 		"from=2000&to=4000":             "c d",
 		"kind=waiting&route=POST+/tips": "c d",
@@ -108,7 +108,7 @@ func TestBoundedView(t *testing.T) {
 	for i := range rows {
 		rows[i] = ui.Row{PK: fmt.Sprintf("v1##%d", i), State: "done", Created: int64(1 + i*7919%total)}
 	}
-	rows[3] = ui.Row{PK: "v1##old", State: "stuck", Why: []string{"stuck"}, Created: 1}
+	rows[3] = ui.Row{PK: "v1##old", State: "stuck", Reasons: []string{"stuck"}, Created: 1}
 	src := &fake{about: ui.About{Local: true}, rows: rows}
 	v := visit(t, newest, src).enter()
 	l := loaded(v)

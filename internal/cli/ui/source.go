@@ -84,7 +84,7 @@ type Row struct {
 	PK      string   `json:"pk"`
 	Name    string   `json:"name"` // the short name in logs
 	State   string   `json:"state"`
-	Why     []string `json:"why,omitempty"` // why it waits
+	Reasons []string `json:"reasons,omitempty"` // why it waits
 	Route   string   `json:"route,omitempty"`
 	Handler string   `json:"handler,omitempty"`
 	Phase   string   `json:"phase,omitempty"` // the recovery point

@@ -18,7 +18,6 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -120,7 +119,7 @@ func (t *Table) Row(ctx context.Context, pk string) (Row, bool, error) {
 	rec, _, err := t.load(ctx, pk)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
-		return Row{PK: pk, Name: shortName(pk), Why: []string{string(stream.WhyUnreadable)}, Error: err.Error()}, true, nil
+		return Row{PK: pk, Name: shortName(pk), Reasons: []string{string(stream.ReasonUnreadable)}, Error: err.Error()}, true, nil
 	case err != nil:
 		return Row{}, false, t.said(err)
 	case rec == nil:
@@ -141,8 +140,8 @@ func (t *Table) Follow(ctx context.Context, started func(), changed func(pks []s
 func rowOf(g stream.Glimpse) Row {
 	row := Row{PK: g.PK, Name: g.Name}
 	for _, e := range g.Entries {
-		if why := string(sharper(e.Why, g.Record)); !slices.Contains(row.Why, why) {
-			row.Why = append(row.Why, why)
+		if why := string(e.Reason); !slices.Contains(row.Reasons, why) {
+			row.Reasons = append(row.Reasons, why)
 		}
 		if row.Error == "" {
 			row.Error = e.LastErr
@@ -167,15 +166,6 @@ func rowOf(g stream.Glimpse) Row {
 	return row
 }
 
-// sharper tells a call with an unknown outcome from what is stuck otherwise, as the index
-// does.
-func sharper(why stream.Why, r *store.Record) stream.Why {
-	if why == stream.WhyStuck && r != nil && state.WaitOf(r).Cause == state.CauseUnknown {
-		return stream.WhyUnknown
-	}
-	return why
-}
-
 // Waiting implements [Source].
 func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 	for e, err := range stream.NewWaiting(t.client, t.store).All(ctx) {
@@ -188,13 +178,13 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			return rows, nil
 		}
 		row := Row{
-			PK: e.PK, Name: e.Record, Why: []string{string(e.Why)}, Route: e.Route, Handler: e.Handler, Phase: e.Phase, Tries: e.Tries,
+			PK: e.PK, Name: e.Record, Reasons: []string{string(e.Reason)}, Route: e.Route, Handler: e.Handler, Phase: e.Phase, Tries: e.Tries,
 			Error: e.LastErr, Created: milli(e.Created), Run: milli(e.Run),
 		}
-		switch e.Why {
-		case stream.WhyUnknown, stream.WhyStuck:
+		switch e.Reason {
+		case stream.ReasonUnknown, stream.ReasonStuck:
 			row.State = string(store.Stuck)
-		case stream.WhyBlocked:
+		case stream.ReasonBlocked:
 			row.State = string(store.Open)
 		default: // the entry doesn't tell
 		}

@@ -179,7 +179,7 @@ func TestWaitingAndFind(t *testing.T) {
 	d := newDesk(t)
 	s := d.stuck(t, "k")
 	rows, err := d.Waiting(t.Context(), 10)
-	if err != nil || len(rows) != 1 || rows[0].PK != s.PK || rows[0].Why[0] != "unknown" || rows[0].State != "stuck" {
+	if err != nil || len(rows) != 1 || rows[0].PK != s.PK || rows[0].Reasons[0] != "unknown" || rows[0].State != "stuck" {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	for _, search := range []ui.Search{{Key: "other", Scope: jane, Namespace: "rides"}, {Key: "k", Scope: "jwt:omar", Namespace: "rides"}, {Any: "nonsense"}, {Any: "v1#rides#none"}} {

@@ -30,12 +30,12 @@ func TestPageHasTheReasonsWords(t *testing.T) {
 	}
 	words, sentences := make(map[string]string), make(map[string]string)
 	for _, r := range state.Reasons {
-		words[r.Name], sentences[r.Name] = r.Word, r.Says
+		words[string(r.Reason)], sentences[string(r.Reason)] = r.Word, r.Says
 	}
-	if diff := cmp.Diff(words, table("whys")); diff != "" {
+	if diff := cmp.Diff(words, table("reasons")); diff != "" {
 		t.Errorf("words (-list +page):\n%s", diff)
 	}
-	if diff := cmp.Diff(sentences, table("longWhys")); diff != "" {
+	if diff := cmp.Diff(sentences, table("longReasons")); diff != "" {
 		t.Errorf("sentences (-list +page):\n%s", diff)
 	}
 	var people []string

@@ -55,27 +55,27 @@ export function time(at, text) {
   return el("time", { datetime: new Date(at).toISOString(), title: text === "" ? null : when(at) }, text ?? when(at));
 }
 
-const whys = {
+const reasons = {
   unknown: "stuck", stuck: "stuck", blocked: "blocked", parked: "job parked", unreadable: "unreadable", open: "abandoned", no_request: "abandoned",
   expiring: "expiring", undelivered: "job late", kept: "kept",
 };
-const longWhys = {
+const longReasons = {
   unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: its program refuses to go on", parked: "a job is parked",
   unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only its client can end it",
   expiring: "abandoned: will be forgotten", undelivered: "a job is late", kept: "done, but still kept",
 };
-export const whyText = (why) => longWhys[why] ?? why;
+export const reasonText = (why) => longReasons[why] ?? why;
 const people = ["unknown", "stuck", "blocked", "parked", "unreadable"];
 
 // kindOf is done, open or waiting (for people).
 export function kindOf(row) {
-  if ((row.why ?? []).some((w) => people.includes(w))) return "waiting";
+  if ((row.reasons ?? []).some((w) => people.includes(w))) return "waiting";
   return row.state === "done" ? "done" : "open";
 }
 
 export function state(row) {
   const kind = kindOf(row);
-  const why = row.why?.find((w) => people.includes(w)) ?? row.why?.[0];
-  const text = why ? whys[why] ?? why : row.state === "done" && row.status ? `done ${row.status}` : row.state;
+  const why = row.reasons?.find((w) => people.includes(w)) ?? row.reasons?.[0];
+  const text = why ? reasons[why] ?? why : row.state === "done" && row.status ? `done ${row.status}` : row.state;
   return el("span", { class: `state ${kind}` }, el("span", { class: `dot ${kind}`, "aria-hidden": "true" }), text);
 }

@@ -1,8 +1,8 @@
 // The list: counts, chart, filters, rows, pages.
-import { $, ago, el, number, state, svg, time, when, whyText } from "./dom.js";
+import { $, ago, el, number, state, svg, time, when, reasonText } from "./dom.js";
 import { get } from "./api.js";
 
-const f = { kind: "", why: "", route: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
+const f = { kind: "", reason: "", route: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
 const shown = new Map(); // rows by their key
 let last; // the listing that is shown
 let here = ""; // the record that is open
@@ -12,7 +12,7 @@ export const current = () => last;
 
 function query() {
   const q = new URLSearchParams();
-  for (const k of ["kind", "why", "route", "order"]) if (f[k]) q.set(k, f[k]);
+  for (const k of ["kind", "reason", "route", "order"]) if (f[k]) q.set(k, f[k]);
   let { from, to } = f;
   if (f.time && f.time !== "chart") [from, to] = [Date.now() - f.time * 1000, 0];
   if (from) q.set("from", Math.floor(from));
@@ -38,7 +38,7 @@ export async function refresh() {
 function draw() {
   drawKinds();
   drawChart();
-  options($("why"), f.why, Object.entries(last.whys).sort().map(([why, n]) => [why, `${whyText(why)} (${number(n)})`]));
+  options($("reason"), f.reason, Object.entries(last.reasons).sort().map(([why, n]) => [why, `${reasonText(why)} (${number(n)})`]));
   options($("route"), f.route, (last.routes ?? []).map((r) => [r.name, `${r.name} (${number(r.count)})`]));
   drawRows();
   f.page = last.page;
@@ -134,7 +134,7 @@ function drawRows() {
 }
 
 function rowOf(row) {
-  const what = row.route || (row.why?.includes("unreadable") ? "a record that this program can’t read" : "no route");
+  const what = row.route || (row.reasons?.includes("unreadable") ? "a record that this program can’t read" : "no route");
   const tr = el("tr", {},
     el("td", {}, state(row)),
     el("td", {}, el("a", { href: `#/record/${encodeURIComponent(row.pk)}` }, what), row.error ? el("span", { class: "quiet" }, row.error) : ""),
@@ -173,7 +173,7 @@ function set(next, focus) {
 
 export function begin(onChange) {
   changed = onChange;
-  for (const k of ["why", "route", "order", "size"]) $(k).addEventListener("change", (e) => set({ [k]: e.target.value }));
+  for (const k of ["reason", "route", "order", "size"]) $(k).addEventListener("change", (e) => set({ [k]: e.target.value }));
   $("time").addEventListener("change", (e) => set({ time: e.target.value, from: 0, to: 0 }));
   $("earlier").addEventListener("click", () => set({ page: f.page - 1 }));
   $("later").addEventListener("click", () => set({ page: f.page + 1 }));
