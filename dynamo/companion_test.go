@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -25,6 +26,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // The companions of a body belong to one try of one attempt: neither a worker that
@@ -406,5 +408,28 @@ func TestClaimLeavesRoomForATakeOver(t *testing.T) {
 	})
 	if n := len(tab.Items(t)); !errors.Is(err, store.ErrTooLarge) || n != 0 {
 		t.Errorf("%v, with %d items", err, n)
+	}
+}
+
+// So does an answer that has jobs: why one of them is parked is written later.
+func TestAnswerLeavesRoomForParking(t *testing.T) {
+	t.Parallel()
+	for name, merge := range map[string]bool{"after a claim": false, "with the claim": true} {
+		for size, fits := range map[int]bool{370 << 10: true, 395 << 10: false} {
+			t.Run(fmt.Sprint(name, ", ", size), func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t)
+				engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = merge })
+				_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+						tx.Stage(idem.NewJob("mail", storetest.Noise(size*3/4))) // in base64
+						return idem.Response{Status: 201}, nil
+					})
+				})
+				if (err == nil) != fits || !fits && !errors.Is(err, store.ErrTooLarge) {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // aWeek leaves stored requests to TTL.
@@ -237,6 +238,30 @@ func TestRequestThatEndedBeforeItsOperation(t *testing.T) {
 			}
 			tabletest.Replays(t, engine, req, "by hand")
 		})
+	}
+}
+
+// Without its request, and with nothing done, an operation waits for nobody: its key is
+// freed.
+func TestRequestThatEndedWithNothingDone(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, keeping)
+	clock := idemtest.NewClock()
+	engine := tab.Engine(storing(clock))
+	req := tabletest.Post(tabletest.NewKey(), noise(600<<10))
+	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }); err == nil {
+		t.Fatal("no error")
+	}
+	for pk := range tab.parts(t) {
+		tab.expire(t, pk)
+	}
+	clock.Advance(defaults.Retention + time.Hour)
+	_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+		t.Error("ran without its request")
+		return idem.Response{}, nil
+	})
+	if r := tab.Only(t); !errors.Is(err, jobs.ErrMoved) || !state.Freed(r) {
+		t.Errorf("%v; the record is %s, kept for %q: %s", err, r.State, r.Keep, r.LastErr)
 	}
 }
 

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"net/http"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
@@ -12,14 +13,14 @@ import (
 // nothing is the record before a claim.
 var nothing store.Record
 
-// leavesRoom refuses a write of phases or jobs after which a take-over may not fit
-// (state.Room).
-func leavesRoom(prev, next *store.Record, box *item.Box) error {
-	if next.State != store.Open || !hasContents(prev, next) || atMost(next) <= maxItem-state.Room {
+// leavesRoom refuses a write of phases or jobs after which a take-over may not fit, or why
+// a job is parked (state.Room). answer is next's, encoded.
+func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
+	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-state.Room {
 		return nil
 	}
 	v := item.Values{Box: box} // contents are stored compressed: only the item tells its size
-	it := v.Encode(next, nil)
+	it := v.Encode(next, answer)
 	if in := next.Input; in != nil {
 		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
 	}
@@ -38,7 +39,7 @@ func inlined(in *store.Input) int {
 	return min(len(in.Body), maxInline)
 }
 
-// atMost returns the size of an open record's item if nothing in it is compressed.
+// atMost returns the size of a record's item if nothing in it is compressed.
 func atMost(r *store.Record) int {
 	n := state.Room/2 + inlined(r.Input) // names, times and texts with limits of their own
 	for _, p := range r.Phases {
@@ -48,11 +49,21 @@ func atMost(r *store.Record) int {
 		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
 	}
 	if in := r.Input; in != nil {
-		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
-		for name, values := range in.Header {
-			for _, v := range values {
-				n += len(name) + len(v)
-			}
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot) + ofHeader(in.Header)
+	}
+	if re := r.Response; re != nil {
+		n += ofHeader(re.Header)
+		if r.Overflow == nil {
+			n += len(re.Body)
+		}
+	}
+	return n
+}
+
+func ofHeader(h http.Header) (n int) {
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
 		}
 	}
 	return n

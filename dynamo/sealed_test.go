@@ -663,6 +663,26 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 	}
 }
 
+// An answer that was not kept is bound to its caller too: who erases the caller leaves a
+// record that its retries can read.
+func TestErasedCallerOfAnAnswerThatWasNotKept(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	engine := idem.New(tab.Store, anybody, func(o *idem.Options) {
+		o.MaxBody, o.Scope = 4, func(context.Context, *idem.Request) (string, error) { return "jwt:jane", nil }
+	})
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	if _, err := engine.Do(t.Context(), req, tabletest.Created("more than four")); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Erase(t.Context(), jobs.TicketFor(tab.Only(t)), "joe"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("the retry hears %+v, %v, want that the answer is not kept", res.Response, err)
+	}
+}
+
 // A decision that stores contents is refused without the key, and changes nothing.
 func TestSettlingWithoutTheKey(t *testing.T) {
 	t.Parallel()

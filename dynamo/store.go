@@ -144,14 +144,14 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		return nil, err // nothing is claimed
 	}
 	c.Next.Region = cmp.Or(c.Next.Region, s.region)
-	if err := leavesRoom(&nothing, c.Next, v.Box); err != nil { // the claim may have the first phase
-		return nil, err
-	}
 	var body item.Value
 	if c.Next.Response != nil {
 		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
 			return nil, err
 		}
+	}
+	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil { // the claim may have the first phase
+		return nil, err
 	}
 	it := v.Encode(c.Next, body)
 	var large []byte
@@ -249,7 +249,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
 	u, err := s.update(ctx, c)
 	if err == nil {
-		err = leavesRoom(c.Prev, c.Next, u.Box)
+		err = leavesRoom(c.Prev, c.Next, u.Box, u.args[":resp"])
 	}
 	if err != nil {
 		return nil, err

@@ -169,6 +169,17 @@ func TestNothingDoneIsLetGo(t *testing.T) {
 	}
 }
 
+// Nor does it wait for people: who asks for that hears that there is nothing to decide.
+func TestNothingDoneIsNotMarkedStuck(t *testing.T) {
+	t.Parallel()
+	a := accepting()
+	_, _ = do(t, a.engine, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("bad deploy") })
+	err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came")
+	if r := a.record(t); !errors.Is(err, jobs.ErrMoved) || !state.Freed(r) {
+		t.Errorf("%v: state %q, keep %q", err, r.State, r.Keep)
+	}
+}
+
 // A handler may run for any time. A release leaves the operation to its client
 // for the whole grace after that, and a freed key differs from an abandoned key.
 func TestGivingBackNotesItsTime(t *testing.T) {

@@ -179,12 +179,6 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
-// hidesWildcards reports whether neither the fingerprint nor a pattern with this path
-// tells requests apart that differ in the values of the wildcards.
-func (f *Fingerprint) hidesWildcards(path string) bool {
-	return f.SkipPath && f.Func == nil && strings.Contains(strings.TrimSuffix(path, "{$}"), "{")
-}
-
 // digest returns the unkeyed SHA-256 of the parts that count.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body

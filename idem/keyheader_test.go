@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -153,6 +154,25 @@ func TestWhichKeyCounts(t *testing.T) {
 				t.Errorf("%d with the key %q, want %q", res.Status, got, tc.want)
 			}
 		})
+	}
+	// A contract may say that both agree: KeyFrom sees the header, and refuses.
+	agreed := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+		o.KeyFrom = func(r *idem.Request) (string, error) {
+			key, err := idem.FormKey("token")(r)
+			if h := r.Header.Get(idem.KeyHeader); err == nil && h != "" && h != key {
+				err = fmt.Errorf("%w: header and form disagree", idem.ErrKeyInvalid)
+			}
+			return key, err
+		}
+	})
+	for header, want := range map[string]int{"another": 400, "of-the-form": 201, "": 201} {
+		runs, more := 0, []string{"Content-Type", form}
+		if header != "" {
+			more = append(more, idem.KeyHeader, header)
+		}
+		if res := withHeaders(t, agreed, &runs, "token=of-the-form", more...); res.Status != want || (runs == 0) != (header == "another") && !res.Replayed {
+			t.Errorf("beside the header %q: %d, %d runs", header, res.Status, runs)
+		}
 	}
 	// Twice the same form, from a browser that adds a key to each submit.
 	runs := 0

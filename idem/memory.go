@@ -56,11 +56,7 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if old = m.records[c.Beside]; old != nil && !unchanged(old, c.Fenced) {
 		return old.Clone(), nil
 	}
-	room := 0
-	if c.Next.State == store.Open && len(c.Next.Phases)+len(c.Next.Jobs) > 0 { // the claim has the first phase
-		room = state.Room
-	}
-	if err := fits(c.Next, room); err != nil {
+	if err := fits(&store.Record{}, c.Next); err != nil {
 		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {
@@ -121,11 +117,7 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 		return nil, fmt.Errorf("idem: commit: %w: its jobs have changed", store.ErrConflict)
 	}
 	next := patched(old.Clone(), c.Prev, c.Next)
-	room := 0
-	if next.State == store.Open && len(next.Phases)+len(next.Jobs) > len(old.Phases)+len(old.Jobs) {
-		room = state.Room
-	}
-	if err := fits(next, room); err != nil {
+	if err := fits(old, next); err != nil {
 		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {
@@ -173,9 +165,14 @@ func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// fits refuses a record that is too large; the size of its item is estimated. A commit of
-// phases or jobs leaves room for a take-over.
-func fits(r *store.Record, room int) error {
+// fits refuses a record that is too large; the size of its item is estimated. A write of
+// phases, jobs or an answer leaves room for a take-over, and for why a job is parked.
+func fits(old, r *store.Record) error {
+	limit := maxRecord
+	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil
+	if more && (r.State == store.Open || len(r.Jobs) > 0) {
+		limit -= state.Room
+	}
 	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
@@ -197,7 +194,7 @@ func fits(r *store.Record, room int) error {
 		n += len(r.Input.Path) + len(r.Input.Query) + len(r.Input.Snapshot)
 		headers(r.Input.Header)
 	}
-	if limit := maxRecord - room; n > limit {
+	if n > limit {
 		return fmt.Errorf("idem: %w: %d bytes without its bodies, at most %d", store.ErrTooLarge, n, limit)
 	}
 	return nil

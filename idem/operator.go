@@ -14,7 +14,7 @@ import (
 
 // MarkStuck marks an abandoned operation as stuck if nobody can complete the
 // operation, because its request is not stored. If nothing was done under its key,
-// MarkStuck frees the key instead. Errors are those of
+// MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
 // [Engine.Resume], but any process may give up another handler's operation.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.pickUp(ctx, t)

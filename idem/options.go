@@ -205,8 +205,8 @@ type Options struct {
 	InputHeaders []string
 	// MaxInput is the largest body of a Resumable request, in bytes. A larger request
 	// is refused before its claim ([ErrTooLarge]): storing a body costs a write unit for
-	// each KB, also if the handler then refuses the request. At most
-	// [store.MaxStoredRequest]. Default: 256 KiB.
+	// each KB (above 4 KB two, unless the store leaves it to TTL), also if the handler
+	// then refuses the request. At most [store.MaxStoredRequest]. Default: 256 KiB.
 	MaxInput int
 	// MaxTries is how often a completer takes up an operation before the operation
 	// is stuck and waits for an operator. Default: 10.

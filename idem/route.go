@@ -9,16 +9,23 @@ import (
 
 // errWildcards is the reason why a request is refused whose path is neither in its
 // fingerprint nor in its scope.
-var errWildcards = fmt.Errorf("%w: Fingerprint.SkipPath leaves out the values of the route's wildcards, "+
-	"so a key that was used for one of them would replay its answer for another", ErrScope)
+var errWildcards = fmt.Errorf("%w: Fingerprint.SkipPath leaves out the values of the route's wildcards and the path below it, "+
+	"so a key that was used for one path would replay its answer for another one", ErrScope)
 
 // checkRoute refuses a request of a route that CheckRoute didn't see. routes says that
 // the route is part of the scope.
 func checkRoute(f *Fingerprint, r *Request, routes bool) error {
-	if _, path := splitPattern(r.Route); f.hidesWildcards(path) && (!routes || isWhole(path, r.Path)) {
+	if _, path := splitPattern(r.Route); r.Path != "" && f.hidesWildcards(path) && (!routes || isWhole(path, r.Path)) {
 		return errWildcards
 	}
 	return nil
+}
+
+// hidesWildcards reports whether neither the fingerprint nor a pattern with this path
+// tells requests apart that differ in the values of the wildcards, or in what is below
+// the path.
+func (f *Fingerprint) hidesWildcards(path string) bool {
+	return f.SkipPath && f.Func == nil && (greedy(path) || strings.Contains(strings.TrimSuffix(path, "{$}"), "{"))
 }
 
 // operationRoute is the route in the scope ([Options.ScopeRoute]): the method and the

@@ -209,15 +209,25 @@ func TestWildcardsThatAreSkippedAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = true, byRoute })
-			mux := http.NewServeMux()
-			mux.Handle("POST /orders/{id}/cancel", e.Middleware(http.HandlerFunc(said)))
-			for _, id := range []string{"a", "b"} {
-				r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/"+id+"/cancel", http.NoBody)
-				r.Header.Set(idem.KeyHeader, "k")
-				w := httptest.NewRecorder()
-				mux.ServeHTTP(w, r)
-				if w.Code != 500 || !strings.Contains(w.Body.String(), "scope_unknown") {
-					t.Errorf("%s: %d %s, want a refusal", id, w.Code, w.Body)
+			patterns := []string{"POST /orders/{id}/cancel"}
+			if !byRoute { // as the scope, the path tells them apart
+				patterns = append(patterns, "POST /orders/", "POST /", "/orders/{rest...}", "")
+			}
+			for _, pattern := range patterns {
+				h := e.Middleware(http.HandlerFunc(said))
+				if pattern != "" {
+					mux := http.NewServeMux()
+					mux.Handle(pattern, h)
+					h = mux
+				}
+				for _, id := range []string{"a", "b"} {
+					r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/"+id+"/cancel", http.NoBody)
+					r.Header.Set(idem.KeyHeader, "k")
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					if w.Code != 500 || !strings.Contains(w.Body.String(), "scope_unknown") {
+						t.Errorf("%q: %s: %d %s, want a refusal", pattern, id, w.Code, w.Body)
+					}
 				}
 			}
 		})

@@ -106,16 +106,15 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 
 // goOn continues the operation of a record that a took over, or gives it up.
 func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
-	f := a.flow(rec)
+	f, why := a.flow(rec), ""
 	switch {
 	case missing != nil:
-		return Result{}, f.markStuck(ctx, "the stored request is gone: "+missing.Error())
+		why = "the stored request is gone: " + missing.Error()
 	case rec.Tries > a.opt.MaxTries:
-		err := a.endTries(ctx, f, fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr))
-		if err == nil {
-			err = a.fail("resume", fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
-		}
-		return Result{}, err
+		why = fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr)
+	}
+	if why != "" {
+		return Result{}, a.endTries(ctx, f, why)
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
@@ -135,16 +134,18 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 	return res, err
 }
 
-// endTries marks an operation that is not completed as stuck. If nothing was done under
-// its key, endTries frees the key instead, without an error: there is nothing that people
-// could decide, and one client could have any number of such requests.
+// endTries marks an operation that can't be completed as stuck, or frees its key and returns
+// [jobs.ErrMoved] if nothing was done under it: there is nothing that people could decide,
+// and one client could have any number of such requests.
 func (a unattended) endTries(ctx context.Context, f *flow, why string) error {
 	b := state.Release{Refused: true, Why: why}
 	if rec := f.record(); !state.Kept(state.Released(rec, a.opt.Now(), b)) {
 		a.log.ErrorContext(ctx, "key freed: nothing was done under it", "record", redact.Record(a.pk), "operation", rec.ID,
 			"route", rec.Route, "error", why)
-		_, _, err := a.release(ctx, rec, b, errors.New(why))
-		return err
+		if _, _, err := a.release(ctx, rec, b, errors.New(why)); err != nil {
+			return err
+		}
+		return a.fail("resume", fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
 	}
 	return f.markStuck(ctx, why)
 }

@@ -71,6 +71,10 @@ func finished(r *store.Record) {
 	r.Jobs, r.Keep, r.Expires = nil, store.KeepNothing, time.Unix(1_007_210, 0)
 }
 
+func gaveBack(r *store.Record) {
+	r.LastErr, r.Handovers = "of a job", append(r.Handovers, store.Handover{At: claimedAt, Kind: store.HandoverRelease, Err: "an earlier error"})
+}
+
 func both(a, b func(*store.Record)) func(*store.Record) {
 	return func(r *store.Record) { a(r); b(r) }
 }
@@ -281,8 +285,9 @@ func TestWhatChanges(t *testing.T) {
 			r.LastErr, r.Doubts, r.WaitSince = "an operator ended its lease", []string{store.AnyCall, "fax#1"}, clockMs
 			decided("end the lease", "held", "released")(r)
 		}},
-		"people erase it": {finished, func(r *store.Record) (*store.Record, error) { return Erased(r, clock, "jane") }, func(r *store.Record) {
-			r.Scope, r.Response, r.Overflow = "", &store.Response{Status: 200}, &store.Overflow{}
+		"people erase it": {both(finished, gaveBack), func(r *store.Record) (*store.Record, error) { return Erased(r, clock, "jane") }, func(r *store.Record) {
+			r.Scope, r.Response, r.Overflow, r.LastErr = "", &store.Response{Status: 200}, &store.Overflow{}, ""
+			r.Handovers[1].Err = ""
 			decided("erase", "replayable", "replayable")(r)
 		}},
 	} {

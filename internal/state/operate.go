@@ -96,8 +96,8 @@ func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// Erased returns rec, which has finished, without its caller and its answer. The key stays
-// taken: fingerprint and status are left.
+// Erased returns rec, which has finished, without its caller, its answer and the texts of
+// its errors. The key stays taken: fingerprint and status are left.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	switch {
 	case Free(rec, now):
@@ -110,7 +110,11 @@ func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) 
 		return nil, ErrErased
 	}
 	r := *rec
-	r.Scope, r.Response, r.Overflow = "", &store.Response{Status: rec.Response.Status}, &store.Overflow{}
+	r.Scope, r.Response, r.Overflow, r.LastErr = "", &store.Response{Status: rec.Response.Status}, &store.Overflow{}, ""
+	r.Handovers = slices.Clone(rec.Handovers)
+	for i := range r.Handovers {
+		r.Handovers[i].Err = ""
+	}
 	r.Settled = Decided(rec, now, by, "erase", Word(rec, now))
 	return &r, nil
 }
@@ -121,9 +125,9 @@ func answerKept(rec *store.Record) bool {
 }
 
 // AnswerGoes reports whether a commit removes the answer of a finished record, all but its
-// status.
+// status. An answer that was not kept goes with its caller, to whom it is bound.
 func AnswerGoes(prev, next *store.Record) bool {
-	return next.Response != nil && answerKept(prev) && !answerKept(next)
+	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }
 
 // Lost says in words what a person gives up who forgets rec.

@@ -278,16 +278,19 @@ func TestErasedNeedsSomethingToErase(t *testing.T) {
 	}
 }
 
-// An answer goes with the commit that has its status only, and not again with the next.
+// An answer goes with the commit that has its status only, and not again with the next,
+// unless that takes its caller.
 func TestAnswerGoes(t *testing.T) {
 	t.Parallel()
 	kept := &store.Record{Response: &store.Response{Status: 200, Body: []byte("ok")}}
 	elsewhere := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{Count: 1}}
 	gone := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{}}
-	open := &store.Record{}
-	for _, prev := range []*store.Record{kept, elsewhere, gone, open} {
-		for _, next := range []*store.Record{kept, elsewhere, gone, open} {
-			want := (prev == kept || prev == elsewhere) && next == gone
+	of := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{}, Scope: "jwt:jane"}
+	open := &store.Record{Scope: "jwt:jane"}
+	all := []*store.Record{kept, elsewhere, gone, of, open}
+	for _, prev := range all {
+		for _, next := range all {
+			want := (prev == kept || prev == elsewhere) && (next == gone || next == of) || prev == of && next == gone || prev == gone && next == of
 			if got := AnswerGoes(prev, next); got != want {
 				t.Errorf("from %+v to %+v: %t", prev, next, got)
 			}

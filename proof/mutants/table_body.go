@@ -113,6 +113,14 @@ func bodyMutants() []mutant {
 			in: "dynamo.answers", old: "|| state.AnswerGoes($prev, $next)", new: "|| state.AnswerGoes($next, $prev)", pkg: "cmd/samekey", run: "^TestErase$",
 		},
 		{
+			rule: "Erased", what: "an answer that was not kept stays bound to the caller who went", row: "R149",
+			in: "internal/state.AnswerGoes", old: "(answerKept($prev) || $prev.Scope != $next.Scope)", new: "answerKept($prev)", pkg: "dynamo", run: "^TestErasedCallerOfAnAnswerThatWasNotKept$",
+		},
+		{
+			rule: "Erased", what: "texts of errors stay", row: "R149",
+			in: "internal/state.Erased", old: `$r.Handovers[$i].Err = ""`, new: "_ = $i", run: "^TestWhatChanges$",
+		},
+		{
 			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
 			in: "dynamo.Store.keepInput", where: "$next, $held *store.Record", old: "$into, $box = missing($held.Input.Overflow), boxOf($held)",
 			new: "$into, $box = missing($next.Input.Overflow), boxOf($held); $into.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",

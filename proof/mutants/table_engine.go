@@ -178,7 +178,20 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs", row: "R150",
-			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box)", new: "leavesRoom($c.Next, $c.Next, $v.Box)", run: "^TestClaimLeavesRoomForATakeOver$",
+			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box, $body)", new: "leavesRoom($c.Next, $c.Next, $v.Box, $body)", run: "^TestClaimLeavesRoomForATakeOver$",
+		},
+		{
+			rule: "RoomToPark", what: "an answer with jobs leaves no room for why they are parked", row: "R150",
+			in: "dynamo.leavesRoom", old: "$next.State != store.Open && len($next.Jobs) == 0 ||", new: "$next.State != store.Open ||", run: "^TestAnswerLeavesRoomForParking$",
+		},
+		{
+			rule: "LetGo", what: "a request that is gone waits for people, though nothing was done", row: "R154",
+			in: "idem.unattended.goOn", where: "$f, $why := $a.flow($rec),", old: `case $missing != nil: $why = "the stored request is gone: " + $missing.Error()`,
+			new: "case $missing != nil: return Result{}, $a.flow($rec).markStuck(context.Background(), $missing.Error())", pkg: "dynamo", run: "^TestRequestThatEndedWithNothingDone$",
+		},
+		{
+			rule: "LetGo", what: "a freed key is told as a stuck operation", row: "R154",
+			in: "idem.unattended.endTries", old: "return $a.fail(\"resume\", fmt.Errorf(\"%w: the key was freed\", jobs.ErrMoved))", new: "return nil", run: "^TestNothingDoneIsNotMarkedStuck$",
 		},
 		{
 			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",

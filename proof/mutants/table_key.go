@@ -54,6 +54,10 @@ func keyMutants() []mutant {
 			in: "idem.subject.find", old: "$err = checkRoute(&$e.opt.Fingerprint, $s.req, $e.claims.route); $err != nil", new: "$err = checkRoute(&$e.opt.Fingerprint, $s.req, $e.claims.route); $err != nil && false", run: "^TestWildcardsThatAreSkippedAreRefused$",
 		},
 		{
+			rule: "Route", what: "a route for everything below its path replays the answer for another path", row: "R152",
+			in: "idem.Fingerprint.hidesWildcards", old: "greedy($path) || ", new: "", run: "^TestWildcardsThatAreSkippedAreRefused$",
+		},
+		{
 			rule: "KeyHeader", what: "the contract's own header isn't read",
 			in: "idem.contract.key", old: "headerValues($r.Header, $e.opt.KeyHeader)", new: "headerValues($r.Header, KeyHeader)", run: "^TestKeyUnderAnotherName$",
 		},

@@ -94,7 +94,7 @@ func webhookMutants() []mutant {
 		},
 		{
 			rule: "WebhookOnce", what: "a retry to the endpoint's new path is refused, and the event is lost",
-			in: "idem/webhook.New", old: "SkipPath: true", new: "SkipPath: false", run: "^TestSameEventAtANewPath$",
+			in: "idem/webhook.New", old: "func(*idem.Request) ([]byte, error) { return nil, nil }", new: "func(r *idem.Request) ([]byte, error) { return []byte(r.Path), nil }", run: "^TestSameEventAtANewPath$",
 		},
 		{
 			rule: "WebhookOnce", what: "a 202 ends the retries of an event that can still fail",
