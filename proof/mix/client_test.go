@@ -44,6 +44,9 @@ func (w *world) send(c *customer) {
 		Header: http.Header{idem.KeyHeader: {c.key}, "Content-Type": {"application/octet-stream"}},
 		Body:   append([]byte(c.intent()+" "), w.pad(c.size, false, c.intent())...),
 	}
+	if w.former {
+		req.Scope = ""
+	}
 	n := w.fleet.n + 1
 	w.ledger.keys[fmt.Sprint("request ", n)] = c.key
 	w.invoke(p, "request", w.limit, func(ctx context.Context) func() {

@@ -79,7 +79,7 @@ var switches = [...]choice{
 	crashAfter, frozen, skewed, hopLost,
 	providerLost, providerMute, providerLate, providerDown, providerDenies, providerForgets,
 	// Later.
-	absent,
+	absent, callsOut, former,
 }
 
 const (
@@ -100,6 +100,8 @@ const (
 	maxTries     choice = "MaxTries"
 	renews       choice = "RenewFor"
 	deadline     choice = "a short time limit"
+	callsOut     choice = "CallsOut"
+	former       choice = "Former"
 
 	phases        choice = "phases"
 	foreign       choice = "Foreign"

@@ -57,6 +57,9 @@ func (w *world) start(version int) *process {
 	p.store = w.open(link{p})
 	p.engine = idem.New(p.store, w.engine, func(o *idem.Options) {
 		o.Logger, o.Now = quiet, now
+		if o.Former != nil {
+			o.Former.Claims = version == 1
+		}
 		if w.alter != nil {
 			w.alter(o)
 		}

@@ -102,9 +102,14 @@ func (w *world) name(pk string) string {
 	return pk
 }
 
-// touch notes which record a request is about.
+// touch notes which record a request is about: of two, while the scope of its key changes,
+// the one that is there.
 func (w *world) touch(actor, pk string) {
-	if key, known := w.ledger.keys[actor]; known && strings.HasPrefix(pk, "v1#") && !isCompanion(pk) {
+	key, known := w.ledger.keys[actor]
+	if !known || !strings.HasPrefix(pk, "v1#") || isCompanion(pk) {
+		return
+	}
+	if was := w.ledger.pks[key]; was == "" || was != pk && w.load(was) == nil {
 		w.ledger.pks[key] = pk
 	}
 }
@@ -221,8 +226,16 @@ func (w *world) moves(pk string) {
 		return
 	}
 	op := w.ledger.op(now.ID)
+	if w.former && op.over != "" && state.Free(now, time.Now().Add(15*time.Second)) {
+		return // its successor has another record, while the scope of the key changes
+	}
 	op.pk = pk
 	prev := op.rec
+	for _, other := range w.ledger.order {
+		if prev == nil && other != op && other.rec != nil { // every client has the same key
+			w.goes(other)
+		}
+	}
 	op.rec = now
 	w.note("table", "%s", w.describe(op))
 	if prev != nil {

@@ -1,6 +1,7 @@
 package mix
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -28,6 +29,7 @@ type plan struct {
 	limit     time.Duration // of an invocation; 0: none
 	kills     bool          // the platform kills at the limit
 	rate      float64       // of the faults
+	former    bool          // the scope of keys changes, by the deploy
 
 	scripts   []*script // by version
 	customers []*customer
@@ -111,6 +113,7 @@ func newPlan(d *drawn) *plan {
 	p := &plan{drawn: d}
 	p.resumable = d.odds(0.45, resumable)
 	merge := d.odds(0.3, mergeClaim)
+	p.former = !merge && d.odds(0.15, former)
 	p.retention = pick(d, retention, []time.Duration{24 * time.Hour, time.Hour, 6 * time.Hour})
 	p.lease = pick(d, lease, []time.Duration{30 * time.Second, 5 * time.Second, 15 * time.Second})
 	p.maxBody = pick(d, maxBody, []int{256 << 10, 2 << 10, 20 << 10, 1 << 20})
@@ -134,6 +137,12 @@ func newPlan(d *drawn) *plan {
 	p.engine = func(o *idem.Options) {
 		o.Function, o.Resumable, o.MergeClaim = "mix", p.resumable, merge
 		o.MaxInput = 10 << 20
+		o.CallsOut = d.odds(0.2, callsOut)
+		if p.former {
+			o.CallerFromOp = true
+			o.Scope = func(context.Context, *idem.Request) (string, error) { return "alice's account", nil }
+			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "alice", nil }}
+		}
 		o.ReadFirst = d.odds(0.2, readFirst)
 		if d.odds(0.3, cacheBytes) {
 			o.CacheBytes = 1 << 20
@@ -213,6 +222,9 @@ func (p *plan) write() {
 		next.at = min(next.at, len(next.steps))
 		p.scripts[1] = &next
 	}
+	if p.former && p.deployAt == 0 {
+		p.deployAt = d.between(time.Millisecond, 2*time.Minute, "former")
+	}
 }
 
 func (p *plan) step(i int) step {
@@ -285,7 +297,7 @@ func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
 	return fmt.Sprintf("Resumable %t, MergeClaim %t, ReadFirst %t, CacheBytes %d, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
-		"MaxTries %d, InFlight %d, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, o.MergeClaim, o.ReadFirst, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight,
+		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
+		o.Resumable, o.MergeClaim, o.ReadFirst, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

@@ -131,6 +131,11 @@ var planted = map[string]plants{
 	"a mismatch is ignored": {alter: func(o *idem.Options) {
 		o.Fingerprint = idem.Fingerprint{FuncName: "same", Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
 	}},
+	"the second release forgets the former scope": {alter: func(o *idem.Options) {
+		if o.Former != nil && !o.Former.Claims {
+			o.Former = nil
+		}
+	}},
 	"the user's writes are left out": between(func(a *altered) {
 		a.parts = func(all []types.TransactWriteItem) []types.TransactWriteItem { return all[:1] }
 	}),
