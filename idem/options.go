@@ -16,7 +16,6 @@ import (
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/scope"
-	"github.com/samekey/samekey/internal/base/terms"
 )
 
 const maxName = 256 // limit for the name of a function or handler, in bytes
@@ -269,7 +268,7 @@ func (o Options) withDefaults() Options {
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, defaults.MaxRetryAfter)
 	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
-		o.Methods = terms.Keyed()
+		o.Methods = defaults.Methods()
 	}
 	if o.Stored == nil {
 		o.Stored = DefaultStored

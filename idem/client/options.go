@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/base/terms"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Limits beyond any sensible value, but far from an overflow.
@@ -102,7 +102,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BudgetRatio, 0.1)
 	setDefault(&o.BudgetPerSecond, 10)
 	if o.Methods == nil {
-		o.Methods = terms.Keyed()
+		o.Methods = defaults.Methods()
 	}
 	if o.Retried == nil {
 		o.Retried = retried

@@ -14,7 +14,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Keyed", what: "the client repeats a PATCH that the server runs again", row: "R170",
-			in: "idem.Options.withDefaults", old: "$o.Methods = terms.Keyed()", new: "$o.Methods = terms.Keyed()[:1]", pkg: "idem/client", run: "^TestBothHalvesKeyTheSameMethods$",
+			in: "idem.Options.withDefaults", old: "$o.Methods = defaults.Methods()", new: "$o.Methods = defaults.Methods()[:1]", pkg: "idem/client", run: "^TestBothHalvesKeyTheSameMethods$",
 		},
 		{
 			rule: "Marked", what: "an answer to a watched request that can't be read doesn't say that its key was ignored", row: "R170",

@@ -27,7 +27,7 @@ var generators = map[string]func(*testing.T) string{
 	"methods":        methods,
 	"modes":          modes,
 	"answers":        answers,
-	"headers":        headers,
+	"headers":        headersOf,
 	"problem-bodies": func(t *testing.T) string { return bodies(t, contracts[0], contracts[3]) },
 	"stripe-bodies":  func(t *testing.T) string { return bodies(t, contracts[1], contracts[2]) },
 	"stored":         stored,
@@ -105,9 +105,9 @@ func statusOf(r idem.Result) string {
 	return s
 }
 
-// headers: which headers an answer has, under the default contract, and what
+// headersOf: which headers an answer has, under the default contract, and what
 // Stripe's presets add.
-func headers(t *testing.T) string {
+func headersOf(t *testing.T) string {
 	shown := []string{idem.KeyHeader, "Idempotency-Expires", idem.ReplayedHeader, "Idempotency-Status", "Retry-After", "Location", "Cache-Control", "Content-Type"}
 	tb := table{head: []string{"situation"}}
 	for _, h := range append(shown, "Stripe-Should-Retry") {

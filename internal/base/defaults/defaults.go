@@ -2,7 +2,10 @@
 // bounds, for the packages that reckon with them.
 package defaults
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // Values of idem.Options, and of idem.Remembers.
 const (
@@ -27,3 +30,10 @@ const (
 
 	Memory = 24 * time.Hour // how long a provider remembers a key
 )
+
+// Methods returns the methods that carry keys by default, at the server (package idem)
+// and at the client (package idem/client). A method that only one half knows is not
+// protected: the client would repeat requests that the server runs again. PUT and
+// DELETE are idempotent by definition (RFC 9110, 9.2.2), so both halves leave them
+// out.
+func Methods() []string { return []string{http.MethodPost, http.MethodPatch} }

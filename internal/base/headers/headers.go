@@ -1,4 +1,5 @@
-package terms
+// Package headers has the lists of headers that several packages need.
+package headers
 
 // Header is a response header that a record keeps: a replay has it.
 type Header struct {
