@@ -9,6 +9,8 @@ import (
 	"maps"
 	"math"
 	"net/http"
+
+	"github.com/samekey/samekey/internal/base/recorder"
 )
 
 // Middleware makes next safe to retry under net/http, by the same contract as
@@ -98,15 +100,17 @@ func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	id, ours := w.Header()[stripeRequestID]
 	ours = ours && m.opt.stripe
 	res, _ := m.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
-		rec := &recorder{header: make(http.Header)}
+		rec := recorder.New(make(http.Header))
 		if ours {
-			rec.header[stripeRequestID] = id
+			rec.Header()[stripeRequestID] = id
 		}
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
 		defer removeFiles(inner)
 		m.next.ServeHTTP(rec, inner)
-		return rec.response(), nil
+		var resp Response
+		resp.Status, resp.Header, resp.Body = rec.Answer()
+		return resp, nil
 	})
 	if ours && res.Replayed {
 		res.Header[stripeRequestID] = id
@@ -142,43 +146,6 @@ func readBefore(r *http.Request, body []byte) error {
 		return fmt.Errorf("%w: its body was read before Middleware; put Middleware outside of whatever reads it", ErrRequest)
 	}
 	return nil
-}
-
-// recorder is the ResponseWriter that the wrapped handler gets.
-type recorder struct {
-	header http.Header
-	sent   http.Header // copy made by WriteHeader
-	status int
-	body   bytes.Buffer
-}
-
-func (r *recorder) Header() http.Header { return r.header }
-
-func (r *recorder) WriteHeader(status int) {
-	if status < 100 || status > 999 { // like net/http, while the key can still be freed
-		panic(fmt.Sprintf("idem: Middleware: invalid WriteHeader code %d", status)) //nolint:forbidigo // a mistake in the program
-	}
-	if r.status != 0 || status < http.StatusOK { // informational answers can't be replayed
-		return
-	}
-	r.status, r.sent = status, r.header.Clone()
-}
-
-func (r *recorder) Write(b []byte) (int, error) {
-	r.WriteHeader(http.StatusOK)
-	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
-		return 0, http.ErrBodyNotAllowed
-	}
-	return r.body.Write(b)
-}
-
-func (r *recorder) response() Response {
-	r.WriteHeader(http.StatusOK)
-	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 && r.sent.Get("Content-Encoding") == "" {
-		r.sent.Set("Content-Type", http.DetectContentType(r.body.Bytes())) // as net/http would
-	}
-	r.sent.Del("Trailer") // trailers are not sent
-	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
 }
 
 // write sends r. Values of Vary from an outer middleware are kept. What an outer

@@ -66,6 +66,10 @@ type HandlerOptions struct {
 	// completer's Functions send such tickets here. An empty Function means this
 	// function, an empty Name a handler without a name.
 	Accepts []store.HandlerID
+	// Route returns the pattern of a request in a handler of [WrapHandler], for scope, logs
+	// and metrics, before the handler serves it: "" for none, with or without a method.
+	// Default: that of an [http.ServeMux]; otherwise the gateway's route.
+	Route func(*http.Request) string
 }
 
 // Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its

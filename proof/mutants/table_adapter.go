@@ -216,5 +216,21 @@ func adapterMutants() []mutant {
 			rule: "Resumed", what: "a handler that panics in a completion ends the process",
 			in: "lambda.resume", old: "$err = panicked($v)", new: "panic($v)", run: "^TestResumeSaysWhatBecameOfATicket$",
 		},
+		{
+			rule: "HTTPHandler", what: "an http.Handler behind a gateway gets the path without its escapes", row: "R172",
+			in: "lambda.httpRequest", old: "$u.Path, $u.RawPath = $path, $req.Path", new: "$u.Path = $path", run: "^TestRequestsAndAnswersOnLambda$",
+		},
+		{
+			rule: "HTTPHandler", what: "its route is the gateway's, though the router tells the pattern", row: "R172",
+			in: "lambda.routed", old: `case $pattern == "":`, new: `case $pattern != "?":`, pkg: "proof/routers", run: "^TestRoutersOnLambda$",
+		},
+		{
+			rule: "HTTPHandler", what: "on a completer's run it doesn't have the stored event", row: "R172",
+			in: "lambda.WrapHandler", old: "context.WithValue($ctx, eventKey{}, $ev)", new: "$ctx", run: "^TestHandlerCompletesWithoutItsClient$",
+		},
+		{
+			rule: "HTTPHandler", what: "a HEAD is answered with a body", row: "R172",
+			in: "lambda.WrapHandler", old: "$resp.Body = nil", new: "_ = $resp.Body", run: "^TestRequestsAndAnswersOnLambda$",
+		},
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/proof/routers/orders"
 )
 
 // Payment is the answer of the keyed route.
@@ -109,7 +110,9 @@ func onChi(engine *idem.Engine, b *bank) http.Handler {
 	return r
 }
 
-func onEcho(engine *idem.Engine, b *bank) http.Handler {
+func onEcho(engine *idem.Engine, b *bank) http.Handler { return inFront(engine, echoApp(b)) }
+
+func echoApp(b *bank) http.Handler {
 	app := echo.New()
 	app.POST("/orders/:id/payments", func(c echo.Context) error {
 		p, err := b.pay(c.Request().Context(), c.Param("id"))
@@ -118,10 +121,12 @@ func onEcho(engine *idem.Engine, b *bank) http.Handler {
 		}
 		return c.JSON(http.StatusCreated, p)
 	})
-	return inFront(engine, app)
+	return app
 }
 
-func onGin(engine *idem.Engine, b *bank) http.Handler {
+func onGin(engine *idem.Engine, b *bank) http.Handler { return inFront(engine, ginApp(b)) }
+
+func ginApp(b *bank) http.Handler {
 	app := gin.New()
 	app.POST("/orders/:id/payments", func(c *gin.Context) {
 		p, err := b.pay(c.Request.Context(), c.Param("id"))
@@ -131,10 +136,12 @@ func onGin(engine *idem.Engine, b *bank) http.Handler {
 		}
 		c.JSON(http.StatusCreated, p)
 	})
-	return inFront(engine, app)
+	return app
 }
 
-func onHuma(engine *idem.Engine, b *bank) http.Handler {
+func onHuma(engine *idem.Engine, b *bank) http.Handler { return inFront(engine, humaApp(b)) }
+
+func humaApp(b *bank) http.Handler {
 	app := http.NewServeMux()
 	api := humago.New(app, huma.DefaultConfig("Orders", "1.0.0"))
 	type input struct {
@@ -149,7 +156,24 @@ func onHuma(engine *idem.Engine, b *bank) http.Handler {
 			}
 			return &output{p}, nil
 		})
-	return inFront(engine, app)
+	return app
+}
+
+func onGenerated(engine *idem.Engine, b *bank) http.Handler { return inFront(engine, generatedApp(b)) }
+
+// generatedApp is the server that oapi-codegen makes of orders/spec.yaml.
+func generatedApp(b *bank) http.Handler {
+	return orders.Handler(orders.NewStrictHandler(generated{b}, nil))
+}
+
+type generated struct{ b *bank }
+
+func (g generated) Pay(ctx context.Context, r orders.PayRequestObject) (orders.PayResponseObject, error) {
+	p, err := g.b.pay(ctx, r.Id)
+	if err != nil {
+		return orders.Pay500Response{}, nil //nolint:nilerr // the declared answer
+	}
+	return orders.Pay201JSONResponse{Order: p.Order, Charge: p.Charge}, nil
 }
 
 // Under each router a keyed POST runs once, its retry is a replay, a failure is not
@@ -166,6 +190,8 @@ func TestRouters(t *testing.T) {
 		"echo":     {onEcho, "POST /orders/{id}/payments"},
 		"gin":      {onGin, "POST /orders/{id}/payments"},
 		"huma":     {onHuma, "POST /orders/{id}/payments"},
+
+		"oapi-codegen": {onGenerated, "POST /orders/{id}/payments"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,149 @@
+package lambda
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/recorder"
+)
+
+// WrapHandler is [Wrap] for an [http.Handler]: any router or framework serves the events of
+// an adapter for HTTP, and each keyed request once.
+//
+//	lambda.Start(lambda.WrapHandler(engine, lambda.HTTPAPI, mux))
+//
+// The engine stands in front of h: it sees the whole request before h reads it, and the
+// answer before it is sent. The path is the one that the client sent, without a stage; the
+// request's context has the invocation's deadline, and [EventOf] the event. So that the
+// completer can run h without its client, a stored request has a [HandlerOptions.Name].
+//
+// Answers are buffered: h can't flush, hijack or send trailers. An error reaches the engine
+// by its status only, so answer a failed phase with a 5xx. A panic that h doesn't recover is
+// one of a handler of Wrap, also http.ErrAbortHandler. A HEAD is answered without a body.
+//
+// WrapHandler panics as Wrap does, and for an adapter of [Direct].
+func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
+	switch {
+	case h == nil:
+		panic("lambda: WrapHandler: handler is nil") //nolint:forbidigo // a mistake in the program
+	case a.typed:
+		panic("lambda: WrapHandler: the adapter has no HTTP requests") //nolint:forbidigo // a mistake in the program
+	}
+	var opt HandlerOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	read, route := a.Request, opt.Route
+	if route == nil {
+		route = patternOf(h)
+	}
+	if read != nil {
+		a.Request = func(ctx context.Context, ev Ev) (idem.Request, error) {
+			req, err := read(ctx, ev)
+			if err == nil {
+				req.Route = routed(&req, route(httpRequest(ctx, &req, ev)))
+			}
+			return req, err
+		}
+	}
+	return wrap(e, a, func(ctx context.Context, ev Ev) (re Re, err error) {
+		req, err := read(ctx, ev)
+		if err != nil {
+			return re, err
+		}
+		rec := recorder.New(make(http.Header))
+		h.ServeHTTP(rec, httpRequest(context.WithValue(ctx, eventKey{}, ev), &req, ev))
+		var resp idem.Response
+		resp.Status, resp.Header, resp.Body = rec.Answer()
+		if req.Method == http.MethodHead {
+			resp.Body = nil
+		}
+		return a.Reply(resp), nil
+	}, opt)
+}
+
+type eventKey struct{}
+
+// EventOf returns the event of the request that a handler of [WrapHandler] serves, for
+// what an http.Request lacks, such as an authorizer's claims. It is false with another
+// type, and outside of such a handler. On a completer's run the event is the stored one.
+func EventOf[Ev any](ctx context.Context) (Ev, bool) {
+	ev, ok := ctx.Value(eventKey{}).(Ev)
+	return ev, ok
+}
+
+// patternOf returns how a handler tells the pattern of a request before it serves it: an
+// http.ServeMux does.
+func patternOf(h http.Handler) func(*http.Request) string {
+	mux, ok := h.(interface {
+		Handler(*http.Request) (http.Handler, string)
+	})
+	if !ok {
+		return func(*http.Request) string { return "" }
+	}
+	return func(r *http.Request) string {
+		_, pattern := mux.Handler(r)
+		return pattern
+	}
+}
+
+// routed returns the route of a request with this pattern; the gateway's without one.
+func routed(req *idem.Request, pattern string) string {
+	switch {
+	case pattern == "":
+		return req.Route
+	case strings.Contains(pattern, " "):
+		return pattern
+	}
+	return req.Method + " " + pattern
+}
+
+// httpRequest makes the request that a server would have read.
+func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Request {
+	u := &url.URL{Path: req.Path, RawQuery: req.Query}
+	if path, err := url.PathUnescape(req.Path); err == nil {
+		u.Path, u.RawPath = path, req.Path
+	}
+	h := req.Header.Clone()
+	if h == nil {
+		h = make(http.Header)
+	}
+	host := req.Host
+	if named := h.Get("Host"); named != "" {
+		host = named
+	}
+	h.Del("Host")
+	r := &http.Request{
+		Method: req.Method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Host: host, RequestURI: u.RequestURI(),
+		Body: http.NoBody, ContentLength: int64(len(req.Body)),
+	}
+	if len(req.Body) > 0 {
+		r.Body = io.NopCloser(bytes.NewReader(req.Body))
+	}
+	if ip := sourceIP(ev, h); ip != "" {
+		r.RemoteAddr = net.JoinHostPort(ip, "0")
+	}
+	return r.WithContext(ctx)
+}
+
+// sourceIP returns the client's address as the gateway saw it; "" if it doesn't say.
+func sourceIP(ev any, h http.Header) string {
+	switch ev := ev.(type) {
+	case events.APIGatewayV2HTTPRequest:
+		return ev.RequestContext.HTTP.SourceIP
+	case events.APIGatewayProxyRequest:
+		return ev.RequestContext.Identity.SourceIP
+	case events.LambdaFunctionURLRequest:
+		return ev.RequestContext.HTTP.SourceIP
+	}
+	all := strings.Split(h.Get("X-Forwarded-For"), ",") // a load balancer adds the address at the end
+	return strings.TrimSpace(all[len(all)-1])
+}

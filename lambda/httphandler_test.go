@@ -1,0 +1,185 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
+)
+
+// A handler gets the request that the client sent, and its answer comes whole: bytes,
+// several values of a header, cookies, an escaped path, the invocation's deadline.
+func TestRequestsAndAnswersOnLambda(t *testing.T) {
+	t.Parallel()
+	noise := make([]byte, 4<<20)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	type seen struct {
+		Method, Path, Escaped, Query, Host, Remote, URI string
+		Cookies                                         []string
+		Accept                                          []string
+		Length                                          int64
+		Body                                            int
+		Claims                                          string
+		Deadline                                        bool
+	}
+	var got seen
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = seen{
+			Method: r.Method, Path: r.URL.Path, Escaped: r.URL.EscapedPath(), Query: r.URL.RawQuery, Host: r.Host, Remote: r.RemoteAddr, URI: r.RequestURI,
+			Accept: r.Header.Values("Accept"), Length: r.ContentLength, Body: len(body),
+		}
+		for _, c := range r.Cookies() {
+			got.Cookies = append(got.Cookies, c.String())
+		}
+		_, got.Deadline = r.Context().Deadline()
+		if ev, ok := lambda.EventOf[events.APIGatewayV2HTTPRequest](r.Context()); ok {
+			got.Claims = ev.RequestContext.Authorizer.JWT.Claims["sub"]
+		}
+		w.Header().Add("Set-Cookie", "a=1")
+		w.Header().Add("Set-Cookie", "b=2")
+		w.Header().Add("Vary", "Accept")
+		w.Header().Add("Vary", "Origin")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(noise[:3<<20])
+	})
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = 4 << 20 })
+	wrapped := lambda.WrapHandler(engine, lambda.HTTPAPI, h)
+	ev := events.APIGatewayV2HTTPRequest{
+		RawPath: "/live/a%2Fb/ä", RawQueryString: "x=1&x=2&y=%20", Cookies: []string{"c=3", "d=4"},
+		Headers: map[string]string{"idempotency-key": "k", "accept": "text/html,application/json", "host": "shop.example"},
+		Body:    base64.StdEncoding.EncodeToString(noise), IsBase64Encoded: true,
+	}
+	ev.RequestContext.Stage, ev.RequestContext.HTTP.Method, ev.RequestContext.HTTP.SourceIP = "live", http.MethodPost, "203.0.113.9"
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "i", "sub": "jane"}},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, replayed := range []string{"", "true"} {
+		re, err := wrapped.Handle(ctx, ev)
+		if err != nil || re.StatusCode != http.StatusCreated || re.Headers[idem.ReplayedHeader] != replayed {
+			t.Fatalf("%d, %v: %v", re.StatusCode, err, re.Headers)
+		}
+		body, err := base64.StdEncoding.DecodeString(re.Body)
+		if err != nil || !re.IsBase64Encoded || !slices.Equal(body, noise[:3<<20]) {
+			t.Errorf("%d bytes, %v", len(body), err)
+		}
+		if replayed == "" && (!slices.Equal(re.Cookies, []string{"a=1", "b=2"}) || re.Headers["Vary"] != "Accept, Origin") {
+			t.Errorf("cookies %q, headers %v", re.Cookies, re.Headers)
+		}
+	}
+	want := seen{
+		Method: "POST", Path: "/a/b/ä", Escaped: "/a%2Fb/%C3%A4", Query: "x=1&x=2&y=%20", Host: "shop.example", Remote: "203.0.113.9:0",
+		URI: "/a%2Fb/%C3%A4?x=1&x=2&y=%20", Cookies: []string{"c=3", "d=4"}, Accept: []string{"text/html,application/json"},
+		Length: 4 << 20, Body: 4 << 20, Claims: "jane", Deadline: true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the handler got (-want +got):\n%s", diff)
+	}
+	ev.RequestContext.HTTP.Method = http.MethodHead
+	if re, err := wrapped.Handle(ctx, ev); err != nil || re.Body != "" || re.StatusCode != http.StatusCreated {
+		t.Errorf("a HEAD: %d with %d bytes, %v", re.StatusCode, len(re.Body), err)
+	}
+}
+
+// A load balancer's event has neither an identity nor the client's address in a field.
+func TestHandlerBehindALoadBalancer(t *testing.T) {
+	t.Parallel()
+	remote := ""
+	engine := idem.New(&idem.MemoryStore{}, idem.OneScope)
+	h := lambda.WrapHandler(engine, lambda.ALB, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { remote = r.RemoteAddr }))
+	ev := events.ALBTargetGroupRequest{
+		HTTPMethod: http.MethodPost, Path: "/", Headers: map[string]string{"idempotency-key": strings.Repeat("k", 22), "x-forwarded-for": "198.51.100.1, 203.0.113.9"},
+	}
+	ev.RequestContext.ELB.TargetGroupArn = "arn"
+	if re, err := h.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 || remote != "203.0.113.9:0" {
+		t.Errorf("%+v, %v, from %s", re, err, remote)
+	}
+	if _, err := h.Invoke(t.Context(), []byte(`{"Records":[]}`)); !errors.Is(err, lambda.ErrEvent) {
+		t.Errorf("an event of another kind: %v", err)
+	}
+}
+
+// A completer runs the handler from the stored request: with its path, body and caller.
+func TestHandlerCompletesWithoutItsClient(t *testing.T) {
+	t.Parallel()
+	store, runs, callers := &idem.MemoryStore{}, 0, []string{}
+	app := http.NewServeMux()
+	app.HandleFunc("POST /orders/{id}/payments", func(w http.ResponseWriter, r *http.Request) {
+		op, _ := idem.FromContext(r.Context())
+		ev, ok := lambda.EventOf[events.APIGatewayV2HTTPRequest](r.Context())
+		callers = append(callers, fmt.Sprint(op.Caller().Subject, ok, ev.RequestContext.Authorizer.JWT.Claims["sub"]))
+		if runs++; runs == 1 {
+			http.Error(w, "down", http.StatusInternalServerError)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusCreated)
+		_, _ = fmt.Fprintf(w, "paid %s %s", r.PathValue("id"), body)
+	})
+	engine := idem.New(store, func(o *idem.Options) { o.Resumable, o.Function = true, "pay" })
+	h := lambda.WrapHandler(engine, lambda.HTTPAPI, app, func(o *lambda.HandlerOptions) { o.Name = "api" })
+	ev := events.APIGatewayV2HTTPRequest{RawPath: "/orders/7/payments", RouteKey: "$default", Headers: map[string]string{"idempotency-key": "k1"}, Body: "{}"}
+	ev.RequestContext.HTTP.Method = http.MethodPost
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "i", "sub": "jane"}},
+	}
+	if re, err := h.Handle(t.Context(), ev); err != nil || re.StatusCode != http.StatusInternalServerError {
+		t.Fatalf("%+v, %v", re, err)
+	}
+	for _, rec := range store.Records() {
+		ticket := jobs.TicketFor(rec)
+		out, err := h.Invoke(t.Context(), envelope.EncodeTicket(ticket))
+		if err != nil || !strings.Contains(string(out), "done") {
+			t.Errorf("the completer hears %s, %v", out, err)
+		}
+	}
+	re, err := h.Handle(t.Context(), ev)
+	if err != nil || re.StatusCode != http.StatusCreated || re.Body != "paid 7 {}" || runs != 2 {
+		t.Errorf("%+v, %v, after %d runs", re, err, runs)
+	}
+	if len(callers) != 2 || callers[0] != callers[1] {
+		t.Errorf("callers %q", callers)
+	}
+}
+
+// Mistakes in the program show at cold start.
+func TestWrapHandlerRefusesMistakes(t *testing.T) {
+	t.Parallel()
+	engine := idem.New(&idem.MemoryStore{})
+	for name, make := range map[string]func(){
+		"no handler": func() { lambda.WrapHandler(engine, lambda.HTTPAPI, nil) },
+		"no engine":  func() { lambda.WrapHandler(nil, lambda.HTTPAPI, http.NotFoundHandler()) },
+		"no adapter": func() { lambda.WrapHandler(engine, lambda.Adapter[int, int]{}, http.NotFoundHandler()) },
+		"an adapter without HTTP": func() {
+			lambda.WrapHandler(engine, lambda.Direct[string, string](func(string) (string, error) { return "k", nil }), http.NotFoundHandler())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "lambda: Wrap") {
+					t.Errorf("got %v", v)
+				}
+			}()
+			make()
+		})
+	}
+}
