@@ -9,8 +9,8 @@ import (
 
 	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
-	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
 )
 
