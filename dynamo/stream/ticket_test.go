@@ -2,17 +2,22 @@ package stream_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
 )
 
 // Who receives a due ticket reads its record, once. What has ended costs no more than that,
@@ -125,14 +130,7 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 	pk := tab.Only(t).PK
 	listed := func(when string, want ...stream.Entry) {
 		t.Helper()
-		var got []stream.Entry
-		for e, err := range stream.NewWaiting(tab.Client, tab.Store).All(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			got = append(got, stream.Entry{Reason: e.Reason, PK: e.PK, LastErr: e.LastErr})
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, tab.listed(t)); diff != "" {
 			t.Errorf("%s: listed (-want +got):\n%s", when, diff)
 		}
 	}
@@ -166,4 +164,58 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 	listed("no ticket", none)
 	scheduled(t, w)
 	listed("a sweep later", none)
+}
+
+// listed is what waits for people, in short.
+func (tab *table) listed(t *testing.T) (all []stream.Entry) {
+	t.Helper()
+	for e, err := range stream.NewWaiting(tab.Client, tab.Store).All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, stream.Entry{Reason: e.Reason, PK: e.PK, LastErr: e.LastErr})
+	}
+	return all
+}
+
+// The ticket of an operation whose sealed request was altered ends, and people hear of it:
+// from a worker that opens it itself, and from the function.
+func TestBadInput25AlteredRequest(t *testing.T) {
+	t.Parallel()
+	for name, opens := range map[string]bool{"a worker with the key": true, "a worker without it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t, func(o *dynamo.Options) { o.Seal = seal.New(static(t)) })
+			feed, queue := tab.tail(t), &mailbox{}
+			engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), nothing)
+			ev := feed.event(t)
+			it := tab.item(t, tab.Only(t).PK)
+			x := it["req"].(*ddbtypes.AttributeValueMemberM).Value["x"].(*ddbtypes.AttributeValueMemberB)
+			x.Value[13] ^= 1
+			tab.Put(t, it)
+			pk := it["pk"].(*ddbtypes.AttributeValueMemberS).Value
+			if !opens {
+				var err error
+				if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w := queue.worker(tab, func(o *worker.Options) {
+				o.Tickets = ticketsIn(time.Hour)
+				o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
+					_, err := engine.Resume(ctx, t, answer)
+					return err
+				})
+			})
+			handle(t, w, ev)
+			if queue.deliver(t, w); queue.len() != 0 {
+				t.Errorf("%d tickets wait", queue.len())
+			}
+			got := tab.listed(t)
+			if len(got) != 1 || got[0].Reason != stream.ReasonBlocked || got[0].PK != pk || !strings.Contains(got[0].LastErr, store.ErrCorrupt.Error()) {
+				t.Errorf("listed %+v", got)
+			}
+		})
+	}
 }

@@ -74,6 +74,12 @@ func functionChecks() []Check {
 			Causes: "a function with 0 never runs; stream, tickets and sweep of the worker wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
 		},
+		{
+			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
+			Looks:  "Lambda ends recursive loops of the worker",
+			Causes: "a loop that a change of yours makes goes on, at your cost. The worker makes none: a ticket waits in its queue, and is not sent again",
+			Mend:   "RecursiveLoop: Terminate",
+		},
 	}
 }
 
@@ -235,3 +241,14 @@ func concurrency(f *Facts) ([]wrong, string) {
 
 // who joins names for a sentence.
 func who(names []string) string { return strings.Join(names, ", ") }
+
+func recursion(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	switch {
+	case w == nil:
+		return nil, noWorker
+	case w.Loops:
+		return found(w.wrong("its RecursiveLoop is Allow"))
+	}
+	return found()
+}
