@@ -77,7 +77,7 @@ func functionChecks() []Check {
 		{
 			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
 			Looks:  "Lambda ends recursive loops of the worker",
-			Causes: "a loop that a change of yours makes goes on, at your cost. The worker makes none: a ticket waits in its queue, and is not sent again",
+			Causes: "a loop that a change makes goes on, at your cost; the worker needs none",
 			Mend:   "RecursiveLoop: Terminate",
 		},
 	}

@@ -36,8 +36,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "a ticket may wait for ten days: 1000 receives, and a retention of 11 days",
-			Causes: "a ticket waits by being received; it becomes a dead letter or expires while its provider or sink is away",
+			Looks:  "a ticket may wait for ten days: 1000 receives, 11 days kept",
+			Causes: "tickets are lost while a provider or sink is away",
 			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
 		},
 		{
