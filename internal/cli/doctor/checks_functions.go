@@ -47,7 +47,7 @@ func functionChecks() []Check {
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
 			Looks:  "the worker may take longer than each function that it completes with",
-			Causes: "the worker is killed while it waits for the function; the ticket comes again, and its tries run out",
+			Causes: "the worker is killed while it waits for the function, and the tries run out",
 			Mend:   "a Timeout of the worker above that of the functions (120 in samekey.yaml)",
 		},
 		{
