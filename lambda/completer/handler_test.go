@@ -153,7 +153,7 @@ func TestLongestWaitBeginsAtTheReceipt(t *testing.T) {
 			PK: "v1##o", ID: "o", Owner: "o", Ver: 1, State: store.Open, Keep: store.KeepOpen, Input: &store.Input{}, Run: time.Now().Add(-time.Hour),
 		}}}
 		slow := completer.InProcess(func(context.Context, jobs.Ticket) error {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 			return &idem.Error{RetryAfter: 20 * time.Hour, Err: idem.ErrInFlight}
 		})
 		h := completer.New(r, completer.NewQueue(f, "url"), slow)
@@ -348,12 +348,12 @@ func TestTooManyTicketsDontWait(t *testing.T) {
 			}
 		}
 		f.waiting = "" // no answer: as it was
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if stay := handle(t, h, early); stay != nil || f.asked != 2 {
 			t.Errorf("%v stay, asked %d times", stay, f.asked)
 		}
 		f.waiting = "60000"
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if stay := handle(t, h, early); len(stay) != 1 || f.hidden["early"] != time.Minute || f.asked != 3 {
 			t.Errorf("%v stay, hidden %v, asked %d times", stay, f.hidden, f.asked)
 		}

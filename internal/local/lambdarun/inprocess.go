@@ -82,7 +82,7 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 		InvokedFunctionArn: functionARN(ids.Region, defaultName),
 		TenantID:           tenantOf(ctx),
 	})
-	hctx = context.WithValue(hctx, "x-amzn-trace-id", trace) //nolint:revive,staticcheck // as aws-lambda-go does
+	hctx = context.WithValue(hctx, "x-amzn-trace-id", trace) //nolint:staticcheck // as aws-lambda-go does
 	done := make(chan outcome, 1)
 	go func() {
 		defer f.wg.Done()
