@@ -207,18 +207,22 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	until, may := h.breakers.enter(t.Function, now)
 	switch {
 	case !may && left:
-		h.opt.Logger.WarnContext(ctx, "ticket ended: the sweep makes another", "record", t.Record(), "function", t.Function)
-		return false
+		return h.leave(ctx, t, "its function fails")
 	case !may:
 		return h.wait(ctx, m, until)
 	}
 	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
 	h.breakers.leave(t.Function, h.opt.Now(), o.Kind)
 	if h.told(ctx, t, o); o.Kind == TicketFailed && left {
-		h.opt.Logger.ErrorContext(ctx, "ticket ended: the sweep makes another", "record", t.Record(), "function", t.Function, "error", o.Error)
-		return false
+		return h.leave(ctx, t, o.Error)
 	}
 	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, rec.Tries+1))
+}
+
+// leave ends a ticket: the operation has been due for so long that each sweep makes another.
+func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
+	h.opt.Logger.ErrorContext(ctx, "ticket ended: the sweep makes another", "record", t.Record(), "function", t.Function, "error", why)
+	return false
 }
 
 // told tells the outcome of a ticket.
