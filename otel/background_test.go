@@ -62,6 +62,15 @@ func (q *queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 	return out, nil
 }
 
+// ChangeMessageVisibility does nothing: a message comes again after a second.
+func (*queue) ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+func (*queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
+}
+
 func (q *queue) deliver(m events.SQSMessage, delay time.Duration) {
 	payload := encode(q.t, events.SQSEvent{Records: []events.SQSMessage{m}})
 	for {

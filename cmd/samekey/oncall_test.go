@@ -2,15 +2,14 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/deploy"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
+	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -18,11 +17,7 @@ import (
 const onCallPage = "../../docs/operate/runbook.md"
 
 // noTickets is a queue of tickets that nothing reaches.
-type noTickets struct{}
-
-func (noTickets) Put(_ context.Context, batch []jobs.Ticket) []error {
-	return make([]error, len(batch))
-}
+type noTickets struct{ completer.QueueAPI }
 
 // The walk of the guide for people on call: a provider is broken for good, the alarm
 // fires, the page's commands explain and settle the request, its client's retry gets
@@ -31,7 +26,7 @@ func TestOnCallWalk(t *testing.T) {
 	d := newDesk(t)
 	var log bytes.Buffer
 	m := metrics.New(&log, "rides")
-	w := worker.New(d.client, d.store, noTickets{}, func(o *worker.Options) { o.Hooks = m.StreamHooks() })
+	w := worker.New(d.client, d.store, completer.NewQueue(noTickets{}, "url"), func(o *worker.Options) { o.Hooks = m.StreamHooks() })
 	alarms, err := alarmtest.Parse(deploy.Nested(), map[string]string{"App": "rides"})
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func (r *reader) changes(ctx context.Context, recs []events.DynamoDBEventRecord)
 		}
 		if why == SkipUnreadable && r.unreadable != nil && recs[i].EventName != string(events.DynamoDBOperationTypeRemove) && listed < mostListed {
 			listed++
-			if err := r.unreadable(ctx, finding{pk: item.PK(plain(recs[i].Change.Keys)), why: err}, time.Now()); err != nil {
+			if err := r.unreadable(ctx, finding{pk: item.PK(plain(recs[i].Change.Keys)), why: err, reason: ReasonUnreadable}, time.Now()); err != nil {
 				r.log.WarnContext(ctx, "an unreadable item waits for the sweep to be listed", "record", name, "error", err)
 			}
 		}

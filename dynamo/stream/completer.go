@@ -19,11 +19,12 @@ import (
 // for each into a queue, which delivers it after the operation's lease and a grace.
 // Operations that finish within a batch cost nothing, so the event source mapping
 // should have a batching window of up to a minute. A Completer is safe for
-// concurrent use, and may run twice, late or never: a ticket is good for one
-// take-over, and a client's retry needs none.
+// concurrent use, and may run twice, late or never: who receives a ticket looks at the
+// record, and a client's retry needs none.
 //
 // A ticket is made only for operations that can be completed, whose request is
-// stored ([idem.Options.Resumable]). The sweep handles the others.
+// stored ([idem.Options.Resumable]), once: it waits until the operation has ended, so what
+// later attempts write makes no other. The sweep handles the rest.
 //
 // Completer also reports operations whose records went away unfinished
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -85,25 +86,27 @@ func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 // run works on changes, and returns the first record that has to come again.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
+	waits := make(map[string]bool) // records of an operation whose ticket was made before this batch
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
 			c.expired(ctx, entry(ReasonExpiredOpen, ch.old))
 		}
-		if ch.new != nil {
-			newest[ch.new.PK] = ch
-		} else {
+		if ch.new == nil {
 			delete(newest, ch.old.PK)
+			continue
 		}
+		if known := newest[ch.new.PK]; known == nil || known.new.ID != ch.new.ID {
+			before := ch.before()
+			waits[ch.new.PK] = before != nil && state.Completable(before)
+		}
+		newest[ch.new.PK] = ch
 	}
 	var tickets []jobs.Ticket
 	var at []int
 	for i := range changes { // in the batch's order
 		ch := &changes[i]
-		if ch.new == nil || newest[ch.new.PK] != ch || !state.Completable(ch.new) {
-			continue
-		}
-		if state.Overheld(ch.new, c.opt.Now()) {
+		if ch.new == nil || newest[ch.new.PK] != ch || waits[ch.new.PK] || !state.Completable(ch.new) || state.Overheld(ch.new, c.opt.Now()) {
 			continue
 		}
 		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))

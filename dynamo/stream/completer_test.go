@@ -156,14 +156,13 @@ func TestBatchIsNetted(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []jobs.Ticket{jobs.TicketFor(rec).From(rec.Lease.Add(jobs.DefaultGrace))}
-		if diff := cmp.Diff(want, queue.all()); diff != "" || rec.Ver != 2 {
+		if diff := cmp.Diff(want, queue.all(), inQueue); diff != "" || rec.Ver != 2 {
 			t.Errorf("tickets (-want +got):\n%s", diff)
 		}
-		t.Run("split over two batches: one ticket each, the second is the good one", func(t *testing.T) {
+		t.Run("split over two batches: its ticket waits already", func(t *testing.T) {
 			handle(t, completer, events.DynamoDBEvent{Records: ev.Records[:1]})
 			handle(t, completer, events.DynamoDBEvent{Records: ev.Records[1:]})
-			got := queue.all()
-			if len(got) != 2 || got[0].Ver != 1 || got[1].Ver != 2 {
+			if got := queue.all(); len(got) != 1 {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -209,11 +208,10 @@ func TestTickets(t *testing.T) {
 				}
 				var want []jobs.Ticket
 				if test.due != 0 {
-					released := cmp.Equal(test.image["lease_ms"], digits(0))
-					want = []jobs.Ticket{{PK: "v1##open", Owner: "o", Ver: 1, Released: released, Due: now.Add(test.due)}}
+					want = []jobs.Ticket{{PK: "v1##open", Operation: "i", Due: now.Add(test.due)}}
 				}
-				got := slices.DeleteFunc(queue.all(), func(t jobs.Ticket) bool { return t.Jobs != "" }) // the drain's
-				if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Millisecond), cmpopts.EquateEmpty()); diff != "" {
+				got := slices.DeleteFunc(queue.all(), func(t jobs.Ticket) bool { return t.Jobs }) // the drain's
+				if diff := cmp.Diff(want, got, inQueue, cmpopts.EquateEmpty()); diff != "" {
 					t.Errorf("tickets (-want +got):\n%s", diff)
 				}
 			})

@@ -37,7 +37,7 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 			if len(t.jobs) == 0 && len(t.held) > 0 {
 				pause = state.HeldPause
 			}
-			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Jobs: t.image.ID}.From(time.Now().Add(pause)))
+			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Operation: t.image.ID, Jobs: true}.From(time.Now().Add(pause)))
 		}
 	}
 	if len(tickets) == 0 {

@@ -78,7 +78,7 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	opt.MaxTries = cmp.Or(opt.MaxTries, state.MaxRefusals)
 	opt.Concurrency = cmp.Or(opt.Concurrency, 8)
 	d := &Drain{jobs: jobWriter{store.Table()}, sink: sink, opt: opt}
-	d.unreadable = d.jobs.unreadable
+	d.unreadable = d.jobs.list
 	d.log, d.hooks = cmp.Or(opt.Logger, slog.Default()), &d.opt.Hooks
 	return d
 }

@@ -47,7 +47,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 			f.reviews = append(f.reviews, known)
 		}
 		if why == SkipUnreadable {
-			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err})
+			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err, reason: ReasonUnreadable})
 			e := Entry{Reason: ReasonUnreadable, LastErr: reason(err)}
 			if pk := item.PK(it); pk != "" {
 				e.PK, e.Record = pk, redact.Record(pk)
@@ -162,10 +162,10 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		note(r.PK, err)
 	}
 	for _, u := range f.unreadable {
-		note(u.pk, s.jobs.unreadable(ctx, u, s.opt.Now()))
+		note(u.pk, s.jobs.list(ctx, u, s.opt.Now()))
 	}
 	for _, u := range f.reviews {
-		note(findingPK(u.pk), s.jobs.review(ctx, u, s.opt.Now()))
+		note(findingPK(u.pk), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice

@@ -57,7 +57,7 @@ func TestForgottenJobsAreNotSent(t *testing.T) {
 		}},
 		{"a ticket", func(t *testing.T, r *store.Record, _, _ events.DynamoDBEvent, d *stream.Drain) {
 			t.Helper()
-			if err := d.Retry(t.Context(), jobs.Ticket{PK: r.PK, Jobs: r.ID}); err != nil {
+			if err := d.Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err != nil {
 				t.Error(err)
 			}
 		}},

@@ -52,7 +52,7 @@ type Hooks struct {
 // Try is the outcome of a ticket.
 type Try struct {
 	Ticket  jobs.Ticket
-	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed" or "not_mine"
+	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed", "not_mine" or "unreadable"
 	Err     string // the outcome's error text; "" without one
 }
 

@@ -21,13 +21,13 @@ func Log(logger *slog.Logger) Hooks {
 			logger.DebugContext(ctx, "job delivered", "operation", d.Operation, "job", d.JobID, "kind", d.Kind)
 		},
 		Delayed: func(ctx context.Context, t jobs.Ticket) {
-			logger.DebugContext(ctx, "jobs delayed", "record", t.Record(), "operation", t.Jobs, "due", t.Due)
+			logger.DebugContext(ctx, "jobs delayed", "record", t.Record(), "operation", t.Operation, "due", t.Due)
 		},
 		Queued: func(ctx context.Context, t jobs.Ticket) {
-			logger.DebugContext(ctx, "ticket queued", "record", t.Record(), "function", t.Function, "tries", t.Tries, "due", t.Due)
+			logger.DebugContext(ctx, "ticket queued", "record", t.Record(), "function", t.Function, "due", t.Due)
 		},
 		Tried: func(ctx context.Context, t Try) {
-			logger.DebugContext(ctx, "ticket tried", "record", t.Ticket.Record(), "function", t.Ticket.Function, "tries", t.Ticket.Tries,
+			logger.DebugContext(ctx, "ticket tried", "record", t.Ticket.Record(), "function", t.Ticket.Function,
 				"outcome", t.Outcome, "error", t.Err)
 		},
 		MadeStuck: func(ctx context.Context, e Entry) {

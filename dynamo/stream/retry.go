@@ -24,7 +24,7 @@ func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 		return nil // another try can't help
 	case err != nil:
 		return fmt.Errorf("dynamo: retry: %w", err)
-	case r == nil || r.ID != t.Jobs:
+	case r == nil || r.ID != t.Operation:
 		return nil
 	}
 	td := &todo{image: r, letGo: state.KeptForNothing(r)}

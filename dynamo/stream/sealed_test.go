@@ -152,7 +152,7 @@ func TestBadInput25AlteredArgs(t *testing.T) {
 			spoil(it["jobs"].(*ddbtypes.AttributeValueMemberM).Value["0.0"].(*ddbtypes.AttributeValueMemberM).Value)
 			tab.Put(t, it)
 			var box outbox
-			if err := drainOf(t, tab, static(t), &box).Retry(t.Context(), jobs.Ticket{PK: r.PK, Jobs: r.ID}); err != nil {
+			if err := drainOf(t, tab, static(t), &box).Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err != nil {
 				t.Errorf("Retry returned %v", err)
 			}
 			if len(box.all) != 0 {

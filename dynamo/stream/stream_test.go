@@ -126,7 +126,7 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 			completer := stream.NewCompleter(queue, func(o *stream.CompleterOptions) { o.Hooks = hooks })
 			for what, h := range map[string]interface {
 				Invoke(context.Context, []byte) ([]byte, error)
-			}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": worker.New(tab.Client, tab.Store, queue, func(o *worker.Options) {
+			}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": worker.New(tab.Client, tab.Store, asSQS(queue), func(o *worker.Options) {
 				o.Sink, o.Hooks = all, hooks
 			})} {
 				skipped = nil
@@ -177,7 +177,7 @@ func TestOtherSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	drain, completer := stream.NewDrain(tab.Store, &outbox{}), stream.NewCompleter(&tickets{})
-	one := worker.New(tab.Client, tab.Store, &tickets{})
+	one := worker.New(tab.Client, tab.Store, asSQS(&tickets{}))
 	for name, payload := range map[string]string{
 		"nothing":           ``,
 		"not JSON":          `{`,

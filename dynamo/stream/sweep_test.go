@@ -213,7 +213,12 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		if len(out.byID) != 2 || queued != 2 || len(givenUp) != 1 || givenUp[0].PK != "v1##norequest" {
 			t.Errorf("delivered %v, queued %d, gave up %+v", out.byID, queued, givenUp)
 		}
-		for _, ticket := range queue.all() {
+		for _, found := range queue.all() {
+			rec, err := tab.Store.Load(t.Context(), found.PK)
+			if err != nil || rec.ID != found.Operation {
+				t.Fatalf("%+v: %+v, %v", found, rec, err)
+			}
+			ticket := jobs.TicketFor(rec)
 			if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 				return idem.Response{Status: 201}, phase(ctx)
 			}); err != nil {

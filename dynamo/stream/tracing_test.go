@@ -63,7 +63,7 @@ func TestDeliveriesContinueTheTrace(t *testing.T) {
 
 	sink = func(_ context.Context, d jobs.Delivery) error { got[d.Kind] = d.Trace; return nil }
 	again := stream.NewDrain(tab.Store, sink, func(o *stream.DrainOptions) { o.Tracer = &worker })
-	if err := again.Retry(t.Context(), jobs.Ticket{PK: pk, Jobs: rec.ID}); err != nil {
+	if err := again.Retry(t.Context(), jobs.Ticket{PK: pk, Operation: rec.ID, Jobs: true}); err != nil {
 		t.Fatal(err)
 	}
 	if spans := worker.Spans(); len(spans) != 3 || spans[0].Tries != 1 || got["charged"] != phases["charged"] {

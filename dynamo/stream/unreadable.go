@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,17 +14,23 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding says that the item pk is unreadable, for the index of what waits for people: a
-// program must not change an item that it can't read. A finding is an item of its own,
-// without st, so that no reader takes it for a record.
+// finding puts the item pk into the index of what waits for people, where a program must not
+// change the item: it can't read it, or it only had its ticket. A finding is an item of its
+// own, without st, so that no reader takes it for a record.
 type finding struct {
-	pk   string // of the unreadable item
-	why  error
-	seen time.Time // the finding's expiry, as it was read
+	pk     string // of the item
+	why    error
+	reason Reason    // ReasonUnreadable, or ReasonBlocked for an operation whose ticket ended
+	seen   time.Time // the finding's expiry, as it was read
 }
+
+// ticketPK begins the pk of a finding about a message that is no ticket: no item has it.
+const ticketPK = "samekey#ticket#"
 
 // findingLife is how long a finding lasts after the last sweep or drain that saw its
 // item.
@@ -39,11 +46,24 @@ func findingPK(pk string) string {
 func findingOf(it item.Map) (f finding, ok bool) {
 	d := item.Decoder{It: it}
 	f.pk, f.seen = d.Text(item.AttrAbout, false), time.Unix(d.Number(item.AttrExpires, false), 0)
-	return f, d.Err == nil && f.pk != ""
+	why, _, _ := strings.Cut(d.Text(item.AttrWait, false), "#")
+	f.reason, f.why = Reason(why), errors.New(d.Text(item.AttrLastErr, false))
+	return f, d.Err == nil && f.pk != "" && !strings.HasPrefix(f.pk, ticketPK)
 }
 
-// unreadable writes the finding about an item, or renews it.
-func (w jobWriter) unreadable(ctx context.Context, f finding, now time.Time) error {
+// Refer puts the operation of a ticket that ends on the list of what waits for people: for
+// the option Listed of package lambda/completer. The sweep takes it off the list once the
+// operation goes on.
+func (d *Drain) Refer(ctx context.Context, t jobs.Ticket, why error) error {
+	reason := ReasonBlocked
+	if t.Operation == "" {
+		reason = ReasonUnreadable
+	}
+	return d.jobs.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
+}
+
+// list writes the finding about an item, or renews it.
+func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	if f.pk == "" {
 		return nil
 	}
@@ -55,25 +75,28 @@ func (w jobWriter) unreadable(ctx context.Context, f finding, now time.Time) err
 		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrWait + " = :waits, " + item.SetSince + ", " +
 			item.AttrLastErr + " = :why, " + item.AttrExpires + " = :end"),
 		ExpressionAttributeValues: item.Map{
-			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(state.Reason(ReasonUnreadable), key)),
+			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(state.Reason(f.reason), key)),
 			":since": v.Millis(now), ":why": v.Str(reason(f.why)), ":end": v.Secs(now.Add(findingLife)),
 		},
 	})
 	if err != nil {
-		return fmt.Errorf("dynamo: list an unreadable item: %w", err)
+		return fmt.Errorf("dynamo: list an item: %w", err)
 	}
 	return nil
 }
 
-// review looks at the item of a finding. If the item is gone or readable, the finding
-// leaves the index, and TTL deletes it.
-func (w jobWriter) review(ctx context.Context, f finding, now time.Time) error {
+// review looks at the item of a finding. If the item is gone, or is readable and doesn't
+// wait, the finding leaves the index, and TTL deletes it.
+func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	out, err := w.table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table.Name, Key: item.Key(f.pk), ConsistentRead: aws.Bool(true)})
 	if err != nil {
-		return item.ReadError("look at an unreadable item", err)
+		return item.ReadError("look at a listed item", err)
 	}
-	if _, why, err := readItem(out.Item); len(out.Item) > 0 && why == SkipUnreadable {
-		return w.unreadable(ctx, finding{pk: f.pk, why: err}, now)
+	switch rec, why, err := readItem(out.Item); {
+	case why == SkipUnreadable:
+		return w.list(ctx, finding{pk: f.pk, why: err, reason: ReasonUnreadable}, now)
+	case f.reason == ReasonBlocked && why == "" && waitsOn(rec, now, grace):
+		return w.list(ctx, f, now)
 	}
 	var v item.Values
 	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -88,4 +111,16 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time) error {
 		return fmt.Errorf("dynamo: strike an item off the list: %w", err)
 	}
 	return nil
+}
+
+// waitsOn reports whether nobody has gone on with the operation of a ticket that ended, or
+// with its jobs.
+func waitsOn(r *store.Record, now time.Time, grace time.Duration) bool {
+	for name := range r.Jobs {
+		if state.Pending(r, name) {
+			return true
+		}
+	}
+	why, _ := state.Waits(r, now, grace)
+	return why == state.ReasonOpen
 }

@@ -16,7 +16,7 @@ func TestWorkerCountsWhatWaits(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	var got []*stream.Counted
-	w := worker.New(tab.Client, tab.Store, &tickets{}, func(o *worker.Options) {
+	w := worker.New(tab.Client, tab.Store, asSQS(&tickets{}), func(o *worker.Options) {
 		o.Hooks.Counted = func(_ context.Context, c *stream.Counted) { got = append(got, c) }
 	})
 	const event = `{"source":"aws.scheduler","task":"count"}`

@@ -4,20 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -78,6 +83,73 @@ func (m *mailbox) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	return out, nil
 }
 
+// ChangeMessageVisibility implements it as well: the message, which is its own receipt here, comes
+// again.
+func (m *mailbox) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.messages = append(m.messages, *in.ReceiptHandle)
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+// GetQueueAttributes has no answer: nothing waits.
+func (*mailbox) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return nil, errInjected
+}
+
+// sqsOf is a queue of tickets that the tests look into, as SQS has it.
+type sqsOf struct {
+	*mailbox
+	jobs.TicketQueue
+}
+
+func asSQS(q jobs.TicketQueue) *completer.Queue {
+	if queue, ok := q.(*completer.Queue); ok {
+		return queue
+	}
+	return completer.NewQueue(sqsOf{TicketQueue: q}, "https://tickets")
+}
+
+func ticketOf(body string) jobs.Ticket {
+	var m struct {
+		PK    string `json:"pk"`
+		ID    string `json:"id"`
+		Jobs  bool   `json:"jobs"`
+		DueMS int64  `json:"due_ms"`
+	}
+	if err := json.Unmarshal([]byte(body), &m); err != nil {
+		panic(err)
+	}
+	return jobs.Ticket{PK: m.PK, Operation: m.ID, Jobs: m.Jobs, Due: time.UnixMilli(m.DueMS)}
+}
+
+func bodyOf(t jobs.Ticket) string {
+	return fmt.Sprintf(`{"pk":%q,"id":%q,"jobs":%t,"due_ms":%d}`, t.PK, t.Operation, t.Jobs, t.Due.UnixMilli())
+}
+
+// inQueue compares tickets as far as a queue keeps them.
+var inQueue = cmp.Options{cmpopts.IgnoreFields(jobs.Ticket{}, "Owner", "Ver", "Released", "Function", "Tenant"), cmpopts.EquateApproxTime(time.Millisecond)}
+
+func (s sqsOf) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	all := make([]jobs.Ticket, len(in.Entries))
+	for i, e := range in.Entries {
+		all[i] = ticketOf(*e.MessageBody)
+	}
+	out := &sqs.SendMessageBatchOutput{}
+	for i, err := range errlist.Pad(s.Put(ctx, all), len(all)) {
+		if err != nil {
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: in.Entries[i].Id, Message: aws.String(err.Error())})
+			continue
+		}
+		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: in.Entries[i].Id})
+	}
+	return out, nil
+}
+
+func (s sqsOf) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	return &sqs.ChangeMessageVisibilityOutput{}, errors.Join(s.Put(ctx, []jobs.Ticket{ticketOf(*in.ReceiptHandle)})...)
+}
+
 // take takes out all messages, each of which is due, as the event of their queue; nil
 // if there are none.
 func (m *mailbox) take() []byte {
@@ -94,7 +166,7 @@ func (m *mailbox) take() []byte {
 		if err != nil {
 			panic(err)
 		}
-		ev.Records = append(ev.Records, events.SQSMessage{MessageId: strconv.Itoa(i), EventSource: "aws:sqs", Body: string(due)})
+		ev.Records = append(ev.Records, events.SQSMessage{MessageId: strconv.Itoa(i), ReceiptHandle: body, EventSource: "aws:sqs", Body: string(due)})
 	}
 	m.messages = nil
 	if len(ev.Records) == 0 {
@@ -112,12 +184,8 @@ func (m *mailbox) operations() (operations []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, body := range m.messages {
-		var t jobs.Ticket
-		if err := json.Unmarshal([]byte(body), &t); err != nil {
-			panic(err)
-		}
-		if t.Jobs != "" {
-			operations = append(operations, t.Jobs)
+		if t := ticketOf(body); t.Jobs {
+			operations = append(operations, t.Operation)
 		}
 	}
 	return operations
@@ -229,7 +297,7 @@ func completers(t *testing.T, test func(t *testing.T, newCompleter makeCompleter
 			if tab != nil {
 				store = tab.Store
 			}
-			return worker.New(none, store, queue, func(o *worker.Options) {
+			return worker.New(none, store, asSQS(queue), func(o *worker.Options) {
 				o.Sink, o.Completer = &outbox{}, all(optFns)
 			})
 		})
@@ -260,7 +328,7 @@ func sweeps(t *testing.T, test func(t *testing.T, newSweep makeSweep)) {
 		t.Parallel()
 		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
 			s := &sweeping{}
-			s.Worker = worker.New(tab.Client, tab.Store, queue, func(o *worker.Options) {
+			s.Worker = worker.New(tab.Client, tab.Store, asSQS(queue), func(o *worker.Options) {
 				o.Sink, o.Hooks.Swept = sink, func(_ context.Context, r *stream.Report, _ error) { s.report = r }
 				o.Sweep = func(o *stream.SweepOptions) {
 					o.PagesPerSecond = 1e6

@@ -12,13 +12,13 @@ import (
 // DefaultGrace is how long a completer leaves an operation to its client.
 const DefaultGrace = 5 * time.Minute
 
-// Ticket names an operation as it was last seen. A Ticket is valid for one
-// take-over, and void once the record has been written again. A Ticket contains
-// nothing of the request, so a sender of tickets can't invent an identity.
+// Ticket names an operation of a record. What is done with it follows from the record as it
+// is then: a queue keeps PK, Operation, Jobs and Due only. A Ticket contains nothing of the
+// request, so a sender of tickets can't invent an identity.
 //
-// JSON contains only the fields that name the record. The queue keeps due time
-// and address. The address comes from the record, and the receiver checks the
-// address against the record: a wrong address changes nothing.
+// Owner and Ver are those of the record when it was read: a take-over and an operator's
+// decision are good for that state of it. They are JSON's fields, for the function that takes
+// over, which checks all else against its record.
 type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`
@@ -28,13 +28,12 @@ type Ticket struct {
 	// a call, since the record itself decides.
 	Released bool `json:"released,omitempty"`
 
-	// Jobs, unless empty, makes the Ticket a ticket for a drain: Jobs is the id of
-	// the operation whose jobs wait in the record. Such a ticket takes nothing over
-	// and has no Owner and Ver.
-	Jobs string `json:"jobs,omitempty"`
+	Operation string `json:"-"` // the operation's id
+	// Jobs makes the Ticket a ticket for a drain, for the jobs that wait in the record.
+	// Such a ticket takes nothing over.
+	Jobs bool `json:"-"`
 
 	Due      time.Time `json:"-"` // not to be used before Due
-	Tries    int       `json:"-"` // number of unsuccessful uses
 	Function string    `json:"-"` // function of the record's Handler
 	Tenant   string    `json:"-"` // tenant of the record
 }
@@ -42,7 +41,7 @@ type Ticket struct {
 // TicketFor returns a ticket for r as it is, due at once.
 func TicketFor(r *store.Record) Ticket {
 	return Ticket{
-		PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Function: r.Handler.Function, Tenant: r.Tenant,
+		PK: r.PK, Operation: r.ID, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Function: r.Handler.Function, Tenant: r.Tenant,
 	}
 }
 
@@ -67,10 +66,10 @@ type TicketQueue interface {
 }
 
 var (
-	// ErrMoved matches errors from an outdated [Ticket]: the record has been written
-	// since, so nothing is left to do for the ticket.
+	// ErrMoved matches errors from an outdated [Ticket]: the record has been written since
+	// it was read.
 	ErrMoved = errors.New("the record has moved on")
 	// ErrNotMine matches errors from a [Ticket] of another handler's or another
-	// tenant's operation: nothing was changed, and the ticket is still valid.
+	// tenant's operation: nothing was changed.
 	ErrNotMine = errors.New("the operation is another handler's")
 )

@@ -14,9 +14,14 @@ const (
 	// withheldFor is how long an answer that nobody heard holds up the next attempt.
 	withheldFor = time.Second
 
-	// MaxTickets is after how many failed tries a ticket is given up: the sweep makes
-	// another.
-	MaxTickets = 20
+	// MaxGrace is the longest grace: tickets live for days, and keys too.
+	MaxGrace = 24 * time.Hour
+	// TicketLife is how old a ticket gets. A queue keeps it for 14 days, and what expires
+	// there is no dead letter.
+	TicketLife = 10 * 24 * time.Hour
+	// LeftToSweep is for how long an operation that is due, and isn't taken up, keeps its
+	// ticket: each sweep makes another, and they must not multiply.
+	LeftToSweep = 3 * time.Hour
 
 	// JobPause is how long a job that could not be delivered waits for its next try:
 	// for no client, so it is short.
@@ -45,7 +50,7 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 }
 
 // BackOff returns grace, doubled with each try up to an hour. A longer grace is
-// not changed. tries are those after the first: a record's Tries, and a ticket's less one.
+// not changed. tries are a record's Tries, or those after the first.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	wait := grace
 	for range min(tries, 42) { // a nanosecond is more than an hour by then

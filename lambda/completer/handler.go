@@ -6,42 +6,46 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Handler takes tickets from their queue. It requeues a ticket that isn't due, and
-// gives a due ticket to the [Resumer]. It puts the ticket back for later if the
-// operation is in flight, if the try failed, or, for as long as needed, if the
-// ticket's handler isn't found ([TicketNotMine]). After any other outcome the ticket
-// is done. A Handler is safe for concurrent use.
+// Handler takes tickets from their queue. A ticket is one message, which waits in the queue
+// until its operation has ended: it is made invisible again and reported as failed, and never
+// sent anew, since Lambda ends what it takes for a loop. A Handler reads the record of a due
+// ticket, once, and gives the ticket to the [Resumer]. The ticket waits on if the operation
+// is in flight, or if the try failed. After any other outcome the message is deleted. It is
+// deleted too, and the sweep makes another, if its handler isn't found ([TicketNotMine]), if
+// its operation has been due for 3 hours, or if 60,000 messages wait: SQS gives nothing more
+// to receive at 120,000.
 //
-// The function's event source mapping must have ReportBatchItemFailures, and the
-// queue a redrive policy, which moves a message that is no ticket.
+// While the tries of a function fail, one ticket in a process tries, and the others wait: their
+// operations keep their tries. A Handler is safe for concurrent use.
+//
+// The function's event source mapping must have ReportBatchItemFailures, and the queue a
+// redrive policy with a maxReceiveCount of 1000: each wait is a receive.
 type Handler struct {
-	queue   jobs.TicketQueue
-	resumer Resumer
-	opt     Options
-	warned  sync.Once // the warning about ReportBatchItemFailures
+	records  store.Store
+	queue    *Queue
+	resumer  Resumer
+	opt      Options
+	breakers breakers
 }
 
 // Options are a handler's settings; the zero value is the default.
 type Options struct {
-	// Grace is how long after its lease an operation in flight is tried again, and
-	// the back-off after a failed try, which doubles with each try up to an hour.
-	// Default: [jobs.DefaultGrace].
+	// Grace is how long after its lease an operation is tried, and the back-off after a
+	// failed try, which doubles with each try up to an hour. At most a day. Default:
+	// [jobs.DefaultGrace].
 	Grace time.Duration
-	// MaxTries is after how many failed tries a ticket is given up. Its record is
-	// kept, so the sweep makes a new ticket. A ticket whose handler isn't found is
-	// not given up. Default: 20.
-	MaxTries int
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
 	// Logger gets warnings and errors. Default: slog.Default().
@@ -50,8 +54,14 @@ type Options struct {
 	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
+	// Listed puts an operation on the list of what waits for people ([stream.Drain.Refer]),
+	// before its ticket ends without success; after an error the ticket waits on. An
+	// unreadable message has a PK that no record has. nil: nothing is listed.
+	//
+	// [stream.Drain.Refer]: https://pkg.go.dev/github.com/samekey/samekey/dynamo/stream#Drain.Refer
+	Listed func(ctx context.Context, t jobs.Ticket, why error) error
 	// Jobs delivers the jobs of a ticket that a drain has delayed
-	// ([jobs.Ticket.Jobs]); an error puts the ticket back. nil: such a ticket has no
+	// ([jobs.Ticket.Jobs]); after an error the ticket waits on. nil: such a ticket has no
 	// handler ([TicketNotMine]).
 	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
@@ -60,21 +70,19 @@ type Options struct {
 
 const minTime = time.Second // no ticket begins with less time
 
-// New returns a handler of queue's messages. It panics if queue or resumer is nil or
-// a number is negative: mistakes in the program, which show at cold start.
-func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Handler {
+// New returns a handler of queue's messages, for the operations of records. It panics if one
+// of the three is nil or a number is out of range: mistakes in the program, which show at
+// cold start.
+func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if queue == nil || resumer == nil || opt.Grace < 0 || opt.MaxTries < 0 || opt.Concurrency < 0 {
-		panic("completer: New: queue and resumer must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
+	if records == nil || queue == nil || resumer == nil || opt.Grace < 0 || opt.Grace > state.MaxGrace || opt.Concurrency < 0 {
+		panic("completer: New: store, queue and resumer must not be nil, Grace at most a day, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	if opt.Grace == 0 {
 		opt.Grace = jobs.DefaultGrace
-	}
-	if opt.MaxTries == 0 {
-		opt.MaxTries = state.MaxTickets
 	}
 	if opt.Concurrency == 0 {
 		opt.Concurrency = 1
@@ -85,34 +93,29 @@ func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Han
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Handler{queue: queue, resumer: resumer, opt: opt}
+	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt}
 }
 
-// Handle works on a batch of messages. The report names the messages that must stay
-// in the queue; the error is always nil.
+// Handle works on a batch of messages. The report names the messages that wait on in the
+// queue; the error is always nil.
 func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
-	errs := make([]error, len(ev.Records))
+	began := h.opt.Now()
+	waits := make([]bool, len(ev.Records))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, h.opt.Concurrency)
 	for i := range ev.Records {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = h.message(ctx, &ev.Records[i])
+			waits[i] = h.message(ctx, &received{&ev.Records[i], began})
 		})
 	}
 	wg.Wait()
 	re := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-	for i, err := range errs {
-		if err == nil {
-			continue
+	for i, wait := range waits {
+		if wait {
+			re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
 		}
-		h.opt.Logger.ErrorContext(ctx, "ticket stays in the queue", "message", ev.Records[i].MessageId, "error", err)
-		h.warned.Do(func() { // a function can't find out whether its source reads the report
-			h.opt.Logger.WarnContext(ctx, "that takes ReportBatchItemFailures on the event source mapping: without it Lambda deletes the message, "+
-				"and the sweep makes another")
-		})
-		re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
 	}
 	return re, nil
 }
@@ -139,75 +142,159 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(re)
 }
 
-// message handles a message; an error leaves the message in the queue.
-func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
-	t, err := parse(m.Body)
+// received is a message, and when its batch came.
+type received struct {
+	*events.SQSMessage
+	at time.Time
+}
+
+// number returns a system attribute of the message; 0 if it is missing.
+func (m *received) number(attribute string) int64 {
+	n, err := strconv.ParseInt(m.Attributes[attribute], 10, 64)
 	if err != nil {
-		return err
+		return 0
 	}
-	if t.Due.After(h.opt.Now()) {
-		return h.again(ctx, t)
-	}
-	grace := h.opt.Grace
-	if t.Jobs != "" {
-		grace = state.JobPause
+	return n
+}
+
+// message handles a message, and reports whether it waits on in the queue.
+func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
+	t, err := parse(m.Body)
+	now := h.opt.Now()
+	switch sent := m.number("SentTimestamp"); {
+	case err != nil:
+		t.PK = "samekey#ticket#" + m.MessageId
+		return h.ended(ctx, m, t, err)
+	case t.Due.After(now):
+		return h.wait(ctx, m, t.Due)
+	case sent > 0 && now.Sub(time.UnixMilli(sent)) > state.TicketLife:
+		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
 	switch {
 	case ctx.Err() != nil:
-		return errors.New("completer: no time left for it")
-	case ok && time.Until(deadline) < minTime:
-		// Another ticket has taken the time. Each receive counts, so this message
-		// would end in the dead-letter queue without a try; a new message replaces
-		// it.
-		t.Due = h.opt.Now().Add(grace)
-		return h.again(ctx, t)
+		return true
+	case ok && time.Until(deadline) < minTime: // another ticket has taken the time
+		return h.wait(ctx, m, now.Add(state.JobPause))
+	case t.Jobs:
+		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
+		return h.after(ctx, m, t, o, state.BackOff(state.JobPause, int(m.number("ApproximateReceiveCount"))-1))
 	}
-	o := h.resume(ctx, t)
-	log := h.opt.Logger.With("record", redact.Record(t.PK), "outcome", o.Kind, "tries", t.Tries)
+	return h.operation(ctx, m, t)
+}
+
+// operation looks at the record of a ticket. It tries the operation if it is due, as the
+// record is now.
+func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
+	rec, err := h.records.Load(ctx, t.PK)
+	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		return h.after(ctx, m, t, h.told(ctx, t, TicketOutcome{Kind: TicketUnreadable, Error: redact.Error(err)}), 0)
+	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // only the function needs the contents
+		return h.after(ctx, m, t, h.told(ctx, t, failed("read: "+redact.Error(err))), h.opt.Grace)
+	}
+	now := h.opt.Now()
+	if rec == nil || rec.ID != t.Operation || !state.Completable(rec) || state.Overheld(rec, now) {
+		h.opt.Logger.InfoContext(ctx, "ticket is over", "record", t.Record(), "outcome", TicketMoved)
+		return false
+	}
+	due := state.Due(rec, rec.Run, h.opt.Grace)
+	t = jobs.TicketFor(rec).From(due)
+	if due.After(now) {
+		return h.wait(ctx, m, due)
+	}
+	left := now.Sub(due) > state.LeftToSweep
+	until, may := h.breakers.enter(t.Function, now)
+	switch {
+	case !may && left:
+		return h.leave(ctx, t, "its function fails")
+	case !may:
+		return h.wait(ctx, m, until)
+	}
+	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
+	h.breakers.leave(t.Function, h.opt.Now(), o.Kind)
+	if h.told(ctx, t, o); o.Kind == TicketFailed && left {
+		return h.leave(ctx, t, o.Error)
+	}
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, rec.Tries+1))
+}
+
+// leave ends a ticket: the operation has been due for so long that each sweep makes another.
+func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
+	h.opt.Logger.ErrorContext(ctx, "ticket ended: the sweep makes another", "record", t.Record(), "function", t.Function, "error", why)
+	return false
+}
+
+// told tells the outcome of a ticket.
+func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
 	}
+	return o
+}
+
+// after does what follows from an outcome. pause is that after a failed try.
+func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
+	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
-	case TicketInFlight:
-		t.Due = h.opt.Now().Add(o.RetryAfter + h.opt.Grace)
-		return h.again(ctx, t)
+	case TicketInFlight, TicketMoved: // the next look at the record tells if the operation has ended
+		return h.wait(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
 	case TicketNotMine:
-		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
-		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: no try has failed
-		t.Due = h.opt.Now().Add(state.BackOff(grace, t.Tries-1))
-		return h.again(ctx, t)
+		log.ErrorContext(ctx, "no handler for an abandoned operation: it waits for people", "function", t.Function, "error", o.Error)
+		return h.ended(ctx, m, t, errors.New("no handler: "+o.Error))
+	case TicketUnreadable:
+		return h.ended(ctx, m, t, fmt.Errorf("%w: %s", store.ErrCorrupt, o.Error))
 	case TicketFailed:
-		if t.Tries++; t.Tries >= h.opt.MaxTries {
-			log.ErrorContext(ctx, "ticket given up: the sweep makes another", "error", o.Error)
-			return nil
-		}
 		log.WarnContext(ctx, "not completed", "error", o.Error)
-		t.Due = h.opt.Now().Add(state.BackOff(grace, t.Tries-1))
-		return h.again(ctx, t)
+		return h.wait(ctx, m, h.opt.Now().Add(pause))
 	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
 	default:
 		log.InfoContext(ctx, "ticket is over")
 	}
-	return nil
+	return false
 }
 
-// again puts a ticket back in a new message; the old message is then done.
-func (h *Handler) again(ctx context.Context, t jobs.Ticket) error {
-	return errlist.Pad(h.queue.Put(ctx, []jobs.Ticket{t}), 1)[0]
+// ended lists the operation of a ticket that ends without success. If that fails, the
+// message waits on.
+func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
+	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
+	if h.opt.Listed == nil {
+		return false
+	}
+	if err := h.opt.Listed(ctx, t, why); err != nil {
+		h.opt.Logger.ErrorContext(ctx, "not listed: the ticket waits on", "record", t.Record(), "error", err)
+		return h.wait(ctx, m, h.opt.Now().Add(h.opt.Grace))
+	}
+	return false
 }
 
-// resume calls the resumer, or the drain. A panic fails this ticket only.
-func (h *Handler) resume(ctx context.Context, t jobs.Ticket) (o TicketOutcome) {
+// wait makes a message invisible until due. If that fails, it waits for the queue's own
+// visibility timeout. If too many messages wait, it is deleted.
+func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
+	now := h.opt.Now()
+	if h.queue.crowded(ctx) {
+		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)
+		return false
+	}
+	if err := h.queue.hide(ctx, m.ReceiptHandle, min(due.Sub(now), maxHidden-now.Sub(m.at))); err != nil {
+		h.opt.Logger.WarnContext(ctx, "ticket waits for the visibility timeout of its queue", "message", m.MessageId, "error", err)
+	}
+	return true
+}
+
+// guarded calls try. A panic fails this ticket only.
+func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {
 			o = failed(redact.Panic(v))
 		}
 	}()
-	if t.Jobs == "" {
-		return h.resumer.Resume(ctx, t)
-	}
+	return try()
+}
+
+// deliver hands a ticket to the drain.
+func (h *Handler) deliver(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if h.opt.Jobs == nil {
 		return TicketOutcome{Kind: TicketNotMine, Error: "it is for a drain"}
 	}

@@ -1,13 +1,12 @@
 package completer_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -17,29 +16,43 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 var now = time.UnixMilli(1_800_000_000_123)
 
-// queue is one that remembers.
-type queue struct {
-	fail error
+// records are those of a table, by key.
+type records struct {
+	store.Store
+	all map[string]*store.Record
+	err error
 
-	mu  sync.Mutex
-	got []jobs.Ticket
+	mu    sync.Mutex
+	reads int
 }
 
-func (q *queue) Put(_ context.Context, tickets []jobs.Ticket) []error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.fail != nil {
-		return []error{q.fail}
+func (r *records) Load(_ context.Context, pk string) (*store.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reads++
+	return r.all[pk], r.err
+}
+
+// abandoned are open operations of these owners, in function f, whose last attempts began an
+// hour ago and have been released.
+func abandoned(owners ...string) *records {
+	r := &records{all: make(map[string]*store.Record)}
+	for _, owner := range owners {
+		r.all["v1##"+owner] = &store.Record{
+			PK: "v1##" + owner, ID: owner, Owner: owner, Ver: 3, State: store.Open, Keep: store.KeepOpen, Input: &store.Input{},
+			Run: now.Add(-time.Hour), Handler: store.HandlerID{Function: "f"},
+		}
 	}
-	q.got = append(q.got, tickets...)
-	return nil
+	return r
 }
 
 // answers is a Resumer that answers by the ticket's owner, and notes the order.
@@ -57,25 +70,31 @@ func (a *answers) Resume(_ context.Context, t jobs.Ticket) completer.TicketOutco
 	return a.of(t.Owner)
 }
 
-func always(o completer.TicketOutcome) *answers {
-	return &answers{of: func(string) completer.TicketOutcome { return o }}
+func always(kind completer.TicketOutcomeKind) *answers {
+	return &answers{of: func(string) completer.TicketOutcome { return completer.TicketOutcome{Kind: kind, Error: "e"} }}
 }
 
-// due is a message with a ticket of that owner, that is due for so long.
-func due(owner string, since time.Duration, tries int) events.SQSMessage {
-	body, err := json.Marshal(map[string]any{
-		"pk": "v1##" + owner, "owner": owner, "ver": 3, "due_ms": now.Add(-since).UnixMilli(), "tries": tries,
-	})
+// due is a message with a ticket of that operation, which is due for so long, and was
+// received so often.
+func due(operation string, since time.Duration, receives int) events.SQSMessage {
+	body, err := json.Marshal(map[string]any{"pk": "v1##" + operation, "id": operation, "due_ms": now.Add(-since).UnixMilli()})
 	if err != nil {
 		panic(err)
 	}
-	return events.SQSMessage{MessageId: "m-" + owner, Body: string(body), EventSource: "aws:sqs"}
+	return events.SQSMessage{
+		MessageId: "m-" + operation, ReceiptHandle: "r-" + operation, Body: string(body), EventSource: "aws:sqs",
+		Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(receives), "SentTimestamp": strconv.FormatInt(now.Add(-since).UnixMilli(), 10)},
+	}
 }
 
 func at(o *completer.Options) { o.Now = func() time.Time { return now } }
 
-// handle lets h work on messages as the runtime does. It returns the owners of
-// those that must stay.
+func newHandler(f *fakeSQS, r *records, resumer completer.Resumer, optFns ...func(*completer.Options)) *completer.Handler {
+	return completer.New(r, completer.NewQueue(f, "url"), resumer, append([]func(*completer.Options){at}, optFns...)...)
+}
+
+// handle lets h work on messages as the runtime does. It returns the operations whose
+// messages are reported as failed.
 func handle(t *testing.T, h *completer.Handler, messages ...events.SQSMessage) []string {
 	t.Helper()
 	payload, err := json.Marshal(events.SQSEvent{Records: messages})
@@ -97,74 +116,107 @@ func handle(t *testing.T, h *completer.Handler, messages ...events.SQSMessage) [
 	return stay
 }
 
-func TestTicketNotDueGoesBack(t *testing.T) {
+// A ticket is one message: nothing that becomes of it sends another, which Lambda would take
+// for a loop. It waits as long as SQS allows, counted from its receipt.
+func TestTicketWaitsWhereItIs(t *testing.T) {
 	t.Parallel()
-	q, asked := &queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone})
-	h := completer.New(q, asked, at)
-	if stay := handle(t, h, due("early", -time.Millisecond, 2), due("now", 0, 0)); stay != nil {
-		t.Errorf("%v stay", stay)
+	f, asked := &fakeSQS{waiting: "0"}, always(completer.TicketDone)
+	r := abandoned("now", "again", "held", "overheld", "done", "of another key")
+	r.all["v1##again"].Run, r.all["v1##again"].Tries = now.Add(-time.Minute), 1
+	r.all["v1##held"].Lease = now.Add(time.Hour)
+	r.all["v1##overheld"].Lease = now.Add(48 * time.Hour)
+	r.all["v1##done"].State = store.Done
+	r.all["v1##of another key"].ID = "another"
+	h := newHandler(f, r, asked)
+	stay := handle(t, h, due("early", -time.Millisecond, 1), due("far", -100*time.Hour, 1), due("now", 0, 1), due("again", 0, 1), due("held", 0, 1),
+		due("overheld", 0, 1), due("done", 0, 1), due("of another key", 0, 1), due("gone", 0, 1))
+	if diff := cmp.Diff([]string{"early", "far", "again", "held"}, stay); diff != "" {
+		t.Errorf("reported as failed (-want +got):\n%s", diff)
 	}
-	want := []jobs.Ticket{{PK: "v1##early", Owner: "early", Ver: 3, Due: now.Add(time.Millisecond), Tries: 2}}
-	if diff := cmp.Diff(want, q.got); diff != "" {
-		t.Errorf("put back (-want +got):\n%s", diff)
+	want := map[string]time.Duration{
+		"early": time.Second, "far": 11*time.Hour + 30*time.Minute, "again": 9 * time.Minute, "held": time.Hour + jobs.DefaultGrace,
 	}
-	if !slices.Equal(asked.asked, []string{"now"}) {
-		t.Errorf("resumed %v", asked.asked)
+	if diff := cmp.Diff(want, f.hidden); diff != "" {
+		t.Errorf("hidden (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(asked.asked, []string{"now"}) || r.reads != 7 || len(f.calls) != 0 {
+		t.Errorf("resumed %v with %d reads; sent %v", asked.asked, r.reads, f.calls)
 	}
 }
 
-// What comes of a ticket decides whether and when it comes again.
+// The time that a batch has taken counts towards the longest wait.
+func TestLongestWaitBeginsAtTheReceipt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSQS{waiting: "0"}
+		r := &records{all: map[string]*store.Record{"v1##o": {
+			PK: "v1##o", ID: "o", Owner: "o", Ver: 1, State: store.Open, Keep: store.KeepOpen, Input: &store.Input{}, Run: time.Now().Add(-time.Hour),
+		}}}
+		slow := completer.InProcess(func(context.Context, jobs.Ticket) error {
+			<-time.After(time.Minute)
+			return &idem.Error{RetryAfter: 20 * time.Hour, Err: idem.ErrInFlight}
+		})
+		h := completer.New(r, completer.NewQueue(f, "url"), slow)
+		if stay := handle(t, h, events.SQSMessage{MessageId: "m-o", ReceiptHandle: "r-o", Body: `{"pk":"v1##o","id":"o"}`, EventSource: "aws:sqs"}); len(stay) != 1 {
+			t.Errorf("%v stay", stay)
+		}
+		if got, want := f.hidden["o"], 11*time.Hour+29*time.Minute; got != want {
+			t.Errorf("hidden for %v, want %v", got, want)
+		}
+	})
+}
+
+// What comes of a ticket decides whether it waits on, for how long, and whether people hear
+// of it.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const grace = 10 * time.Minute
 	for name, test := range map[string]struct {
 		outcome completer.TicketOutcome
-		tries   int // before
-		after   time.Duration
-		again   bool
-		then    int // its tries after
+		tries   int           // of the record
+		since   time.Duration // of the record's last attempt
+		waits   time.Duration // 0: the ticket ends
+		listed  string
 	}{
-		"done":                                    {completer.TicketOutcome{Kind: completer.TicketDone}, 0, 0, false, 0},
-		"others went on":                          {completer.TicketOutcome{Kind: completer.TicketMoved}, 0, 0, false, 0},
-		"stuck":                                   {completer.TicketOutcome{Kind: completer.TicketStuck, Error: "e"}, 0, 0, false, 0},
-		"in flight: its lease and the grace":      {completer.TicketOutcome{Kind: completer.TicketInFlight, RetryAfter: 20 * time.Second}, 0, 20*time.Second + grace, true, 0},
-		"in flight, often: it is no failure":      {completer.TicketOutcome{Kind: completer.TicketInFlight}, 19, grace, true, 19},
-		"failed":                                  {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, grace, true, 1},
-		"failed again":                            {completer.TicketOutcome{Kind: completer.TicketFailed}, 1, 2 * grace, true, 2},
-		"failed a third time":                     {completer.TicketOutcome{Kind: completer.TicketFailed}, 2, 4 * grace, true, 3},
-		"failed often: an hour":                   {completer.TicketOutcome{Kind: completer.TicketFailed}, 17, time.Hour, true, 18},
-		"failed too often: the sweep's":           {completer.TicketOutcome{Kind: completer.TicketFailed}, 19, 0, false, 0},
-		"failed far too often":                    {completer.TicketOutcome{Kind: completer.TicketFailed}, 1 << 40, 0, false, 0},
-		"no handler for it":                       {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 0, grace, true, 1},
-		"no handler for it, however long":         {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 19, time.Hour, true, 19},
-		"no handler for it, beyond counting":      {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 1 << 40, time.Hour, true, 19},
-		"something that is said by nobody as yet": {completer.TicketOutcome{Kind: "later"}, 0, 0, false, 0},
+		"done":                               {completer.TicketOutcome{Kind: completer.TicketDone}, 0, time.Hour, 0, ""},
+		"somebody went on: look again":       {completer.TicketOutcome{Kind: completer.TicketMoved}, 0, time.Hour, grace, ""},
+		"stuck":                              {completer.TicketOutcome{Kind: completer.TicketStuck, Error: "e"}, 0, time.Hour, 0, ""},
+		"in flight: its lease and the grace": {completer.TicketOutcome{Kind: completer.TicketInFlight, RetryAfter: 20 * time.Second}, 0, time.Hour, 20*time.Second + grace, ""},
+		"failed":                             {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, time.Hour, 2 * grace, ""},
+		"failed again":                       {completer.TicketOutcome{Kind: completer.TicketFailed}, 1, time.Hour, 4 * grace, ""},
+		"failed often: an hour":              {completer.TicketOutcome{Kind: completer.TicketFailed}, 8, 2 * time.Hour, time.Hour, ""},
+		"failed for 3 hours: the sweep's":    {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 4 * time.Hour, 0, ""},
+		"no handler for it: the sweep's":     {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 0, time.Hour, 0, "no handler: e"},
+		"altered by hand":                    {completer.TicketOutcome{Kind: completer.TicketUnreadable, Error: "e"}, 0, time.Hour, 0, store.ErrCorrupt.Error() + ": e"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := &queue{}
+			f, r := &fakeSQS{waiting: "0"}, abandoned("o")
+			r.all["v1##o"].Tries, r.all["v1##o"].Run = test.tries, now.Add(-test.since)
 			var told []completer.TicketOutcomeKind
-			h := completer.New(q, always(test.outcome), at, func(o *completer.Options) {
+			var listed string
+			h := newHandler(f, r, &answers{of: func(string) completer.TicketOutcome { return test.outcome }}, func(o *completer.Options) {
 				o.Grace = grace
-				o.Resumed = func(_ context.Context, d jobs.Ticket, out completer.TicketOutcome) {
+				o.Resumed = func(_ context.Context, got jobs.Ticket, out completer.TicketOutcome) {
 					told = append(told, out.Kind)
-					if d.Tries != test.tries {
-						t.Errorf("told of %d tries", d.Tries)
+					if got.Owner != "o" || got.Ver != 3 || !got.Released || got.Function != "f" {
+						t.Errorf("told of %+v", got)
 					}
 				}
+				o.Listed = func(_ context.Context, got jobs.Ticket, why error) error {
+					listed = why.Error()
+					if got.PK != "v1##o" || got.Operation != "o" {
+						t.Errorf("listed %+v", got)
+					}
+					return nil
+				}
 			})
-			if stay := handle(t, h, due("o", time.Second, test.tries)); stay != nil {
-				t.Errorf("%v stay", stay)
+			stay := handle(t, h, due("o", time.Second, 1))
+			if (stay != nil) != (test.waits > 0) || f.hidden["o"] != test.waits || listed != test.listed {
+				t.Errorf("%v stay, hidden for %v, listed %q", stay, f.hidden, listed)
 			}
-			var want []jobs.Ticket
-			if test.again {
-				want = []jobs.Ticket{{PK: "v1##o", Owner: "o", Ver: 3, Due: now.Add(test.after), Tries: test.then}}
-			}
-			if diff := cmp.Diff(want, q.got); diff != "" {
-				t.Errorf("put back (-want +got):\n%s", diff)
-			}
-			if !slices.Equal(told, []completer.TicketOutcomeKind{test.outcome.Kind}) {
-				t.Errorf("told %v", told)
+			if !slices.Equal(told, []completer.TicketOutcomeKind{test.outcome.Kind}) || r.reads != 1 {
+				t.Errorf("told %v, read %d times", told, r.reads)
 			}
 		})
 	}
@@ -176,7 +228,6 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 	for _, concurrency := range []int{1, 4} {
 		t.Run(fmt.Sprint(concurrency, " at once"), func(t *testing.T) {
 			t.Parallel()
-			q := &queue{}
 			var mu sync.Mutex
 			outcomes := make(map[completer.TicketOutcomeKind]int)
 			asked := &answers{of: func(owner string) completer.TicketOutcome {
@@ -185,7 +236,12 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 				}
 				return completer.TicketOutcome{Kind: completer.TicketDone}
 			}}
-			h := completer.New(q, asked, at, func(o *completer.Options) {
+			batch, owners := []events.SQSMessage{{MessageId: "m-garbage", Body: "{", EventSource: "aws:sqs"}, due("panics", 1, 1)}, []string{"panics"}
+			for i := range 9 {
+				owners = append(owners, fmt.Sprint("good", i))
+				batch = append(batch, due(owners[i+1], 1, 1))
+			}
+			h := newHandler(&fakeSQS{waiting: "0"}, abandoned(owners...), asked, func(o *completer.Options) {
 				o.Concurrency = concurrency
 				o.Resumed = func(_ context.Context, _ jobs.Ticket, out completer.TicketOutcome) {
 					mu.Lock()
@@ -196,88 +252,210 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 					}
 				}
 			})
-			batch := []events.SQSMessage{{MessageId: "m-garbage", Body: "{", EventSource: "aws:sqs"}, due("panics", 1, 0)}
-			for i := range 9 {
-				batch = append(batch, due(fmt.Sprint("good", i), 1, 0))
-			}
-			if stay := handle(t, h, batch...); !slices.Equal(stay, []string{"garbage"}) {
+			if stay := handle(t, h, batch...); !slices.Equal(stay, []string{"panics"}) {
 				t.Errorf("%v stay", stay)
 			}
 			if diff := cmp.Diff(map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}, outcomes); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
 			}
-			if len(q.got) != 1 || q.got[0].Owner != "panics" || q.got[0].Tries != 1 {
-				t.Errorf("put back %+v", q.got)
-			}
 		})
 	}
 }
 
-// A queue that doesn't take a ticket back: the message stays, and comes again.
-func TestTicketThatCannotGoBackStays(t *testing.T) {
+// If a message can't be hidden, the queue's own visibility timeout hides it: it is reported as
+// failed all the same. It is also if a record can't be read, or an operation can't be listed.
+func TestTicketIsKeptWhateverFails(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	h := completer.New(&queue{fail: errors.New("injected")}, always(completer.TicketOutcome{Kind: completer.TicketFailed}), at, func(o *completer.Options) {
-		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	})
-	if stay := handle(t, h, due("early", -time.Minute, 0), due("fails", time.Minute, 0)); !slices.Equal(stay, []string{"early", "fails"}) {
-		t.Errorf("%v stay", stay)
+	unlisted := func(o *completer.Options) {
+		o.Listed = func(context.Context, jobs.Ticket, error) error { return errDown }
 	}
-	if n := strings.Count(log.String(), "takes ReportBatchItemFailures on the event source mapping"); n != 1 {
-		t.Errorf("what that takes is said %d times, want once:\n%s", n, &log)
-	}
-}
-
-// What is no ticket stays in the queue, for its redrive policy.
-func TestMessagesThatAreNoTickets(t *testing.T) {
-	t.Parallel()
-	asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
-	h := completer.New(&queue{}, asked, at)
-	for _, body := range []string{
-		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p","owner":"o"}`, `{"pk":"p","ver":1}`, `{"owner":"o","ver":1}`, `{"pk":"p","owner":"o","ver":0}`,
-		`{"pk":"p","owner":"o","ver":1,"tries":-1}`, `{"pk":"p","owner":"o","ver":"1"}`, `{"pk":"p","owner":"o","ver":1,"identity":"root"}`,
-		`{"pk":"p","jobs":"i","owner":"o","ver":1}`, `{"jobs":"i"}`, `{"pk":"p","jobs":"i","ver":1}`,
-		`{"pk":"p","owner":"o","ver":1} {"pk":"p","owner":"o","ver":2}`,
-		string(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1})),
+	for name, test := range map[string]struct {
+		queue   error
+		table   error
+		outcome completer.TicketOutcomeKind
+		hidden  map[string]time.Duration
+	}{
+		"hidden by the queue's own":  {errDown, nil, completer.TicketFailed, nil},
+		"the record can't be read":   {nil, errDown, completer.TicketDone, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"the operation isn't listed": {nil, nil, completer.TicketNotMine, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"the record is unreadable":   {nil, store.ErrCorrupt, completer.TicketDone, map[string]time.Duration{"o": jobs.DefaultGrace}},
 	} {
-		if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); !slices.Equal(stay, []string{"x"}) {
-			t.Errorf("%s does not stay", body)
+		f, r := &fakeSQS{waiting: "0", noHide: test.queue}, abandoned("o")
+		if test.table != nil {
+			r.all, r.err = nil, test.table
+		}
+		if stay := handle(t, newHandler(f, r, always(test.outcome), unlisted), due("o", 1, 1)); !slices.Equal(stay, []string{"o"}) {
+			t.Errorf("%s: %v stay", name, stay)
+		}
+		if diff := cmp.Diff(test.hidden, f.hidden); diff != "" {
+			t.Errorf("%s: hidden (-want +got):\n%s", name, diff)
 		}
 	}
-	if asked.asked != nil {
-		t.Errorf("resumed %v", asked.asked)
+}
+
+// A record whose contents are sealed is no obstacle: only the function needs them.
+func TestWorkerWithoutAKeyHandsTicketsOn(t *testing.T) {
+	t.Parallel()
+	r, asked := abandoned("o"), always(completer.TicketDone)
+	r.err = store.ErrSealed
+	if stay := handle(t, newHandler(&fakeSQS{}, r, asked), due("o", 1, 1)); stay != nil || len(asked.asked) != 1 {
+		t.Errorf("%v stay, resumed %v", stay, asked.asked)
 	}
 }
 
-// With no time left nothing is begun. A ticket that another one has kept waiting goes
-// back as a new message, as long as there is time for that: it has lost no receive, and
-// doesn't end in the dead-letter queue without a try.
+// What is no ticket is listed at its first receipt, and what has been tried for ten days: the
+// queue deletes after 14 days, and that is no dead letter.
+func TestTicketsThatArePeoples(t *testing.T) {
+	t.Parallel()
+	asked := always(completer.TicketDone)
+	listed := make(map[string]string)
+	h := newHandler(&fakeSQS{waiting: "0"}, abandoned("old", "young"), asked, func(o *completer.Options) {
+		o.Listed = func(_ context.Context, t jobs.Ticket, why error) error { listed[t.PK] = t.Operation; return nil }
+	})
+	bodies := []string{
+		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p"}`, `{"id":"i"}`, `{"pk":"p","id":1}`, `{"pk":"p","id":"i","due_ms":"1"}`,
+		`{"pk":"p","id":"i"} {"pk":"p","id":"j"}`, string(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1})),
+	}
+	want := map[string]string{"v1##old": "old"}
+	for i, body := range bodies {
+		if stay := handle(t, h, events.SQSMessage{MessageId: strconv.Itoa(i), Body: body, EventSource: "aws:sqs"}); stay != nil {
+			t.Errorf("%s stays", body)
+		}
+		want["samekey#ticket#"+strconv.Itoa(i)] = ""
+	}
+	const life = 10 * 24 * time.Hour
+	if stay := handle(t, h, due("old", life+time.Second, 300), due("young", life-time.Second, 300)); stay != nil {
+		t.Errorf("%v stay", stay)
+	}
+	if diff := cmp.Diff(want, listed); diff != "" || !slices.Equal(asked.asked, []string{"young"}) {
+		t.Errorf("listed (-want +got):\n%s; resumed %v", diff, asked.asked)
+	}
+}
+
+// SQS gives nothing more to receive at 120,000 messages in flight. Above half of that a ticket
+// ends rather than wait, and the sweep makes it anew. The queue is asked once a minute.
+func TestTooManyTicketsDontWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeSQS{waiting: "60001"}
+		h := completer.New(abandoned(), completer.NewQueue(f, "url"), always(completer.TicketDone), func(o *completer.Options) {
+			o.Now = func() time.Time { return now }
+		})
+		early := due("early", -time.Minute, 1)
+		for range 3 {
+			if stay := handle(t, h, early); stay != nil || f.hidden != nil || f.asked != 1 {
+				t.Errorf("%v stay, hidden %v, asked %d times", stay, f.hidden, f.asked)
+			}
+		}
+		f.waiting = "" // no answer: as it was
+		<-time.After(time.Minute)
+		if stay := handle(t, h, early); stay != nil || f.asked != 2 {
+			t.Errorf("%v stay, asked %d times", stay, f.asked)
+		}
+		f.waiting = "60000"
+		<-time.After(time.Minute)
+		if stay := handle(t, h, early); len(stay) != 1 || f.hidden["early"] != time.Minute || f.asked != 3 {
+			t.Errorf("%v stay, hidden %v, asked %d times", stay, f.hidden, f.asked)
+		}
+	})
+}
+
+// While the tries of a function fail, one ticket tries and the others wait, each time for
+// longer; another function's don't. A success ends it.
+func TestFunctionThatFailsIsProbed(t *testing.T) {
+	t.Parallel()
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprint("o", i))
+	}
+	r, clock, down := abandoned(append(names, "other")...), now, true
+	r.all["v1##other"].Handler.Function = "g"
+	asked := &answers{of: func(owner string) completer.TicketOutcome {
+		if down && owner != "other" {
+			return completer.TicketOutcome{Kind: completer.TicketFailed}
+		}
+		return completer.TicketOutcome{Kind: completer.TicketDone}
+	}}
+	f := &fakeSQS{waiting: "0"}
+	h := newHandler(f, r, asked, func(o *completer.Options) { o.Now = func() time.Time { return clock } })
+	all := func(of ...string) (batch []events.SQSMessage) {
+		for _, name := range of {
+			batch = append(batch, due(name, 1, 1))
+		}
+		return batch
+	}
+	tried := func() int { n := len(asked.asked); asked.asked = nil; return n }
+	if stay := handle(t, h, all(append(names, "other")...)...); len(stay) != 20 || tried() != 4 || f.hidden["o19"] != time.Minute {
+		t.Errorf("%d stay, hidden for %v", len(stay), f.hidden)
+	}
+	for probe, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute} {
+		clock = clock.Add(pause - time.Millisecond)
+		if handle(t, h, all("o18")...); tried() != 0 {
+			t.Errorf("probe %d: tried before its time", probe)
+		}
+		clock = clock.Add(time.Millisecond)
+		if stay := handle(t, h, all(names...)...); len(stay) != 20 || tried() != 1 || f.hidden["o19"] != 2*pause {
+			t.Errorf("probe %d: %d stay, hidden for %v", probe, len(stay), f.hidden)
+		}
+	}
+	down, clock = false, clock.Add(8*time.Minute)
+	if stay := handle(t, h, all(names...)...); stay != nil || tried() != 20 {
+		t.Errorf("%v stay", stay)
+	}
+	down, clock = true, now.Add(4*time.Hour)
+	if stay := handle(t, h, all(names...)...); stay != nil || tried() != 3 {
+		t.Errorf("%v stay: they have been due for 3 hours, so the sweep makes others", stay)
+	}
+}
+
+// Beside a probe the others wait a minute, also if the probe says nothing of the function.
+func TestOneProbeAtATime(t *testing.T) {
+	t.Parallel()
+	clock, kind := now, completer.TicketFailed
+	f := &fakeSQS{waiting: "0"}
+	var h *completer.Handler
+	inner := 0
+	asked := &answers{of: func(owner string) completer.TicketOutcome {
+		if owner == "probe" {
+			handle(t, h, due("beside", 1, 1))
+		}
+		if owner == "beside" {
+			inner++
+		}
+		return completer.TicketOutcome{Kind: kind}
+	}}
+	h = newHandler(f, abandoned("a", "b", "c", "probe", "beside"), asked, func(o *completer.Options) { o.Now = func() time.Time { return clock } })
+	handle(t, h, due("a", 1, 1), due("b", 1, 1), due("c", 1, 1))
+	clock, kind = clock.Add(time.Minute), completer.TicketInFlight
+	if handle(t, h, due("probe", 1, 1)); inner != 0 || f.hidden["beside"] != time.Minute {
+		t.Errorf("tried %d beside the probe, hidden %v", inner, f.hidden)
+	}
+	if handle(t, h, due("beside", 1, 1)); inner != 1 {
+		t.Error("nobody probes any more")
+	}
+}
+
+// With no time left nothing is begun. A ticket that another one has kept waiting comes again
+// soon.
 func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
+		asked := always(completer.TicketDone)
 		short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 		defer cancel()
 		over, cancelOver := context.WithCancel(t.Context())
 		cancelOver()
 		for name, tc := range map[string]struct {
-			ctx   context.Context
-			stay  int
-			again []string
-		}{"less than a second": {short, 0, []string{"a", "b"}}, "none": {over, 2, nil}} {
-			q := &queue{}
-			re, err := completer.New(q, asked, at).Handle(tc.ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3), due("b", 1, 3)}})
-			if err != nil || len(re.BatchItemFailures) != tc.stay || asked.asked != nil {
+			ctx    context.Context
+			hidden map[string]time.Duration
+		}{"less than a second": {short, map[string]time.Duration{"a": 10 * time.Second, "b": 10 * time.Second}}, "none": {over, nil}} {
+			f := &fakeSQS{waiting: "0"}
+			re, err := newHandler(f, abandoned("a", "b"), asked).Handle(tc.ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3), due("b", 1, 3)}})
+			if err != nil || len(re.BatchItemFailures) != 2 || asked.asked != nil {
 				t.Errorf("%s: got %+v, %v; resumed %v", name, re, err, asked.asked)
 			}
-			var again []string
-			for _, d := range q.got {
-				if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(jobs.DefaultGrace)) {
-					t.Errorf("%s: put back %+v", name, d)
-				}
-			}
-			if slices.Sort(again); !slices.Equal(again, tc.again) {
-				t.Errorf("%s: %q go back", name, again)
+			if diff := cmp.Diff(tc.hidden, f.hidden); diff != "" {
+				t.Errorf("%s: hidden (-want +got):\n%s", name, diff)
 			}
 		}
 	})
@@ -285,7 +463,7 @@ func TestNoTimeLeft(t *testing.T) {
 
 func TestOtherSourcesAreRefused(t *testing.T) {
 	t.Parallel()
-	h := completer.New(&queue{}, always(completer.TicketOutcome{}), at)
+	h := newHandler(&fakeSQS{}, abandoned(), always(completer.TicketDone))
 	for _, payload := range []string{``, `{`, `null`, `{}`, `{"Records":[]}`, `{"Records":[{"eventSource":"aws:dynamodb"}]}`, `{"Records":[{"body":"{}"}]}`} {
 		if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
 			t.Errorf("%s: answered %s", payload, out)
@@ -295,13 +473,15 @@ func TestOtherSourcesAreRefused(t *testing.T) {
 
 func TestMistakesAreRefused(t *testing.T) {
 	t.Parallel()
-	asked := always(completer.TicketOutcome{})
+	asked, q := always(completer.TicketDone), completer.NewQueue(&fakeSQS{}, "url")
+	opt := func(fn func(*completer.Options)) func() { return func() { completer.New(abandoned(), q, asked, fn) } }
 	for name, fn := range map[string]func(){
-		"no queue":              func() { completer.New(nil, asked) },
-		"no resumer":            func() { completer.New(&queue{}, nil) },
-		"negative grace":        func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Grace = -1 }) },
-		"negative tries":        func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.MaxTries = -1 }) },
-		"negative concurrency":  func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Concurrency = -1 }) },
+		"no store":              func() { completer.New(nil, q, asked) },
+		"no queue":              func() { completer.New(abandoned(), nil, asked) },
+		"no resumer":            func() { completer.New(abandoned(), q, nil) },
+		"negative grace":        opt(func(o *completer.Options) { o.Grace = -1 }),
+		"more than a day":       opt(func(o *completer.Options) { o.Grace = 24*time.Hour + 1 }),
+		"negative concurrency":  opt(func(o *completer.Options) { o.Concurrency = -1 }),
 		"queue: no client":      func() { completer.NewQueue(nil, "url") },
 		"queue: no url":         func() { completer.NewQueue(&fakeSQS{}, "") },
 		"queue: FIFO":           func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
@@ -325,45 +505,46 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// A ticket of jobs goes to the drain. What can't be delivered comes again sooner than
-// an operation, for which a client may come. Nobody is asked to resume it.
+// A ticket of jobs goes to the drain. What can't be delivered is tried sooner than an
+// operation, for which a client may come. Nobody is asked to resume it.
 func TestTicketsOfJobs(t *testing.T) {
 	t.Parallel()
-	const pause = 10 * time.Second
+	fails := func(context.Context, jobs.Ticket) error { return errDown }
 	for name, test := range map[string]struct {
-		drain func(context.Context, jobs.Ticket) error
-		tries int
-		again []jobs.Ticket
-		told  completer.TicketOutcomeKind
+		drain    func(context.Context, jobs.Ticket) error
+		receives int
+		waits    time.Duration
+		told     completer.TicketOutcomeKind
+		listed   bool
 	}{
-		"delivered":        {func(context.Context, jobs.Ticket) error { return nil }, 0, nil, completer.TicketDone},
-		"not delivered":    {func(context.Context, jobs.Ticket) error { return errDown }, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketFailed},
-		"not for long":     {func(context.Context, jobs.Ticket) error { return errDown }, 3, []jobs.Ticket{{Due: now.Add(8 * pause), Tries: 4}}, completer.TicketFailed},
-		"not for ever":     {func(context.Context, jobs.Ticket) error { return errDown }, 19, nil, completer.TicketFailed},
-		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketFailed},
-		"no drain":         {nil, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketNotMine},
+		"delivered":        {func(context.Context, jobs.Ticket) error { return nil }, 1, 0, completer.TicketDone, false},
+		"not delivered":    {fails, 1, 10 * time.Second, completer.TicketFailed, false},
+		"not for long":     {fails, 4, 80 * time.Second, completer.TicketFailed, false},
+		"not for days":     {fails, 200, time.Hour, completer.TicketFailed, false},
+		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 1, 10 * time.Second, completer.TicketFailed, false},
+		"no drain":         {nil, 1, 0, completer.TicketNotMine, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var told completer.TicketOutcomeKind
-			q, asked := &queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone})
-			h := completer.New(q, asked, at, func(o *completer.Options) {
+			listed := false
+			f, r, asked := &fakeSQS{waiting: "0"}, abandoned(), always(completer.TicketDone)
+			h := newHandler(f, r, asked, func(o *completer.Options) {
 				o.Grace, o.Jobs = time.Hour, test.drain
+				o.Listed = func(context.Context, jobs.Ticket, error) error { listed = true; return nil }
 				o.Resumed = func(_ context.Context, got jobs.Ticket, out completer.TicketOutcome) {
-					if told = out.Kind; got.PK != "v1##p" || got.Jobs != "i" {
+					if told = out.Kind; got.PK != "v1##p" || got.Operation != "p" || !got.Jobs {
 						t.Errorf("told of %+v", got)
 					}
 				}
 			})
-			body := fmt.Sprintf(`{"pk":"v1##p","owner":"","ver":0,"jobs":"i","due_ms":1,"tries":%d}`, test.tries)
-			if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); stay != nil {
-				t.Errorf("%v stay", stay)
+			m := due("p", 1, test.receives)
+			m.Body = strings.Replace(m.Body, "{", `{"jobs":true,`, 1)
+			if stay := handle(t, h, m); (stay != nil) != (test.waits > 0) || f.hidden["p"] != test.waits {
+				t.Errorf("%v stay, hidden %v", stay, f.hidden)
 			}
-			for i := range test.again {
-				test.again[i].PK, test.again[i].Jobs = "v1##p", "i"
-			}
-			if diff := cmp.Diff(test.again, q.got); diff != "" || told != test.told || asked.asked != nil {
-				t.Errorf("put back (-want +got):\n%s; told %q, resumed %v", diff, told, asked.asked)
+			if told != test.told || listed != test.listed || asked.asked != nil || r.reads != 0 {
+				t.Errorf("told %q, listed %t, resumed %v, read %d times", told, listed, asked.asked, r.reads)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 type TicketOutcome struct {
 	Kind       TicketOutcomeKind
 	RetryAfter time.Duration // of TicketInFlight: the rest of the lease, 0 if unknown
-	Error      string        // of TicketFailed, TicketNotMine and TicketStuck, for logs
+	Error      string        // of TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable, for logs
 }
 
 // TicketOutcomeKind is a kind of [TicketOutcome].
@@ -19,11 +19,13 @@ type TicketOutcomeKind string
 // The kinds of outcomes.
 const (
 	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
-	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: the ticket is done
+	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: look at it later
 	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
 	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation is another handler's: nothing was changed, and an operator must find out why the ticket came here
+
+	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: people look at it
 )
 
 func outcome(o envelope.Outcome) TicketOutcome {

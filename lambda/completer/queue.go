@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -20,17 +21,23 @@ import (
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
 type QueueAPI interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
-// minutes that SQS allows: [Handler] requeues tickets that come too early. The
+// minutes that SQS allows: [Handler] hides those that come too early. The
 // queue must be a standard queue, since FIFO queues don't delay single messages.
 type Queue struct {
 	api QueueAPI
 	url string
 	now func() time.Time
+
+	mu    sync.Mutex
+	asked time.Time // when the queue was last asked how many messages wait
+	full  bool
 }
 
 var _ jobs.TicketQueue = (*Queue)(nil)
@@ -47,15 +54,21 @@ func NewQueue(api QueueAPI, url string) *Queue {
 const (
 	maxDelay   = 15 * time.Minute
 	maxEntries = 10
+
+	// maxHidden is less than the 12 hours that SQS allows from a receive on: Lambda has held
+	// the message for a while.
+	maxHidden = 11*time.Hour + 30*time.Minute
+	// maxWaiting is half of the messages in flight at which a standard queue gives no more.
+	maxWaiting = 60_000
+	askEvery   = time.Minute
 )
 
 // message is a ticket in the queue.
 type message struct {
-	jobs.Ticket
-	DueMS    int64  `json:"due_ms"`
-	Tries    int    `json:"tries,omitempty"`
-	Function string `json:"fn,omitempty"`
-	Tenant   string `json:"tn,omitempty"`
+	PK        string `json:"pk"`
+	Operation string `json:"id"`
+	Jobs      bool   `json:"jobs,omitempty"`
+	DueMS     int64  `json:"due_ms"`
 }
 
 // Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as
@@ -86,7 +99,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
 	for i, t := range tickets {
-		body, err := json.Marshal(message{t, t.Due.UnixMilli(), t.Tries, t.Function, t.Tenant})
+		body, err := json.Marshal(message{t.PK, t.Operation, t.Jobs, t.Due.UnixMilli()})
 		if err != nil {
 			panic(err) //nolint:forbidigo // strings and numbers only
 		}
@@ -116,26 +129,45 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 	return errs, nil
 }
 
-// delay returns for how many seconds to hide a message, rounded up, since a ticket
-// that comes too early takes another round.
-func (q *Queue) delay(due time.Time) int32 {
-	wait := min(max(due.Sub(q.now()), 0), maxDelay)
-	return int32((wait + time.Second - 1) / time.Second)
+// delay returns for how many seconds to hide a new message.
+func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
+
+// seconds rounds up, since a ticket that comes too early takes another round.
+func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
+
+// hide makes a received message invisible for a time.
+func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error {
+	_, err := q.api.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: seconds(d),
+	})
+	return err
 }
 
-// parse reads a message of a Queue.
+// crowded reports whether so many messages wait that no more should. If the queue doesn't
+// answer, what it said last counts.
+func (q *Queue) crowded(ctx context.Context) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if now := q.now(); now.Sub(q.asked) >= askEvery {
+		q.asked = now
+		const hidden = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+		out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{hidden}})
+		if err == nil {
+			n, err := strconv.Atoi(out.Attributes[string(hidden)])
+			q.full = err == nil && n > maxWaiting
+		}
+	}
+	return q.full
+}
+
+// parse reads a message of a Queue. It ignores fields of later versions.
 func parse(body string) (jobs.Ticket, error) {
 	var m message
-	dec := json.NewDecoder(strings.NewReader(body))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&m); err != nil {
+	if err := json.Unmarshal([]byte(body), &m); err != nil {
 		return jobs.Ticket{}, fmt.Errorf("completer: not a ticket: %w", err)
 	}
-	ofJobs, ofOperation := m.Jobs != "" && m.Owner == "" && m.Ver == 0, m.Jobs == "" && m.Owner != "" && m.Ver >= 1
-	if dec.More() || m.PK == "" || !ofJobs && !ofOperation || m.Tries < 0 {
-		return jobs.Ticket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
+	if m.PK == "" || m.Operation == "" {
+		return jobs.Ticket{}, errors.New("completer: not a ticket: it names no operation")
 	}
-	t := m.Ticket
-	t.Due, t.Tries, t.Function, t.Tenant = time.UnixMilli(m.DueMS), m.Tries, m.Function, m.Tenant
-	return t, nil
+	return jobs.Ticket{PK: m.PK, Operation: m.Operation, Jobs: m.Jobs, Due: time.UnixMilli(m.DueMS)}, nil
 }

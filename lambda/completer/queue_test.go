@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,6 +29,34 @@ type fakeSQS struct {
 	calls []int
 	got   []types.SendMessageBatchRequestEntry
 	url   string
+
+	mu      sync.Mutex
+	hidden  map[string]time.Duration // by receipt
+	noHide  error                    // of ChangeMessageVisibility
+	waiting string                   // messages in flight
+	asked   int                      // how often for that
+}
+
+func (f *fakeSQS) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.noHide != nil {
+		return nil, f.noHide
+	}
+	if f.hidden == nil {
+		f.hidden = make(map[string]time.Duration)
+	}
+	f.hidden[strings.TrimPrefix(*in.ReceiptHandle, "r-")] = time.Duration(in.VisibilityTimeout) * time.Second
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+func (f *fakeSQS) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked++; f.waiting == "" {
+		return nil, errors.New("denied")
+	}
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessagesNotVisible": f.waiting}}, nil
 }
 
 func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -53,7 +82,7 @@ func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 func tickets(owners ...string) []jobs.Ticket {
 	all := make([]jobs.Ticket, len(owners))
 	for i, owner := range owners {
-		all[i] = jobs.Ticket{PK: "v1##" + owner, Owner: owner, Ver: 3, Due: now, Tries: i}
+		all[i] = jobs.Ticket{PK: "v1##" + owner, Operation: owner, Due: now}
 	}
 	return all
 }
@@ -77,24 +106,34 @@ func TestQueueHidesTickets(t *testing.T) {
 	}
 }
 
-// A ticket comes back from the queue as it went in, and names nothing but a
-// record.
+// A ticket in the queue names record and operation. What a later version adds is ignored, so
+// that a roll-back loses none.
 func TestTicketsThereAndBack(t *testing.T) {
 	t.Parallel()
 	f := &fakeSQS{}
-	sent := jobs.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60, Released: true, Due: now.Add(-time.Second), Tries: 7, Function: "rides", Tenant: "jane|1"}
-	if errs := completer.NewQueue(f, "url").Put(t.Context(), []jobs.Ticket{sent}); errors.Join(errs...) != nil {
+	sent := jobs.Ticket{PK: "v1#ns#<é>", Operation: "id", Owner: "o", Ver: 1 << 60, Released: true, Due: now, Function: "rides", Tenant: "jane|1"}
+	ofJobs := sent
+	ofJobs.Jobs = true
+	if errs := completer.NewQueue(f, "url").Put(t.Context(), []jobs.Ticket{sent, ofJobs}); errors.Join(errs...) != nil {
 		t.Fatal(errs)
 	}
+	for i, want := range []string{
+		`{"pk":"v1#ns#\u003cé\u003e","id":"id","due_ms":1800000000123}`, `{"pk":"v1#ns#\u003cé\u003e","id":"id","jobs":true,"due_ms":1800000000123}`,
+	} {
+		if got := *f.got[i].MessageBody; got != want {
+			t.Errorf("sent %s, want %s", got, want)
+		}
+	}
 	var got jobs.Ticket
-	h := completer.New(&queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone}), at, func(o *completer.Options) {
-		o.Resumed = func(_ context.Context, t jobs.Ticket, _ completer.TicketOutcome) { got = t }
+	h := newHandler(&fakeSQS{}, &records{}, always(completer.TicketDone), func(o *completer.Options) {
+		o.Jobs = func(_ context.Context, t jobs.Ticket) error { got = t; return nil }
 	})
-	if stay := handle(t, h, events.SQSMessage{MessageId: "m", Body: *f.got[0].MessageBody, EventSource: "aws:sqs"}); stay != nil {
+	later := strings.Replace(*f.got[1].MessageBody, "{", `{"of":"a later version",`, 1)
+	if stay := handle(t, h, events.SQSMessage{MessageId: "m", Body: later, EventSource: "aws:sqs"}); stay != nil {
 		t.Errorf("%v stay", stay)
 	}
-	if diff := cmp.Diff(sent, got); diff != "" {
-		t.Errorf("-sent +got:\n%s", diff)
+	if diff := cmp.Diff(jobs.Ticket{PK: sent.PK, Operation: "id", Jobs: true, Due: now}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

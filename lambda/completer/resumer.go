@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -44,21 +42,12 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 type Functions map[string]Resumer
 
 // Resume implements [Resumer]. A ticket for a function that isn't in the map is
-// [TicketNotMine]. A ticket without a function, such as those of an earlier version,
-// is offered to each function until one accepts it, as its record decides.
+// [TicketNotMine].
 func (f Functions) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if r := f[t.Function]; r != nil {
 		return r.Resume(ctx, t)
 	}
-	o := TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
-	if t.Function == "" {
-		for _, name := range slices.Sorted(maps.Keys(f)) {
-			if o = f[name].Resume(ctx, t); o.Kind != TicketNotMine {
-				break
-			}
-		}
-	}
-	return o
+	return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
 }
 
 // FunctionAPI is the part of the SDK's *lambda.Client that [Invoke] uses.
@@ -125,8 +114,7 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// Crashed or timed out: the record has its lease, and the stream will make a
-		// new ticket.
+		// Crashed or timed out: the record has its lease.
 		return failed(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)

@@ -60,20 +60,6 @@ func TestTicketsGoToTheirFunction(t *testing.T) {
 	}
 }
 
-// Tickets of an earlier version don't say of which function they are. Each is asked,
-// and changes nothing about what isn't its own.
-func TestTicketWithoutAFunctionIsOffered(t *testing.T) {
-	t.Parallel()
-	mine, other := always(completer.TicketOutcome{Kind: completer.TicketMoved}), always(completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"})
-	list := completer.Functions{"a": other, "b": mine, "c": mine}
-	if o := list.Resume(t.Context(), ticketFor("", "")); o.Kind != completer.TicketMoved || len(other.asked) != 1 || len(mine.asked) != 1 {
-		t.Errorf("got %+v after %d and %d", o, len(other.asked), len(mine.asked))
-	}
-	if o := (completer.Functions{"a": other}).Resume(t.Context(), ticketFor("", "")); o.Kind != completer.TicketNotMine {
-		t.Errorf("got %+v", o)
-	}
-}
-
 // A function that keeps tenants apart takes no invocation without one.
 func TestTicketIsResumedForItsTenant(t *testing.T) {
 	t.Parallel()
@@ -151,7 +137,7 @@ func TestInProcess(t *testing.T) {
 // others.
 func TestByNamespace(t *testing.T) {
 	t.Parallel()
-	kind := func(k completer.TicketOutcomeKind) completer.Resumer { return always(completer.TicketOutcome{Kind: k}) }
+	kind := func(k completer.TicketOutcomeKind) completer.Resumer { return always(k) }
 	r := completer.ByNamespace{"rides": kind("rides"), "": kind("none")}
 	for _, namespace := range []string{"rides", "", "mails", "ride"} {
 		store := &idem.MemoryStore{}

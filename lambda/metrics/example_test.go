@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -32,7 +32,7 @@ func ExampleMetrics_Hooks() {
 
 // A worker of one's own with all signals. (The ready program has them.)
 func ExampleMetrics_Wrap() {
-	start := func(db *dynamodb.Client, queue jobs.TicketQueue, table string, counts *metrics.Metrics, logger *slog.Logger) error {
+	start := func(db *dynamodb.Client, queue *completer.Queue, table string, counts *metrics.Metrics, logger *slog.Logger) error {
 		store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks = counts.StoreHooks() })
 		if err != nil {
 			return err

@@ -138,7 +138,7 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 				one(ctx, "DeliveryFailed", "", "operation", d.Operation, "job", d.JobID)
 			}
 		},
-		Delayed:     func(ctx context.Context, t jobs.Ticket) { one(ctx, "Delayed", t.Record(), "operation", t.Jobs) },
+		Delayed:     func(ctx context.Context, t jobs.Ticket) { one(ctx, "Delayed", t.Record(), "operation", t.Operation) },
 		Queued:      func(ctx context.Context, t jobs.Ticket) { one(ctx, "Queued", t.Record()) },
 		Parked:      entry("Parked"),
 		MadeStuck:   entry("Stuck"),
@@ -156,7 +156,7 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 
 func (m *Metrics) tried(ctx context.Context, t stream.Try) {
 	m.add(ctx, t.Ticket.Record(), func(l *line) {
-		if t.Ticket.Jobs == "" {
+		if !t.Ticket.Jobs {
 			l.count("CompleterTries", 1)
 		}
 		if t.Outcome == "not_mine" {

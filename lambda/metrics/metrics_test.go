@@ -166,15 +166,15 @@ func TestTicketsWithoutAHandlerAreCounted(t *testing.T) {
 	for _, kind := range []completer.TicketOutcomeKind{
 		completer.TicketNotMine, completer.TicketDone, completer.TicketMoved, completer.TicketFailed, completer.TicketStuck, completer.TicketInFlight,
 	} {
-		for _, of := range []string{"", "operation"} {
+		for _, of := range []bool{false, true} {
 			var log bytes.Buffer
 			metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides", Jobs: of}, Outcome: string(kind)})
 			lines := parsed(t, log.Bytes())
 			if got, want := emf.Sum(lines, "NotMine") == 1, kind == completer.TicketNotMine; got != want {
 				t.Errorf("%s: %s", kind, &log)
 			}
-			if got, want := emf.Sum(lines, "CompleterTries") == 1, of == ""; got != want {
-				t.Errorf("%s of %q: %s", kind, of, &log)
+			if got, want := emf.Sum(lines, "CompleterTries") == 1, !of; got != want {
+				t.Errorf("%s, of jobs %t: %s", kind, of, &log)
 			}
 		}
 	}

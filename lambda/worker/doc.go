@@ -22,8 +22,8 @@
 // neither may hold the stream up for the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
-//     and the stream goes on. The ticket comes again, each time later, until the job
-//     is delivered or parked. It waits in its record all the time, where the sweep
+//     and the stream goes on. The ticket waits there, and is tried each time later, until
+//     the job is delivered or parked. The job itself waits in its record, where the sweep
 //     finds it.
 //   - A ticket that can't be queued is left to the sweep, and the stream goes on.
 //   - Each sink works beside the others and beside the queue, and has a share of a

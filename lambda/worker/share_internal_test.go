@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -146,14 +147,20 @@ func (a *askedFor) Resume(ctx context.Context, _ jobs.Ticket) completer.TicketOu
 	return completer.TicketOutcome{Kind: completer.TicketDone}
 }
 
-type noQueue struct{ jobs.TicketQueue }
+type oneRecord struct{ store.Store }
+
+func (oneRecord) Load(context.Context, string) (*store.Record, error) {
+	return &store.Record{ID: "i", State: store.Open, Keep: store.KeepOpen, Input: &store.Input{}}, nil
+}
+
+type noQueue struct{ completer.QueueAPI }
 
 // An event of the queue doesn't hurry: nothing waits behind it.
 func TestTicketsAreAtEase(t *testing.T) {
 	t.Parallel()
 	asked := &askedFor{}
-	w := &Worker{tickets: completer.New(noQueue{}, asked)}
-	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"owner\":\"o\",\"ver\":1,\"due_ms\":1}"}]}`
+	w := &Worker{tickets: completer.New(oneRecord{}, completer.NewQueue(noQueue{}, "url"), asked)}
+	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"id\":\"i\",\"due_ms\":1}"}]}`
 	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || asked.ctx.Value(atEaseKey{}) == nil {
 		t.Errorf("answered %s, %v, with the context %v", out, err, asked.ctx)
 	}

@@ -34,8 +34,8 @@ type Options struct {
 	// ticket is [completer.TicketNotMine].
 	Functions completer.Resumer
 
-	// Grace is for how long an operation is left to its client after its lease.
-	// Default: [jobs.DefaultGrace].
+	// Grace is for how long an operation is left to its client after its lease, at most a
+	// day. Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
 	// the sweep gives up; in others it only lists them. nil: the empty namespace.
@@ -83,10 +83,9 @@ type API interface {
 }
 
 // New returns the worker of store's table, which api reads. Tickets go to queue, and
-// come back as messages of a [completer.Queue]. New panics if one of the three is nil, a
-// number is negative or a namespace is none: mistakes in the program, best found at
-// cold start.
-func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*Options)) *Worker {
+// wait there. New panics if one of the three is nil, a number is out of range or a namespace is
+// none: mistakes in the program, best found at cold start.
+func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
@@ -115,8 +114,8 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 		o.LeaveToSweep, o.Grace, o.Logger, o.Hooks = true, opt.Grace, opt.Logger, opt.Hooks
 		apply(opt.Completer, o)
 	})}
-	w.tickets = completer.New(queue, opt.Functions, func(o *completer.Options) {
-		o.Jobs, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, resumes, opt.Grace, opt.Logger, tried(&opt)
+	w.tickets = completer.New(store, queue, opt.Functions, func(o *completer.Options) {
+		o.Jobs, o.Listed, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, drain.Refer, resumes, opt.Grace, opt.Logger, tried(&opt)
 		apply(opt.Tickets, o)
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {

@@ -58,14 +58,14 @@ var _ = func() { // completer
 
 	// and the one on the queue.
 	api := completer.Invoke(awslambda.NewFromConfig(cfg), os.Getenv("API_FUNCTION"))
-	lambda.Start(completer.New(queue, api))
+	lambda.Start(completer.New(store, queue, api))
 }
 
 var _ = func() { // functions on one table
 	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
 	functions := completer.Invoke(awslambda.NewFromConfig(cfg), "charges", "refunds:live")
 	functions["payments"] = functions["charges"] // its former name
-	lambda.Start(completer.New(queue, functions))
+	lambda.Start(completer.New(store, queue, functions))
 }
 
 var _ = func() { // sweep

@@ -99,14 +99,16 @@ type queues struct {
 	readers map[string]lambdarun.Invoker
 	sent    atomic.Int64
 	waiting atomic.Int64
+	hidden  sync.Map // changed visibility timeouts, by receipt
 	wg      sync.WaitGroup
 }
 
-// ServeHTTP is SendMessageBatch.
+// ServeHTTP is SendMessageBatch, ChangeMessageVisibility and GetQueueAttributes.
 func (q *queues) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var in struct {
-		QueueUrl string
-		Entries  []struct {
+		QueueUrl, ReceiptHandle string
+		VisibilityTimeout       int
+		Entries                 []struct {
 			Id, MessageBody   string
 			DelaySeconds      int
 			MessageAttributes map[string]struct{ DataType, StringValue string }
@@ -114,6 +116,14 @@ func (q *queues) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || q.readers[queueName(in.QueueUrl)] == nil {
 		http.Error(rw, "no such queue", http.StatusBadRequest)
+		return
+	}
+	if target := r.Header.Get("X-Amz-Target"); !strings.HasSuffix(target, ".SendMessageBatch") {
+		if strings.HasSuffix(target, ".ChangeMessageVisibility") {
+			q.hidden.Store(in.ReceiptHandle, time.Duration(in.VisibilityTimeout)*time.Second)
+		}
+		rw.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_, _ = io.WriteString(rw, "{}")
 		return
 	}
 	type result struct{ Id, MessageId, MD5OfMessageBody string }
@@ -124,6 +134,7 @@ func (q *queues) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + queueName(in.QueueUrl),
 			MessageAttributes: map[string]events.SQSMessageAttribute{},
 		}
+		m.ReceiptHandle = m.MessageId
 		for name, v := range e.MessageAttributes {
 			m.MessageAttributes[name] = events.SQSMessageAttribute{DataType: v.DataType, StringValue: &v.StringValue}
 		}
@@ -152,6 +163,9 @@ func (q *queues) deliver(reader lambdarun.Invoker, m events.SQSMessage, delay ti
 			return
 		}
 		delay = time.Second
+		if hidden, changed := q.hidden.LoadAndDelete(m.ReceiptHandle); changed {
+			delay = hidden.(time.Duration)
+		}
 	}
 }
 

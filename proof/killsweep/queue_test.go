@@ -27,6 +27,7 @@ type queue struct {
 	mu       sync.Mutex
 	closed   bool
 	wg       sync.WaitGroup
+	hidden   sync.Map // changed visibility timeouts, by receipt
 }
 
 func newQueue(t *testing.T, consumer awslambda.Handler) *queue {
@@ -57,6 +58,7 @@ func (q *queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 			EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:queue",
 			MessageAttributes: make(map[string]events.SQSMessageAttribute),
 		}
+		m.ReceiptHandle = m.MessageId
 		for name, v := range e.MessageAttributes {
 			m.MessageAttributes[name] = events.SQSMessageAttribute{DataType: aws.ToString(v.DataType), StringValue: v.StringValue}
 		}
@@ -68,6 +70,15 @@ func (q *queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id})
 	}
 	return out, nil
+}
+
+func (q *queue) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	q.hidden.Store(*in.ReceiptHandle, time.Duration(in.VisibilityTimeout)*time.Second)
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+func (*queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
 // deliver delivers a message until it is taken.
@@ -82,6 +93,9 @@ func (q *queue) deliver(m events.SQSMessage, delay time.Duration) {
 			return
 		}
 		delay = time.Second // its visibility timeout
+		if hidden, changed := q.hidden.LoadAndDelete(m.ReceiptHandle); changed {
+			delay = hidden.(time.Duration)
+		}
 	}
 }
 

@@ -212,7 +212,7 @@ func (s sink) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 func (w *world) deliver(pk, id string) {
 	p := w.serving()
 	w.invoke(p, "drain", 20*time.Second, func(ctx context.Context) func() {
-		err := p.drain.Retry(ctx, jobs.Ticket{PK: pk, Jobs: id})
+		err := p.drain.Retry(ctx, jobs.Ticket{PK: pk, Operation: id, Jobs: true})
 		return func() {
 			if err != nil {
 				w.after(10*time.Second, func() { w.deliver(pk, id) })
@@ -230,8 +230,8 @@ type tickets struct {
 func (q tickets) Put(ctx context.Context, all []jobs.Ticket) []error {
 	for _, t := range all {
 		q.w.say(ctx, q.p, "ticket", t.PK, func() {
-			if t.Jobs != "" {
-				q.w.deliver(t.PK, t.Jobs)
+			if t.Jobs {
+				q.w.deliver(t.PK, t.Operation)
 				return
 			}
 			q.w.after(max(time.Until(t.Due), 0), func() { q.w.takeUp(t) })

@@ -62,59 +62,137 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketDue", what: "a ticket is used before it is due",
-			in: "lambda/completer.Handler.message", old: "$t.Due.After($h.opt.Now())", new: "false", run: "^TestTicketNotDueGoesBack$",
+			in: "lambda/completer.Handler.message", old: "case $t.Due.After($now):", new: "case false:", run: "^TestTicketWaitsWhereItIs$",
+		},
+		{
+			rule: "TicketDue", what: "an operation is tried while its client may come back",
+			in: "lambda/completer.Handler.operation", old: "if $due.After($now) {", new: "if false {", run: "^TestTicketWaitsWhereItIs$",
 		},
 		{
 			rule: "TicketDue", what: "an operation in flight is tried again at once", row: "M3",
-			in: "lambda/completer.Handler.message", old: "$t.Due = $h.opt.Now().Add($o.RetryAfter + $h.opt.Grace)", new: "$t.Due = $h.opt.Now()", run: "^TestOutcomes$",
+			in: "lambda/completer.Handler.after", old: "$h.opt.Now().Add($o.RetryAfter + $h.opt.Grace)", new: "$h.opt.Now()", run: "^TestOutcomes$",
 		},
 		{
 			rule: "TicketDue", what: "a failed ticket is tried again without a pause", row: "M3",
-			in: "lambda/completer.Handler.message", old: `$log.WarnContext($ctx, "not completed", "error", $o.Error); $t.Due = $h.opt.Now().Add(state.BackOff($grace, $t.Tries-1))`, new: "$t.Due = $h.opt.Now()", run: "^TestOutcomes$",
+			in: "lambda/completer.Handler.after", old: "$h.opt.Now().Add($pause)", new: "$h.opt.Now().Add(0 * $pause)", run: "^TestOutcomes$",
 		},
 		{
 			rule: "TicketDue", what: "jobs that were delayed wait as long as an operation with a client",
-			in: "lambda/completer.Handler.message", old: "$grace = state.JobPause", new: "", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.message", where: "func ($h *Handler) message", old: "state.BackOff(state.JobPause,", new: "state.BackOff($h.opt.Grace,", run: "^TestTicketsOfJobs$",
 		},
 		{
-			rule: "TicketKept", what: "a ticket that can't be read is deleted",
-			in: "lambda/completer.Handler.message", old: "if $err != nil { return $err }; if $t.Due", new: "if $err != nil { return nil }; if $t.Due", run: "^TestMessagesThatAreNoTickets$",
+			rule: "TicketStays", what: "a ticket that waits is deleted",
+			in: "lambda/completer.Handler.wait", old: `$h.opt.Logger.WarnContext($ctx, "ticket waits for the visibility timeout of its queue", "message", $m.MessageId, "error", $err) }; return true`,
+			new: `$h.opt.Logger.WarnContext($ctx, "ticket waits for the visibility timeout of its queue", "message", $m.MessageId, "error", $err); return false }; return true`,
+			run: "^TestTicketIsKeptWhateverFails$",
 		},
 		{
-			rule: "TicketKept", what: "a ticket that can't be requeued is deleted",
-			in: "lambda/completer.Handler.again", old: "return errlist.Pad($h.queue.Put($ctx, []jobs.Ticket{$t}), 1)[0]", new: "errlist.Pad($h.queue.Put($ctx, []jobs.Ticket{$t}), 1); return nil", run: "^TestTicketThatCannotGoBackStays$",
+			rule: "TicketStays", what: "a ticket waits for longer than SQS hides a message",
+			in: "lambda/completer.Handler.wait", old: "min($due.Sub($now), maxHidden-$now.Sub($m.at))", new: "$due.Sub($now)", run: "^TestTicketWaitsWhereItIs$",
+		},
+		{
+			rule: "TicketStays", what: "the longest wait begins at the end of a batch",
+			in: "lambda/completer.Handler.wait", old: "maxHidden-$now.Sub($m.at)", new: "maxHidden", run: "^TestLongestWaitBeginsAtTheReceipt$",
+		},
+		{
+			rule: "TicketStays", what: "so many tickets wait that their queue gives nothing more",
+			in: "lambda/completer.Handler.wait", old: "if $h.queue.crowded($ctx) {", new: "if $h.queue.crowded($ctx) && false {", run: "^TestTooManyTicketsDontWait$",
+		},
+		{
+			rule: "TicketStays", what: "each wait asks the queue how many wait",
+			in: "lambda/completer.Queue.crowded", old: "$now.Sub($q.asked) >= askEvery", new: "true", run: "^TestTooManyTicketsDontWait$",
+		},
+		{
+			rule: "TicketStays", what: "a ticket whose take-over came too late leaves an open operation without one",
+			in: "lambda/completer.Handler.after", old: "case TicketInFlight, TicketMoved:", new: "case TicketInFlight:", run: "^TestOutcomes$",
+		},
+		{
+			rule: "TicketStays", what: "what expires in the queue is lost without a word",
+			in: "lambda/completer.Handler.message", old: "$now.Sub(time.UnixMilli($sent)) > state.TicketLife", new: "false", run: "^TestTicketsThatArePeoples$",
+		},
+		{
+			rule: "TicketStays", what: "a message that is no ticket ends unseen",
+			in: "lambda/completer.Handler.message", old: "return $h.ended($ctx, $m, $t, $err)", new: "return false", run: "^TestTicketsThatArePeoples$",
+		},
+		{
+			rule: "TicketStays", what: "an operation that isn't taken up has a ticket more with each sweep",
+			in: "lambda/completer.Handler.operation", old: "$o.Kind == TicketFailed && $left", new: "false", run: "^TestOutcomes$",
+		},
+		{
+			rule: "TicketStays", what: "an operation whose request was altered is tried for ever",
+			in: "lambda/internal/envelope.OutcomeOf", old: "case errors.Is($err, idem.ErrCorrupt):", new: "case false:", run: "^TestOutcomeOf$",
+		},
+		{
+			rule: "TicketStays", what: "each write of an open operation makes a ticket",
+			in: "dynamo/stream.Completer.run", old: "$waits[$ch.new.PK] || !state.Completable($ch.new)", new: "!state.Completable($ch.new)", run: "^TestOneTicketForAnOperation$",
+		},
+		{
+			rule: "TicketStays", what: "an operation that people let go on has no ticket",
+			in: "dynamo/stream.Completer.run", old: "$before != nil && state.Completable($before)", new: "$before != nil", run: "^TestOneTicketForAnOperation$",
+		},
+		{
+			rule: "TicketStays", what: "an operation that nobody completes leaves the list with the next sweep",
+			in: "dynamo/stream.waitsOn", old: "$why == state.ReasonOpen", new: "$why == state.ReasonKept", run: "^TestTicketsThatEndAreListed$",
+		},
+		{
+			rule: "TicketStays", what: "an operation that is done stays on the list",
+			in: "dynamo/stream.waitsOn", old: "$why == state.ReasonOpen", new: "true || $why == state.ReasonOpen", run: "^TestTicketsThatEndAreListed$",
+		},
+		{
+			rule: "Breaker", what: "a function that fails uses up the tries of all its operations",
+			in: "lambda/completer.breakers.enter", old: "case $one == nil || $one.failed < failures:", new: "case true:", run: "^TestFunctionThatFailsIsProbed$",
+		},
+		{
+			rule: "Breaker", what: "one bad operation stops its function's others",
+			in: "lambda/completer.breakers.enter", old: "$one.failed < failures", new: "false", run: "^TestFunctionThatFailsIsProbed$",
+		},
+		{
+			rule: "Breaker", what: "all tickets probe at once",
+			in: "lambda/completer.breakers.enter", old: "case $one.probing:", new: "case false:", run: "^TestOneProbeAtATime$",
+		},
+		{
+			rule: "Breaker", what: "a probe that says nothing is the last",
+			in: "lambda/completer.breakers.leave", old: "$one.probing = false", new: "", run: "^TestOneProbeAtATime$",
+		},
+		{
+			rule: "Breaker", what: "a function that is there again is probed on",
+			in: "lambda/completer.breakers.leave", old: "delete($b.all, $function); return", new: "return", run: "^TestFunctionThatFailsIsProbed$",
+		},
+		{
+			rule: "Breaker", what: "a function that is away is asked every minute",
+			in: "lambda/completer.breakers.leave", old: "state.BackOff(probePause, max($one.failed-failures, 0))", new: "state.BackOff(probePause, 0)", run: "^TestFunctionThatFailsIsProbed$",
+		},
+		{
+			rule: "Lineage", what: "the local runner lets a loop go on",
+			in: "internal/local/eventsource.queueRun.endLoops", old: "< lambdarun.MaxLineage", new: ">= 0", run: "^TestLoopIsEnded$",
+		},
+		{
+			rule: "Lineage", what: "an invocation forgets its chain",
+			in: "internal/local/lambdarun.descend", old: "strconv.Itoa($n + 1)", new: "strconv.Itoa($n)", run: "^TestLineage$",
 		},
 		{
 			rule: "TicketKept", what: "a ticket whose time another has taken ends in the dead-letter queue without a try",
 			in: "lambda/completer.Handler.message", old: "$ok && time.Until($deadline) < minTime", new: "false && $ok && time.Until($deadline) < minTime", run: "^TestNoTimeLeft$",
 		},
 		{
-			rule: "TicketKept", what: "a ticket is given up after its first try", row: "M3",
-			in: "lambda/completer.Handler.message", old: "$t.Tries >= $h.opt.MaxTries", new: "$t.Tries >= 1", run: "^TestOutcomes$",
-		},
-		{
-			rule: "TicketKept", what: "a ticket is tried without end", row: "M3",
-			in: "lambda/completer.Handler.message", old: "$t.Tries >= $h.opt.MaxTries", new: "false", run: "^TestOutcomes$",
-		},
-		{
 			rule: "TicketKept", what: "a failed ticket's message isn't named to SQS",
-			in: "lambda/completer.Handler.Handle", old: "$re.BatchItemFailures = append($re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: $ev.Records[$i].MessageId})", new: "", run: "^TestNoTimeLeft$",
+			in: "lambda/completer.Handler.Handle", old: "$re.BatchItemFailures = append($re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: $ev.Records[$i].MessageId})", new: "_ = $i", run: "^TestNoTimeLeft$",
 		},
 		{
 			rule: "TicketKept", what: "a resumer that panics takes the other tickets with it",
-			in: "lambda/completer.Handler.resume", old: "$o = failed(redact.Panic($v))", new: "panic($v)", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.guarded", old: "$o = failed(redact.Panic($v))", new: "panic($v)", run: "^TestTicketsOfJobs$",
 		},
 		{
 			rule: "TicketKept", what: "a ticket for jobs goes to a handler of operations",
-			in: "lambda/completer.Handler.resume", old: `$t.Jobs == ""`, new: "true", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.message", old: `case $t.Jobs:`, new: "case false:", run: "^TestTicketsOfJobs$",
 		},
 		{
 			rule: "TicketKept", what: "a ticket for jobs without a drain is done",
-			in: "lambda/completer.Handler.resume", old: "return TicketOutcome{Kind: TicketNotMine, Error: \"it is for a drain\"}", new: "return TicketOutcome{Kind: TicketDone}", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.deliver", old: "return TicketOutcome{Kind: TicketNotMine, Error: \"it is for a drain\"}", new: "return TicketOutcome{Kind: TicketDone}", run: "^TestTicketsOfJobs$",
 		},
 		{
 			rule: "TicketKept", what: "jobs that could not be delivered lose their ticket",
-			in: "lambda/completer.Handler.resume", old: "return failed($err.Error())", new: "_ = $err", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.deliver", old: "return failed($err.Error())", new: "_ = $err", run: "^TestTicketsOfJobs$",
 		},
 		{
 			rule: "TicketQueue", what: "a ticket that SQS refuses counts as put",
@@ -130,19 +208,15 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketQueue", what: "a ticket is visible before it is due",
-			in: "lambda/completer.Queue.delay", old: "min(max($due.Sub($q.now()), 0), maxDelay)", new: "min(max($due.Sub($q.now()), 0), 0)", run: "^TestQueueHidesTickets$",
+			in: "lambda/completer.Queue.delay", old: "seconds(min($due.Sub($q.now()), maxDelay))", new: "seconds(min($due.Sub($q.now()), 0))", run: "^TestQueueHidesTickets$",
 		},
 		{
 			rule: "TicketQueue", what: "a ticket that is due in an hour is one that SQS refuses",
-			in: "lambda/completer.Queue.delay", old: "min(max($due.Sub($q.now()), 0), maxDelay)", new: "max($due.Sub($q.now()), 0)", run: "^TestQueueHidesTickets$",
-		},
-		{
-			rule: "TicketQueue", what: "a ticket loses its tries on its way through the queue", row: "M3",
-			in: "lambda/completer.parse", old: "time.UnixMilli($m.DueMS), $m.Tries", new: "time.UnixMilli($m.DueMS), 0", run: "^TestOutcomes$",
+			in: "lambda/completer.Queue.delay", old: "seconds(min($due.Sub($q.now()), maxDelay))", new: "seconds($due.Sub($q.now()))", run: "^TestQueueHidesTickets$",
 		},
 		{
 			rule: "TicketQueue", what: "a message that isn't a whole ticket is used",
-			in: "lambda/completer.parse", old: `$dec.More() || $m.PK == "" || !$ofJobs && !$ofOperation || $m.Tries < 0`, new: `$dec.More() || $m.PK == "" || $ofJobs && $ofOperation || $m.Tries < 0`, run: "^TestMessagesThatAreNoTickets$",
+			in: "lambda/completer.parse", old: `$m.PK == "" || $m.Operation == ""`, new: `$m.PK == "" && $m.Operation == ""`, run: "^TestTicketsThatArePeoples$",
 		},
 		{
 			rule: "TicketQueue", what: "a FIFO queue, which has no delay for a message, is taken",

@@ -6,19 +6,19 @@ func whoseMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AllowList", what: "a ticket for a function that isn't on the list goes to those that are", row: "T14",
-			in: "lambda/completer.Functions.Resume", old: `if $t.Function == "" {`, new: `if $t.PK != "" {`, run: "^TestTicketsGoToTheirFunction$",
+			in: "lambda/completer.Functions.Resume", where: "$ctx context.Context, $t jobs.Ticket", old: `$f[$t.Function]; $r != nil {`, new: `$f[$t.Function]; $r == nil { for _, one := range $f { return one.Resume($ctx, $t) } } else {`, run: "^TestTicketsGoToTheirFunction$",
 		},
 		{
 			rule: "AllowList", what: "the alias of the list isn't the one that is invoked",
 			in: "lambda/completer.Invoke", old: "$all[$name] = &function{$api, $f}", new: "$all[$name] = &function{$api, $name}", run: "^TestTicketsGoToTheirFunction$",
 		},
 		{
-			rule: "NotMineKept", what: "a ticket whose handler isn't found is dropped",
-			in: "lambda/completer.Handler.message", old: "case TicketNotMine:", new: `case "nobody's":`, run: "^TestOutcomes$",
+			rule: "NotMineKept", what: "a ticket whose handler isn't found ends, and nobody hears of it", row: "M3",
+			in: "lambda/completer.Handler.after", old: "case TicketNotMine:", new: `case "nobody's":`, run: "^TestOutcomes$",
 		},
 		{
-			rule: "NotMineKept", what: "a ticket whose handler isn't found is dropped after a while",
-			in: "lambda/completer.Handler.message", old: "min($t.Tries+1, $h.opt.MaxTries-1)", new: "$t.Tries + 1", run: "^TestOutcomes$",
+			rule: "NotMineKept", what: "tickets whose handler isn't found multiply", row: "M3",
+			in: "lambda/completer.Handler.ended", old: `$h.opt.Listed($ctx, $t, $why); $err != nil {`, new: `$h.opt.Listed($ctx, $t, $why); $err != nil || true {`, run: "^TestOutcomes$",
 		},
 		{
 			rule: "NotMineKept", what: "a function that is gone is a failed try",

@@ -127,7 +127,7 @@ func TestDefaultsAreTrue(t *testing.T) {
 	actual := map[string]reflect.Value{
 		"idem.Options":      within[idem.Options](t, idem.New(&idem.MemoryStore{})),
 		"client.Options":    within[client.Options](t, client.New(nil)),
-		"completer.Options": within[completer.Options](t, completer.New(&completer.Queue{}, completer.Functions{})),
+		"completer.Options": within[completer.Options](t, completer.New(&idem.MemoryStore{}, &completer.Queue{}, completer.Functions{})),
 	}
 	var store *dynamo.Store
 	actual["dynamo.Options"] = captured(func(fn func(*dynamo.Options)) {

@@ -369,7 +369,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 				n.clock.Advance(5 * time.Minute)
 				var messages []events.SQSMessage
 				for i, body := range n.queue.take() {
-					messages = append(messages, events.SQSMessage{MessageId: fmt.Sprint(i), Body: body, EventSource: "aws:sqs"})
+					messages = append(messages, events.SQSMessage{MessageId: fmt.Sprint(i), ReceiptHandle: body, Body: body, EventSource: "aws:sqs"})
 				}
 				n.invoke(events.SQSEvent{Records: messages})
 			},

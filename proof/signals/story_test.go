@@ -286,7 +286,7 @@ func (s *story) background() {
 	s.invoke(events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{s.change("INSERT", nil, s.items()[abandoned.PK])}})
 	var messages []events.SQSMessage
 	for i, body := range s.queue.take() {
-		messages = append(messages, events.SQSMessage{MessageId: fmt.Sprint(i), Body: body, EventSource: "aws:sqs"})
+		messages = append(messages, events.SQSMessage{MessageId: fmt.Sprint(i), ReceiptHandle: body, Body: body, EventSource: "aws:sqs"})
 	}
 	s.invoke(events.SQSEvent{Records: messages})
 	s.clock.Advance(2 * time.Hour)
@@ -399,6 +399,18 @@ func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 		out.Successful = append(out.Successful, sqstypes.SendMessageBatchResultEntry{Id: e.Id})
 	}
 	return out, nil
+}
+
+// ChangeMessageVisibility has the message, which is its own receipt here, come again.
+func (q *tickets) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.bodies = append(q.bodies, *in.ReceiptHandle)
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+func (*tickets) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
 func (q *tickets) take() []string {

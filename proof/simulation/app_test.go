@@ -120,8 +120,8 @@ func (w *world) program(sb *sandbox) invoker {
 		drain := stream.NewDrain(store, route, func(o *stream.DrainOptions) { o.Logger = quiet })
 		return &parts{
 			feed: stream.Both{Drain: drain, Completer: stream.NewCompleter(tickets, func(o *stream.CompleterOptions) { o.Logger, o.Grace, o.Now = quiet, grace, sb.now })},
-			tickets: completer.New(tickets, functions, func(o *completer.Options) {
-				o.Logger, o.Grace, o.Jobs = quiet, grace, drain.Retry // by the clock of its queue, as in any process
+			tickets: completer.New(store, tickets, functions, func(o *completer.Options) {
+				o.Logger, o.Grace, o.Jobs, o.Listed = quiet, grace, drain.Retry, drain.Refer // by the clock of its queue, as in any process
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
 				o.Drain, o.Queue, o.Grace, o.Logger, o.Now = drain, tickets, grace, quiet, sb.now

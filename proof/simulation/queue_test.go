@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -42,6 +43,7 @@ type message struct {
 	attrs   map[string]types.MessageAttributeValue
 	visible time.Time
 	busy    bool
+	hidden  time.Duration // its changed visibility timeout; 0: the queue's
 }
 
 const (
@@ -83,6 +85,35 @@ func (l link) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInpu
 	})
 	out, _ := v.(*sqs.SendMessageBatchOutput)
 	return out, err
+}
+
+// ChangeMessageVisibility is the SDK's call.
+func (l link) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	w := l.sb.w
+	q := w.queues[*in.QueueUrl]
+	_, err := w.ask(ctx, actorOf(ctx, l.sb), "Hide", q.url, l.sb, func(c *call) {
+		apply := func(string) (any, error) {
+			for _, m := range q.messages {
+				if m.id == *in.ReceiptHandle {
+					m.hidden = time.Duration(in.VisibilityTimeout) * time.Second
+				}
+			}
+			return nil, nil
+		}
+		switch {
+		case l.sb.crashes(c, apply):
+		case w.fires(requestLost, 0.01):
+			w.after(time.Second, func() { c.give(nil, errNet) })
+		default:
+			w.after(w.between(time.Millisecond, 15*time.Millisecond), func() { c.give(apply("")) })
+		}
+	})
+	return &sqs.ChangeMessageVisibilityOutput{}, err
+}
+
+// GetQueueAttributes is the SDK's call. No message waits that is worth a number.
+func (link) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
 // take accepts messages, or some of them.
@@ -184,7 +215,7 @@ func (q *queue) receive() {
 
 func (q *queue) message(m *message) events.SQSMessage {
 	out := events.SQSMessage{
-		MessageId: m.id, Body: m.body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:1:" + q.url[len("https://sqs/"):],
+		MessageId: m.id, ReceiptHandle: m.id, Body: m.body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:1:" + q.url[len("https://sqs/"):],
 		MessageAttributes: make(map[string]events.SQSMessageAttribute),
 	}
 	for name, a := range m.attrs {
@@ -204,7 +235,8 @@ func (q *queue) done(batch []*message, out []byte, err error) {
 		m.busy = false
 		failed := err != nil || slices.ContainsFunc(re.BatchItemFailures, func(f events.SQSBatchItemFailure) bool { return f.ItemIdentifier == m.id })
 		if failed || w.fires(queueTwice, 0.01) {
-			m.visible = time.Now().Add(visibility)
+			m.visible = time.Now().Add(cmp.Or(m.hidden, visibility))
+			m.hidden = 0
 			q.poll(m.visible)
 			continue
 		}

@@ -47,7 +47,7 @@ func functionChecks() []Check {
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
 			Looks:  "the worker may take longer than each function that it completes with",
-			Causes: "the worker is killed while it waits for the function; the ticket comes again, and its tries run out",
+			Causes: "the worker is killed while it waits for the function, and the tries run out",
 			Mend:   "a Timeout of the worker above that of the functions (120 in samekey.yaml)",
 		},
 		{
@@ -73,6 +73,12 @@ func functionChecks() []Check {
 			Looks:  "no function has a reserved concurrency of 0, and the worker none below 3",
 			Causes: "a function with 0 never runs; stream, tickets and sweep of the worker wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
+		},
+		{
+			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
+			Looks:  "Lambda ends recursive loops of the worker",
+			Causes: "a loop that a change makes goes on, at your cost; the worker needs none",
+			Mend:   "RecursiveLoop: Terminate",
 		},
 	}
 }
@@ -235,3 +241,14 @@ func concurrency(f *Facts) ([]wrong, string) {
 
 // who joins names for a sentence.
 func who(names []string) string { return strings.Join(names, ", ") }
+
+func recursion(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	switch {
+	case w == nil:
+		return nil, noWorker
+	case w.Loops:
+		return found(w.wrong("its RecursiveLoop is Allow"))
+	}
+	return found()
+}

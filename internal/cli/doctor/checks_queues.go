@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/samekey/samekey/internal/state"
 )
 
 func queueChecks() []Check {
@@ -31,6 +33,12 @@ func queueChecks() []Check {
 			Looks:  "the queue of tickets is a standard queue",
 			Causes: "a FIFO queue can't delay single messages, so the worker doesn't start",
 			Mend:   "deploy Tickets of samekey.yaml, a standard queue",
+		},
+		{
+			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
+			Looks:  "a ticket may wait for ten days: 1000 receives, 11 days kept",
+			Causes: "tickets are lost while a provider or sink is away",
+			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
 		},
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
@@ -129,6 +137,23 @@ func ticketsFIFO(f *Facts) ([]wrong, string) {
 	return found()
 }
 
+func ticketsWait(f *Facts) ([]wrong, string) {
+	q := f.tickets()
+	if q == nil || q.Gone {
+		return nil, "the queue of tickets was not found"
+	}
+	p, ok := q.redrive()
+	n, err := p.Receives.Int64()
+	kept := state.TicketLife + 24*time.Hour
+	switch {
+	case ok && err == nil && n < 1000:
+		return found(q.wrong("maxReceiveCount is %d", n))
+	case q.kept() < kept:
+		return found(q.wrong("MessageRetentionPeriod is %s", span(q.kept())))
+	}
+	return found()
+}
+
 // consumed looks at each queue that a function consumes, with its function.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
@@ -190,7 +215,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, _ reader) []wrong {
 		p, ok := q.redrive()
 		n, err := p.Receives.Int64()
-		if !ok || err != nil {
+		if !ok || err != nil || q == f.tickets() { // whose waits are of any length
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {

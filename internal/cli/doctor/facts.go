@@ -28,6 +28,7 @@ const (
 	Functions      Source = "lambda:GetFunctionConfiguration"
 	Mappings       Source = "lambda:ListEventSourceMappings"
 	Concurrency    Source = "lambda:GetFunctionConcurrency"
+	Recursion      Source = "lambda:GetFunctionRecursionConfig"
 	Policies       Source = "lambda:GetPolicy"
 	Queues         Source = "sqs:GetQueueAttributes"
 	Gateways       Source = "apigateway:GET"
@@ -84,6 +85,7 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
+	Loops     bool                            // Lambda doesn't end its recursive loops; asked of the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // of lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway

@@ -32,13 +32,21 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(f.Functions) == 0 {
 		f.miss(Functions, fmt.Sprintf("no function was found: none has the variable IDEM_TABLE=%s; name the stack or the functions", f.Options.Table))
 	}
-	for _, s := range []Source{Mappings, Concurrency, Policies} {
+	for _, s := range []Source{Mappings, Concurrency, Recursion, Policies} {
 		if why, ok := f.unread[Functions]; ok {
 			f.miss(s, why)
 		}
 	}
 	for _, fn := range f.Functions {
 		f.askSources(ctx, c.Lambda, fn)
+	}
+	if w := f.worker(); w != nil {
+		out, err := c.Lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &w.Name})
+		if err != nil {
+			f.miss(Recursion, fmt.Sprintf("%s: %s", w.Name, reason(err)))
+			return
+		}
+		w.Loops = out.RecursiveLoop == lambdatypes.RecursiveLoopAllow
 	}
 }
 

@@ -170,12 +170,17 @@ var plants = map[string]plant{
 	"a visibility of one timeout": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["VisibilityTimeout"] = "120" }, on("queue-visibility")},
 	"no dead letters":             {func(w *doctortest.World, _ *doctor.Options) { delete(w.Queues["receipts"], "RedrivePolicy") }, on("queue-redrive")},
 	"one receive": {func(w *doctortest.World, _ *doctor.Options) {
-		w.Queues["tickets"]["RedrivePolicy"] = redrive("tickets-dead", "1")
+		w.Queues["receipts"]["RedrivePolicy"] = redrive("receipts-dead", "1")
 	}, on("queue-receives")},
+	"five receives of a ticket": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["tickets"]["RedrivePolicy"] = redrive("tickets-dead", "5")
+	}, on("tickets-wait")},
+	"tickets for ten days":   {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["MessageRetentionPeriod"] = "864000" }, on("tickets-wait")},
+	"a worker that may loop": {func(w *doctortest.World, _ *doctor.Options) { w.RecursiveLoop = "Allow" }, on("recursion")},
 	"dead letters for four days": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Queues["tickets-dead"]["MessageRetentionPeriod"] = "345600"
 	}, on("dead-letters-kept")},
-	"messages for less than the tries": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["MessageRetentionPeriod"] = "3000" }, on("queue-kept")},
+	"messages for less than the tries": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["receipts"]["MessageRetentionPeriod"] = "600" }, on("queue-kept")},
 	"a function with another table": {func(w *doctortest.World, o *doctor.Options) {
 		o.Stack = "orders"
 		w.Env("receipts")["IDEM_TABLE"] = "old-records"
@@ -278,7 +283,7 @@ func noRights(t *testing.T) {
 	sources := map[doctor.Source]string{
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
 		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
-		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Policies: "Lambda.GetPolicy",
+		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.Policies: "Lambda.GetPolicy",
 		doctor.Queues: "SQS.GetQueueAttributes", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
 	}
 	for _, c := range doctor.All() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -46,6 +47,9 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 	namespaces := env.namespaces()
 	sealer := env.sealer(c, keys)
 	grace, late, within := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
+	if grace > state.MaxGrace {
+		env.wrong("SAMEKEY_GRACE", "is %q: write at most 24h: meanwhile an abandoned request has no answer, and its ticket grows old", env.text("SAMEKEY_GRACE"))
+	}
 	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
 	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		if env.text(name) == "" {

@@ -72,6 +72,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a grace without unit":   {"SAMEKEY_GRACE", "300", "with its unit"},
 		"no grace at all":        {"SAMEKEY_GRACE", "0s", "above 0"},
 		"a grace in days":        {"SAMEKEY_GRACE", "3d", "72h"},
+		"a grace of weeks":       {"SAMEKEY_GRACE", "240h", "at most 24h"},
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
 		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},

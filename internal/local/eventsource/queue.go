@@ -32,6 +32,12 @@ const (
 type Queue struct {
 	// Function is invoked with batches.
 	Function lambdarun.Invoker
+	// FunctionName is its name in the lineage of messages. A message that a chain of its
+	// invocations has sent 16 times is a loop: the function doesn't get it. Default: none is.
+	FunctionName string
+	// Dropped gets the body of such a message before it is deleted, for the queue's dead
+	// letters; nil is skipped.
+	Dropped func(ctx context.Context, body string) error
 	// API reads the queue.
 	API QueueAPI
 	// URL is the queue's address for the API.

@@ -12,6 +12,7 @@ import (
 type message struct {
 	id, handle string
 	body       string
+	trace      string // the trace header of who sent it
 	json       []byte // the record as the event has it
 }
 
@@ -60,7 +61,7 @@ func newMessage(arn string, m types.Message) message {
 			DataType:         aws.ToString(value.DataType),
 		}
 	}
-	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, json: marshal(out)}
+	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, trace: out.Attributes["AWSTraceHeader"], json: marshal(out)}
 }
 
 // wants reports whether a filter wants the message.

@@ -128,7 +128,9 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	defer r.mapping.gate.end()
 	n := fitting(batch)
 	r.giveBack(ctx, batch[n:])
-	batch = batch[:n]
+	if batch = r.endLoops(ctx, batch[:n]); len(batch) == 0 {
+		return
+	}
 	failed, ran, err := r.invoke(ctx, batch)
 	if ctx.Err() != nil {
 		return
@@ -147,15 +149,42 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 }
 
+// endLoops returns the messages that aren't the function's own in a loop, as Lambda does, and
+// deletes the others.
+func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
+	if r.FunctionName == "" {
+		return batch
+	}
+	var sound, loops []message
+	for _, m := range batch {
+		if lambdarun.Lineage(m.trace, r.FunctionName) < lambdarun.MaxLineage {
+			sound = append(sound, m)
+			continue
+		}
+		err := fmt.Errorf("eventsource: %s: message %s is dropped: %w", r.URL, m.id, lambdarun.ErrRecursive)
+		if r.Dropped != nil {
+			err = errors.Join(err, r.Dropped(ctx, m.body))
+		}
+		r.observer.failed(ctx, err)
+		loops = append(loops, m)
+	}
+	r.remove(ctx, loops)
+	return sound
+}
+
 // invoke returns the positions of the messages that failed.
 func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, ran bool, err error) {
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
+	eldest := batch[0].trace // the chain of the batch is its longest
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
+		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {
+			eldest = m.trace
+		}
 	}
-	response, err := r.Function.Invoke(ctx, event(records))
+	response, err := r.Function.Invoke(lambdarun.Traced(ctx, eldest), event(records))
 	if err != nil {
 		_, ran = errors.AsType[*lambdarun.FunctionError](err)
 		return all, ran, err

@@ -55,7 +55,7 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 // Invoke runs the function once. It returns when the sandbox is ready for the next
 // invocation or gone, so that consecutive invocations share a process (of the same
 // tenant, if the function separates tenants). Besides a [*FunctionError] and the
-// context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant] or
+// context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or
 // [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
@@ -70,11 +70,16 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if err := f.CheckTenant(ctx); err != nil {
 		return nil, wrap(err)
 	}
+	trace, err := descend(ctx, f.cfg.Name)
+	if err != nil {
+		return nil, wrap(err)
+	}
 	start, s, err := f.acquire(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, wrap(err)
 	}
 	inv := newInvocation(payload)
+	inv.traceID = trace
 	inv.tenant = tenantOf(ctx)
 	done := make(chan outcome, 1)
 	go func() {

@@ -31,7 +31,7 @@ var _ Invoker = (*InProcessFunction)(nil)
 // lambda.NewHandler of aws-lambda-go, to serve the same front without processes. A
 // timeout of 0 is Lambda's default of 3 s.
 //
-// h gets a context with a deadline, a request id and an ARN, as in Lambda. Its
+// h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda. Its
 // error, or panic, becomes a [*FunctionError] as aws-lambda-go would report it.
 // Concurrency has no limit; a handler of lambda.NewHandler with a function reuses the
 // memory of its answers, so make a new one for each invocation if several run at once. At the deadline the invocation ends with [TypeTimedOut],
@@ -63,6 +63,10 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 	if len(payload) > MaxRequestBytes {
 		return nil, wrap(ErrRequestTooLarge)
 	}
+	trace, err := descend(ctx, defaultName)
+	if err != nil {
+		return nil, wrap(err)
+	}
 	f.mu.Lock()
 	if f.closed {
 		f.mu.Unlock()
@@ -78,6 +82,7 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 		InvokedFunctionArn: functionARN(ids.Region, defaultName),
 		TenantID:           tenantOf(ctx),
 	})
+	hctx = context.WithValue(hctx, "x-amzn-trace-id", trace) //nolint:staticcheck // as aws-lambda-go does
 	done := make(chan outcome, 1)
 	go func() {
 		defer f.wg.Done()

@@ -27,7 +27,7 @@ type invocation struct {
 }
 
 func newInvocation(payload []byte) *invocation {
-	return &invocation{id: ids.UUID(), traceID: ids.Trace(), payload: payload, answer: make(chan outcome, 1)}
+	return &invocation{id: ids.UUID(), payload: payload, answer: make(chan outcome, 1)}
 }
 
 // outcome is the end of an invocation: an error or a payload.

@@ -29,11 +29,11 @@ type asyncInvoker struct {
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
 // invoke reports false once the stack is being closed.
-func (a *asyncInvoker) invoke(f *function, tenant string, payload []byte) bool {
+func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
-		a.wg.Go(func() { _ = a.run(lambdarun.ForTenant(a.ctx, tenant), f, payload) })
+		a.wg.Go(func() { _ = a.run(lambdarun.Traced(lambdarun.ForTenant(a.ctx, tenant), trace), f, payload) })
 	}
 	return !a.closed
 }
@@ -72,7 +72,7 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 		fe, failed := errors.AsType[*lambdarun.FunctionError](err)
 		condition := ""
 		switch {
-		case time.Since(begin) > f.def.Async.MaxAge:
+		case errors.Is(err, lambdarun.ErrRecursive), time.Since(begin) > f.def.Async.MaxAge:
 			condition = "EventAgeExceeded"
 		case failed && failures >= f.def.Async.Retries:
 			condition = "RetriesExhausted"

@@ -118,7 +118,7 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	case errors.Is(err, lambdarun.ErrTenant):
 		f.log.WarnContext(ctx, "an invocation is refused", "error", err)
 		f.invocations.Add(-1)
-	case errors.Is(err, lambdarun.ErrThrottled), errors.Is(err, lambdarun.ErrRequestTooLarge), errors.Is(err, lambdarun.ErrClosed):
+	case errors.Is(err, lambdarun.ErrRecursive), errors.Is(err, lambdarun.ErrThrottled), errors.Is(err, lambdarun.ErrRequestTooLarge), errors.Is(err, lambdarun.ErrClosed):
 		f.invocations.Add(-1) // it did not run
 	}
 	return out, err

@@ -80,7 +80,8 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	tenant := r.Header.Get("X-Amz-Tenant-Id")
-	ctx := lambdarun.ForTenant(r.Context(), tenant)
+	trace := r.Header.Get("X-Amzn-Trace-Id")
+	ctx := lambdarun.Traced(lambdarun.ForTenant(r.Context(), tenant), trace)
 	if err := f.lambda.CheckTenant(ctx); err != nil {
 		writeError(w, http.StatusBadRequest, "InvalidParameterValueException", map[string]string{"Type": "User", "message": err.Error()})
 		return
@@ -89,7 +90,7 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 	case "", "RequestResponse":
 		a.respond(ctx, w, f, payload)
 	case "Event":
-		if !a.async.invoke(f, tenant, payload) { //nolint:contextcheck // it outlives its request
+		if !a.async.invoke(f, tenant, trace, payload) { //nolint:contextcheck // it outlives its request
 			writeError(w, http.StatusInternalServerError, "ServiceException", map[string]string{"Type": "Service", "Message": "the stack is ending"})
 			return
 		}
@@ -110,6 +111,9 @@ func (a *invokeAPI) respond(ctx context.Context, w http.ResponseWriter, f *funct
 	case failed:
 		out = fe.Payload
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+	case errors.Is(err, lambdarun.ErrRecursive):
+		writeError(w, http.StatusBadRequest, "RecursiveInvocationException", map[string]string{"Type": "User", "Message": err.Error()})
+		return
 	case errors.Is(err, lambdarun.ErrThrottled):
 		writeError(w, http.StatusTooManyRequests, "TooManyRequestsException", map[string]string{
 			"Type": "User", "Reason": "ConcurrentInvocationLimitExceeded", "message": "Rate Exceeded.",

@@ -26,7 +26,8 @@ type queues struct {
 	made map[string]madeQueue
 }
 
-type madeQueue struct{ url, arn string }
+// madeQueue has the ARN of its dead letters, or "".
+type madeQueue struct{ url, arn, dead string }
 
 func openQueues(ctx context.Context) (*queues, error) {
 	server, err := elasticmq.Find(ctx)
@@ -71,13 +72,14 @@ func (q *queues) createAll(ctx context.Context, all []sam.Queue) error {
 }
 
 func (q *queues) create(ctx context.Context, def sam.Queue) error {
-	attributes := maps.Clone(def.Attributes)
+	attributes, dead := maps.Clone(def.Attributes), ""
 	if def.FIFO {
 		attributes["FifoQueue"] = "true"
 	}
 	if def.Redrive != nil {
+		dead = q.made[def.Redrive.Queue].arn
 		policy, err := json.Marshal(map[string]any{
-			"deadLetterTargetArn": q.made[def.Redrive.Queue].arn, "maxReceiveCount": def.Redrive.MaxReceiveCount,
+			"deadLetterTargetArn": dead, "maxReceiveCount": def.Redrive.MaxReceiveCount,
 		})
 		if err != nil {
 			return err
@@ -94,7 +96,7 @@ func (q *queues) create(ctx context.Context, def sam.Queue) error {
 	if err != nil {
 		return err
 	}
-	q.made[def.ID] = madeQueue{url: *out.QueueUrl, arn: got.Attributes[string(types.QueueAttributeNameQueueArn)]}
+	q.made[def.ID] = madeQueue{url: *out.QueueUrl, arn: got.Attributes[string(types.QueueAttributeNameQueueArn)], dead: dead}
 	return nil
 }
 

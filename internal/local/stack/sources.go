@@ -80,9 +80,13 @@ func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent
 	}
 	queue := s.queues.made[def.Queue]
 	m, err := eventsource.Queue{
-		Function: f, API: s.queues.client, URL: queue.url, ARN: queue.arn,
+		Function: f, FunctionName: f.def.Name, API: s.queues.client, URL: queue.url, ARN: queue.arn,
 		BatchSize: def.BatchSize, MaximumBatchingWindow: def.Window, Filters: def.Filters,
 		ReportBatchItemFailures: def.ReportItemFailures, MaximumConcurrency: def.MaxConcurrency,
+		Dropped: func(ctx context.Context, body string) error {
+			_, err := s.queues.send(ctx, queue.dead, []byte(body))
+			return err
+		},
 		Logger: f.log,
 	}.Start(ctx)
 	if err != nil {

@@ -120,6 +120,7 @@ func TestOutcomeOf(t *testing.T) {
 		"stuck":                        {wrapped(idem.ErrStuck), envelope.Outcome{Kind: envelope.Stuck, Error: "wrapped: " + idem.ErrStuck.Error()}},
 		"to be stuck, but not written": {errors.Join(idem.ErrStuck, idem.ErrUnavailable), envelope.Outcome{Kind: envelope.Failed, Error: idem.ErrStuck.Error() + "\n" + idem.ErrUnavailable.Error()}},
 		"the store is down":            {idem.ErrUnavailable, envelope.Outcome{Kind: envelope.Failed, Error: idem.ErrUnavailable.Error()}},
+		"altered by hand":              {wrapped(store.ErrCorrupt), envelope.Outcome{Kind: envelope.Unreadable, Error: "wrapped: " + store.ErrCorrupt.Error()}},
 		"nobody knows":                 {store.ErrUnknown, envelope.Outcome{Kind: envelope.Failed, Error: store.ErrUnknown.Error()}},
 		"the handler":                  {errors.New("card reader on fire"), envelope.Outcome{Kind: envelope.Failed, Error: "card reader on fire"}},
 		"a long story":                 {errors.New(strings.Repeat("é", 300)), envelope.Outcome{Kind: envelope.Failed, Error: strings.Repeat("é", 128)}},

@@ -23,13 +23,15 @@ const (
 	Stuck    Kind = "stuck"
 	Failed   Kind = "failed"
 	NotMine  Kind = "not_mine"
+
+	Unreadable Kind = "unreadable"
 )
 
 // Outcome is a function's answer to a ticket.
 type Outcome struct {
 	Kind       Kind
 	RetryAfter time.Duration // of InFlight: the rest of the lease
-	Error      string        // of Failed, NotMine and Stuck, for logs
+	Error      string        // of Failed, NotMine, Stuck and Unreadable, for logs
 }
 
 // OutcomeOf returns the outcome for the error of [idem.Engine.Resume].
@@ -41,6 +43,8 @@ func OutcomeOf(err error) Outcome {
 		return Outcome{Kind: Moved}
 	case errors.Is(err, jobs.ErrNotMine):
 		return Outcome{Kind: NotMine, Error: redact.Error(err)}
+	case errors.Is(err, idem.ErrCorrupt):
+		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // no try can help
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
 		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if the record was to be marked as stuck
 	case errors.Is(err, idem.ErrStuck):
@@ -81,7 +85,7 @@ func ParseOutcome(payload []byte) (Outcome, error) {
 		return Outcome{}, unsound(err.Error())
 	}
 	switch o.Kind {
-	case Done, Moved, InFlight, Stuck, Failed, NotMine:
+	case Done, Moved, InFlight, Stuck, Failed, NotMine, Unreadable:
 		const day = 24 * time.Hour // beyond any lease, and no multiplication overflows
 		after := time.Duration(min(max(o.RetryAfterMS, 0), day.Milliseconds())) * time.Millisecond
 		return Outcome{o.Kind, after, o.Error}, nil

@@ -2,6 +2,7 @@ package doctortest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -154,6 +155,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	switch {
 	case part[1] == "event-source-mappings":
 		op = "ListEventSourceMappings"
+	case len(part) == 4 && part[3] == "recursion-config":
+		name, op = part[2], "GetFunctionRecursionConfig"
 	case len(part) == 4:
 		name = part[2]
 		op = map[string]string{"configuration": "GetFunctionConfiguration", "concurrency": "GetFunctionConcurrency", "policy": "GetPolicy"}[part[3]]
@@ -195,6 +198,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 				out["ReservedConcurrentExecutions"] = n
 			}
 			return w.json(req, plain, out)
+		case op == "GetFunctionRecursionConfig":
+			return w.json(req, plain, Object{"RecursiveLoop": cmp.Or(w.RecursiveLoop, "Terminate")})
 		case op == "GetPolicy" && w.Policies[name] != "":
 			return w.json(req, plain, Object{"Policy": w.Policies[name], "RevisionId": "1"})
 		}

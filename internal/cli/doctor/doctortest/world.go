@@ -24,6 +24,7 @@ type World struct {
 	Items               []Object
 	Functions, Mappings []Object
 	Concurrency         map[string]int
+	RecursiveLoop       string // of each function; "" for Terminate
 	Policies            map[string]string
 	Integrations        map[string][]Object // of HTTP APIs
 	Resources           map[string][]Object // of REST APIs

@@ -1,0 +1,68 @@
+package completer
+
+import (
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/internal/state"
+)
+
+const (
+	// failures in a row open a breaker: one may be its operation's fault.
+	failures = 3
+	// probePause is the time until the first probe. It doubles with each probe that fails, up to an
+	// hour.
+	probePause = time.Minute
+)
+
+// breakers are the functions whose last tries have failed, as this process saw it.
+type breakers struct {
+	mu  sync.Mutex
+	all map[string]*breaker
+}
+
+type breaker struct {
+	failed  int       // tries in a row
+	until   time.Time // of the pause
+	probing bool      // a ticket tries
+}
+
+// enter reports whether a ticket may try a function, or until when it waits.
+func (b *breakers) enter(function string, now time.Time) (until time.Time, may bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.all[function]
+	switch {
+	case one == nil || one.failed < failures:
+		return time.Time{}, true
+	case now.Before(one.until):
+		return one.until, false
+	case one.probing:
+		return now.Add(probePause), false
+	}
+	one.probing = true
+	return time.Time{}, true
+}
+
+// leave notes how a try has ended.
+func (b *breakers) leave(function string, now time.Time, how TicketOutcomeKind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if how == TicketDone {
+		delete(b.all, function)
+		return
+	}
+	if b.all == nil {
+		b.all = make(map[string]*breaker)
+	}
+	one := b.all[function]
+	if one == nil {
+		one = &breaker{}
+		b.all[function] = one
+	}
+	one.probing = false
+	if how == TicketFailed {
+		one.failed++
+		one.until = now.Add(state.BackOff(probePause, max(one.failed-failures, 0)))
+	}
+}
