@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -139,10 +141,11 @@ func newRetry(env environment) *cobra.Command {
 	d := &decision{
 		wish: func() operate.Wish { return operate.Wish{Do: operate.Retry} },
 		hint: func(rec *store.Record) string {
-			if operate.Unknown(rec) == "" {
+			call := state.Decidable(rec, env.now())
+			if call == nil {
 				return ""
 			}
-			return "; samekey settle says so: --result JSON, --not-made or --risk-twice"
+			return "; samekey settle says so: --result " + plain.Quote(cmp.Or(operate.Example(call), "JSON")) + ", --not-made or --risk-twice"
 		},
 	}
 	cmd := &cobra.Command{
@@ -214,7 +217,8 @@ func newSettle(env environment) *cobra.Command {
 		Use: "settle {REF | --key KEY --scope SCOPE} {--answer STATUS | --result JSON | --not-made | --risk-twice} [FLAGS]", Short: "Decide about a stuck operation",
 		Long: `Ends a stuck or abandoned operation with an answer, which its client gets from now on
 (--answer). Or says what a call with an unknown outcome came to: its result, that it had
-no effect, or that it may be made twice; the operation then goes on.`,
+no effect, or that it may be made twice; the operation then goes on. samekey get
+shows the fields of the result. A wrong one can be given again until it is used.`,
 	}
 	newDecider(env, cmd, false, d)
 	s.register(cmd.Flags())

@@ -102,6 +102,9 @@ func (e environment) printStory(s *explain.Story) (err error) {
 		}
 		if p.Unknown {
 			result = "OUTCOME UNKNOWN: the call may have been made"
+			if p.Reads != "" {
+				result += "; its result is like " + p.Reads
+			}
 		}
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})
 	}

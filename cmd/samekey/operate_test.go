@@ -147,7 +147,7 @@ func TestSettleACall(t *testing.T) {
 			if out := d.ok(t, append([]string{"settle", "--yes", pk}, tt.flags...)...); !strings.Contains(out, "open") {
 				t.Errorf("printed %q", out)
 			}
-			d.fails(t, 1, "not stuck", append([]string{"settle", "--yes", pk}, tt.flags...)...)
+			d.fails(t, 1, "not stuck", "settle", "--yes", pk, "--not-made")
 			res, err := d.pay(t.Context(), &calls)
 			if err != nil || string(res.Body) != tt.charge || calls != tt.calls {
 				t.Errorf("got %s, %v after %d calls", res.Body, err, calls)
@@ -170,10 +170,6 @@ func TestSettleAnswerAsks(t *testing.T) {
 		shown string
 	}{
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" came to the text ch_1\n"},
-		"a number":    {[]string{"--result", `1e3`}, "came to the number 1e3\n"},
-		"null":        {[]string{"--result", `null`}, "came to null\n"},
-		"an object":   {[]string{"--result", `{"id":"ch_1"}`}, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		"a list":      {[]string{"--result", `["ch_1"]`}, "came to a list:\n[\n  \"ch_1\"\n]\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. It is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may then have its effect twice.\n"},
 		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides is over: its client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
@@ -185,6 +181,9 @@ func TestSettleAnswerAsks(t *testing.T) {
 				t.Errorf("%s, %q typed: code %d, %q, %q; want %q", name, typed, code, stdout, stderr, tt.shown)
 			}
 		}
+	}
+	for _, result := range []string{"1e3", "null", "{}", `["ch_1"]`} {
+		d.fails(t, 1, `; the program reads "TEXT"`, "settle", "--yes", "--result", result, pk)
 	}
 	d.fails(t, 2, "one of --answer", "settle", "--yes", pk)
 	d.fails(t, 2, "contradict", "settle", "--yes", "--not-made", "--risk-twice", pk)

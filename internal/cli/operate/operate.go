@@ -4,6 +4,7 @@ package operate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -113,9 +115,9 @@ func (p *Plan) settle(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	call := "The call"
-	if name := Unknown(p.rec); name != "" {
-		call = "The call of phase " + plain.Line(fmt.Sprintf("%q", name))
+	call, reads := "The call", ""
+	if c := state.Decidable(p.rec, now); c != nil {
+		call, reads = "The call of phase "+plain.Line(fmt.Sprintf("%q", c.Name)), Example(c)
 	}
 	p.done = "open: its client's next retry takes it up, or the completer"
 	switch {
@@ -130,7 +132,8 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " came to " + p.Says[0]
-		p.Says = append(p.Says, "It is not made again, and this can't be corrected.")
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't say of which shape")+".",
+			"The call is not made again. A mistake can be corrected until an attempt has gone on from it.")
 	case s.NotMade:
 		p.Says = []string{call + " had no effect. It is made once more."}
 	case s.RiskTwice:
@@ -155,6 +158,9 @@ func replayed(r *store.Record) string {
 	}
 	return says + "; after that a retry runs anew."
 }
+
+// Example is a result of a call as its program can read it; "" if the record doesn't say.
+func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
 
 // Unknown is the phase of a record whose call has an unknown outcome, "" without one.
 func Unknown(rec *store.Record) string {

@@ -222,3 +222,23 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 		t.Errorf("%d commands in all of %q", offered, slices.Sorted(maps.Keys(hostiletest.Records("rides", now))))
 	}
 }
+
+// A result is shown as the program will see it, whatever the record says of its shape.
+func TestResultIsShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ shape, result, want string }{
+		{"", `"ch\u005f1"`, "The call of phase \"pay\" came to the text ch_1"},
+		{"", `1e3`, "came to the number 1e3\n"},
+		{"", `null`, "came to null\n"},
+		{"", `true`, "came to the value true\n"},
+		{"", `{"id":"ch_1"}`, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
+		{"", `["ch_1"]`, "came to a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't say of which shape.\n"},
+		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A mistake can be corrected"},
+	} {
+		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
+		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
+		if err != nil || !strings.Contains(strings.Join(plan.Says, "\n"), tt.want) {
+			t.Errorf("%s: %v, %v; not %q", tt.result, plan, err, tt.want)
+		}
+	}
+}
