@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -62,10 +63,39 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 3, "no record has this key", "get", "--key", "another", "--scope", "jwt:jane")
 	d.fails(t, 3, "no record has this key", "get", "--key", customersKey, "--scope", "jwt:omar")
 	d.fails(t, 3, "there is no record", "get", "v1##nobody")
-	d.fails(t, 2, "needs --scope", "get", "--key", "k")
 	d.fails(t, 2, "which record?", "get")
 	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
 	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
+}
+
+// A key alone is enough: its record is found by the callers that can be named, among what
+// waits for people, or by a scan that is asked about first.
+func TestGetByKeyAlone(t *testing.T) {
+	d := newDesk(t)
+	rec, calls := d.stuck(t), 1
+	delete(d.env, "IDEM_NAMESPACE")
+	for name, args := range map[string][]string{
+		"the key":             {"--key", customersKey},
+		"with a bare subject": {"--key", customersKey, "--scope", "jane"},
+	} {
+		if out := d.ok(t, append([]string{"get", "--json"}, args...)...); !strings.Contains(out, rec.PK) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	d.ok(t, "settle", "--yes", "--key", customersKey, "--not-made") // the record waits for nobody from now on
+	if _, err := d.pay(t.Context(), &calls); err != nil {
+		t.Fatal(err)
+	}
+	d.fails(t, 3, "a scan reads the whole table", "get", "--key", customersKey)
+	d.fails(t, 3, "without --no-scan", "get", "--key", customersKey, "--no-scan")
+	code, stdout, stderr := callWith(t, "y\n", d.env, "get", "--json", "--key", customersKey)
+	if code != 0 || !strings.Contains(stdout, rec.PK) || strings.Contains(stdout+stderr, customersKey) {
+		t.Errorf("code %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := callWith(t, "y\n", d.env, "get", "--key", "another", "--pages", "1000"); code != 3 || !strings.Contains(stderr, "no record matches") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	d.fails(t, 2, "not visible ASCII", "get", "--key", "\x01")
 }
 
 // The scopes that a person writes are those that the engine makes.
@@ -116,7 +146,11 @@ func TestScopesAsTheEngineMakesThem(t *testing.T) {
 			if tt.flags != nil {
 				tt.flags(f)
 			}
-			pk, err := f.keyed(t.Context())
+			c, err := f.customer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pk, err := recordkey.Of(t.Context(), c)
 			if err != nil || mem.Records()[pk] == nil {
 				t.Errorf("%s, %v: none of %v", pk, err, mem.Records())
 			}

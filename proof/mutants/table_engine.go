@@ -466,6 +466,14 @@ func resumeMutants() []mutant {
 			in: "idem.phaseRun.begun", old: "Shape: shape.Of($p.result)", new: "Shape: shape.Of($p.result)[:0]", run: "^TestResultHasTheShapeThatTheProgramReads$",
 		},
 		{
+			rule: "KeyAlone", what: "a customer's key is not found among what waits for people", row: "R195",
+			in: "internal/cli/recordkey.Find", old: "case $rec != nil && $c.IsOf($ctx, $rec):", new: "case $rec != nil && $c.IsOf($ctx, $rec) && $c.Exact():", run: "^TestFind$",
+		},
+		{
+			rule: "KeyAlone", what: "a bare subject is a caller of one kind only", row: "R195",
+			in: "internal/cli/recordkey.callers", old: "range kinds[:len(kinds)-1]", new: "range kinds[:1]", run: "^TestFind$",
+		},
+		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
 			in: "idem.core.unattended", old: "if !strings.HasPrefix($pk, $e.prefix) {", new: `if strings.HasPrefix($pk, "#") {`,
 			run: "^TestTicketOfAnotherNamespaceIsRefused$",

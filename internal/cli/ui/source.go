@@ -97,12 +97,12 @@ type Row struct {
 	Lease   int64    `json:"lease,omitempty"`
 }
 
-// Search is a search for one request. Exactly one field besides Scope and Namespace is
-// set.
+// Search is a search for one request, by Key or Any.
 type Search struct {
 	Key       string `json:"key,omitempty"` // the client's
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
+	Scan      bool   `json:"scan,omitempty"` // read the whole table for Key
 	// Any is a record's key, its short name, an operation's id or a job's id.
 	Any string `json:"any,omitempty"`
 }
