@@ -474,6 +474,15 @@ func resumeMutants() []mutant {
 			in: "internal/cli/recordkey.callers", old: "range kinds[:len(kinds)-1]", new: "range kinds[:1]", run: "^TestFind$",
 		},
 		{
+			rule: "ManyAtOnce", what: "a doubt is decided together with other records", row: "R196",
+			in: "internal/cli/operate.May", old: "$doubt := state.Decidable($rec, $now) != nil || len($rec.Doubts) > 0", new: "$doubt := state.Decidable($rec, $now) != nil && len($rec.Doubts) > 0",
+			run: "^TestManyAtOnce$",
+		},
+		{
+			rule: "ManyAtOnce", what: "the page asks for a loss that nobody needs to accept, or for none", row: "R196",
+			in: "internal/cli/operate.Losses", old: "$err != nil", new: "$err == nil", run: "^TestLosses$",
+		},
+		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
 			in: "idem.core.unattended", old: "if !strings.HasPrefix($pk, $e.prefix) {", new: `if strings.HasPrefix($pk, "#") {`,
 			run: "^TestTicketOfAnotherNamespaceIsRefused$",

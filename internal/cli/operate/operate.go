@@ -40,6 +40,9 @@ const (
 type Wish struct {
 	Do Verb
 	By string // stays in the record
+	// Many says that it is asked for of several records at once: they are redriven, or tried
+	// again if no call of theirs is in doubt. Everything else is decided one by one.
+	Many bool
 
 	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
 	Loss       idem.Loss       // of Forget
@@ -65,6 +68,10 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
 		return nil, errors.New("who decides? The name stays in the record")
+	}
+	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
+	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
+		return nil, errors.New("not with others at once: look at the record, and decide about it alone")
 	}
 	var err error
 	switch w.Do {
@@ -198,6 +205,20 @@ func (p *Plan) forget(now time.Time) error {
 	p.Says = append(p.Says, "This can't be corrected.")
 	p.done = fmt.Sprintf("forgotten: operation %s, by %s", plain.Line(p.rec.ID), plain.Line(p.wish.By))
 	return nil
+}
+
+// Losses are the names of what somebody has to give up who forgets the record: attempt, work
+// and jobs, as in the flags of samekey forget.
+func Losses(rec *store.Record, now time.Time) (names []string) {
+	for _, one := range []struct {
+		name string
+		but  idem.Loss
+	}{{"attempt", idem.Loss{Work: true, Jobs: true}}, {"work", idem.Loss{Held: true, Jobs: true}}, {"jobs", idem.Loss{Held: true, Work: true}}} {
+		if _, err := state.Forgotten(rec, now, "", one.but); err != nil {
+			names = append(names, one.name)
+		}
+	}
+	return names
 }
 
 // redrive finds the jobs: those alone are handed out, since nobody has seen why another

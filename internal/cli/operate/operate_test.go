@@ -242,3 +242,36 @@ func TestResultIsShown(t *testing.T) {
 		}
 	}
 }
+
+// Several records at once are redriven, or tried again where nothing is in doubt.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, rec := range hostiletest.Records("rides", now) {
+		for wish, w := range wishes() {
+			_, alone := operate.May(rec, now, w)
+			w.Many = true
+			_, err := operate.May(rec, now, w)
+			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
+			if (err == nil) != may {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
+		}
+	}
+}
+
+// Who forgets a record accepts what it asks for, and no more.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	for name, rec := range hostiletest.Records("rides", now) {
+		w := operate.Wish{Do: operate.Forget, By: "jane"}
+		for _, loss := range operate.Losses(rec, now) {
+			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
+				t.Errorf("%s is forgotten without the loss of %s", name, loss)
+			}
+			w.Loss.Held, w.Loss.Work, w.Loss.Jobs = w.Loss.Held || loss == "attempt", w.Loss.Work || loss == "work", w.Loss.Jobs || loss == "jobs"
+		}
+		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
