@@ -448,6 +448,7 @@ func TestRedriveAndSweep(t *testing.T) {
 	}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list"))) // as the scan has it, and get
 	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list", "--scan", "--pages", "1000")))
 	golden(t, "get-parked.txt", scrubbed(d.ok(t, "get", rec.PK)))
 	golden(t, "sweep.txt", scrubbed(d.ok(t, "sweep", "--dry-run", "--pages", "1000")))

@@ -72,6 +72,7 @@ const (
 	waitJob    = "j" // S
 	waitKind   = "k" // S
 	waitReason = "f" // S
+	waitTries  = "t" // N, of a job
 )
 
 // AttrAbout names the unreadable item in a finding about it.
