@@ -66,8 +66,8 @@ var (
 	// ErrPhaseFailed matches errors from a phase after a failed phase.
 	ErrPhaseFailed = errors.New("an earlier phase has failed")
 	// ErrResult matches errors from a result or an answer that can't be stored
-	// unchanged.
-	ErrResult = errors.New("result can't be stored")
+	// unchanged, or not read again.
+	ErrResult = errors.New("the result doesn't fit")
 	// ErrWrite matches errors from a write or a job that can't be committed; nothing
 	// was sent.
 	ErrWrite = store.ErrWrite

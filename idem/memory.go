@@ -278,7 +278,7 @@ func patchTime(field *time.Time, prev, next time.Time) {
 }
 
 func samePhase(a, b store.Phase) bool {
-	return a.Name == b.Name && a.Intent == b.Intent && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
+	return a.Name == b.Name && a.Intent == b.Intent && a.Shape == b.Shape && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
 // checkWrites asks the writes themselves whether they can be committed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/samekey/samekey/internal/base/defaults"
@@ -191,6 +192,7 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	if err != nil {
 		return out, err
 	}
+	s.result = reflect.TypeFor[T]()
 	raw, err := f.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		v, err := fn(ctx, tx)
 		if err != nil {
@@ -203,10 +205,10 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	}
 	var zero T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return zero, f.fail(fmt.Errorf("%w: what %q stored is no %T: %w", ErrResult, s.name, zero, err))
+		return zero, f.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, err))
 	}
 	if at := missing(raw, out); at != "" {
-		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what %q stored", ErrResult, zero, at, s.name))
+		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what is recorded of %q", ErrResult, zero, at, s.name))
 	}
 	return out, nil
 }

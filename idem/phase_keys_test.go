@@ -559,7 +559,7 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 		lost string // "" = the type is accepted
 	}{
 		"the same":     {func(ctx context.Context) (string, error) { return as(ctx, v1{}) }, ""},
-		"another kind": {func(ctx context.Context) (string, error) { return as(ctx, "") }, "is no string"},
+		"another kind": {func(ctx context.Context) (string, error) { return as(ctx, "") }, "be read as string"},
 		"a map":        {func(ctx context.Context) (string, error) { return as(ctx, map[string]any{}) }, "amount"}, // float64
 		"more fields": {func(ctx context.Context) (string, error) {
 			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (more, error) { return more{}, nil })

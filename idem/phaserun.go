@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/shape"
 )
 
 // The course of a phase, in call order: do, then atomic or foreign, then outcome.
@@ -173,7 +174,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	if err := p.commit(ctx, []store.Phase{{Name: p.name, Intent: true}}, collected{}, false); err != nil {
+	if err := p.commit(ctx, []store.Phase{p.begun()}, collected{}, false); err != nil {
 		return p.commitFailed(p.name, err)
 	}
 	return nil
@@ -297,5 +298,11 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 // giveUpCall marks the operation as stuck in the phase, whose outcome is unknown. Pending
 // results are stored too: the settled operation continues after them.
 func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
-	return p.markStuck(ctx, why, store.Phase{Name: p.name, Intent: true})
+	return p.markStuck(ctx, why, p.begun())
+}
+
+// begun is the phase as a call that has begun, with the shape of the result that people
+// may have to give.
+func (p *phaseRun) begun() store.Phase {
+	return store.Phase{Name: p.name, Intent: true, Shape: shape.Of(p.result)}
 }

@@ -149,3 +149,58 @@ func TestManySettlements(t *testing.T) {
 		}
 	}
 }
+
+// chargedAs is what a call came to.
+type chargedAs struct {
+	ID     string `json:"id"`
+	Amount int    `json:"amount"`
+}
+
+// People can't give a result that the program could not read, and are told what it reads.
+// They may correct a wrong one as long as nothing was done with it.
+func TestResultHasTheShapeThatTheProgramReads(t *testing.T) {
+	t.Parallel()
+	a := accepting()
+	book := func(got, after error) (idem.Result, error) {
+		return do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
+			r, err := idem.Foreign(ctx, "charged", func(context.Context, *idem.Tx) (chargedAs, error) { return chargedAs{}, got }, idem.NotIdempotent())
+			if err != nil {
+				return idem.Response{}, err
+			}
+			_, err = idem.Foreign(ctx, "mailed", func(_ context.Context, tx *idem.Tx) (bool, error) { return tx.Key("mail") != "", after })
+			return idem.Response{Status: 201, Body: []byte(r.ID)}, err
+		})
+	}
+	if _, err := book(errors.New("timeout"), nil); !errors.Is(err, idem.ErrStuck) {
+		t.Fatal(err)
+	}
+	pk := a.record(t).PK
+	settle := func(result string) error {
+		return a.engine.Settle(t.Context(), pk, idem.Settlement{Result: json.RawMessage(result)})
+	}
+	for result, want := range map[string]string{
+		`{}`:                              `"amount" is missing`,
+		`"ch_1"`:                          "the result is an object, not a text",
+		`{"id":"ch_1","amount":"5"}`:      `"amount" is a whole number, not a text`,
+		`{"id":"ch_1","amount":5,"ok":1}`: `there is no field "ok"`,
+	} {
+		if err := settle(result); !errors.Is(err, idem.ErrResult) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), `the program reads {"id":"TEXT","amount":0}`) {
+			t.Errorf("%s: %v", result, err)
+		}
+	}
+	for _, id := range []string{"ch_wrong", "ch_1"} {
+		if err := settle(`{"id":"` + id + `","amount":5}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := book(nil, errors.New("timeout")); err == nil {
+		t.Fatal("the mail was sent")
+	}
+	if err := settle(`{"id":"ch_2","amount":5}`); !errors.Is(err, jobs.ErrMoved) {
+		t.Errorf("corrected after a call that may have begun: %v", err)
+	}
+	a.leaseOver()
+	if res, err := book(nil, nil); err != nil || string(res.Body) != "ch_1" {
+		t.Errorf("%s, %v", res.Body, err)
+	}
+}

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type step struct {
 	joins    bool          // the claim was made just for this phase, whose result joins the next commit if possible
 	memory   time.Duration // how long a call may be repeated
 	sends    []send
+	result   reflect.Type // nil for the finish
 }
 
 type stepKind int

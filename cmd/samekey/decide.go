@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -139,14 +141,15 @@ func newRetry(env environment) *cobra.Command {
 	d := &decision{
 		wish: func() operate.Wish { return operate.Wish{Do: operate.Retry} },
 		hint: func(rec *store.Record) string {
-			if operate.Unknown(rec) == "" {
+			call := state.Decidable(rec, env.now())
+			if call == nil {
 				return ""
 			}
-			return "; samekey settle says so: --result JSON, --not-made or --risk-twice"
+			return "; samekey settle says so: --result " + plain.Quote(cmp.Or(operate.Example(call), "JSON")) + ", --not-made or --risk-twice"
 		},
 	}
 	cmd := &cobra.Command{
-		Use: "retry {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Let a stuck operation be tried again",
+		Use: "retry {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Let a stuck operation be tried again",
 		Long: "Opens a stuck operation, after the cause of its failures is removed. An operation with a\ncall whose outcome is unknown needs samekey settle instead.",
 	}
 	newDecider(env, cmd, false, d)
@@ -155,7 +158,7 @@ func newRetry(env environment) *cobra.Command {
 
 func newRelease(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "release {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Release the lease of an attempt that never came back",
+		Use: "release {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Release the lease of an attempt that never came back",
 		Long: "Ends the lease of an attempt that is dead, so that the client's retry goes on at once\ninstead of after the lease. Calls that the attempt may have made stay in doubt.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Release} }})
@@ -165,7 +168,7 @@ func newRelease(env environment) *cobra.Command {
 func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
-		Use: "forget {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Free a key, and lose its operation",
+		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key, and lose its operation",
 		Long: "Frees the key of an operation: the record expires, and a request with the key runs anew.\nDangerous: work that is done may be done again.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Forget, Loss: loss} }})
@@ -179,7 +182,7 @@ func newForget(env environment) *cobra.Command {
 func newRedrive(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
-		Use: "redrive {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Deliver parked jobs again",
+		Use: "redrive {REF | --key KEY [--scope SCOPE]} [JOB...] [FLAGS]", Short: "Deliver parked jobs again",
 		Long: "Hands parked jobs of a record out again: all, or those named by their id or by PHASE.INDEX.\nRemove the cause of their failures first.",
 	}
 	p := newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Redrive, Jobs: names} }})
@@ -211,10 +214,11 @@ func newSettle(env environment) *cobra.Command {
 		return operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice}}
 	}}
 	cmd := &cobra.Command{
-		Use: "settle {REF | --key KEY --scope SCOPE} {--answer STATUS | --result JSON | --not-made | --risk-twice} [FLAGS]", Short: "Decide about a stuck operation",
+		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice} [FLAGS]", Short: "Decide about a stuck operation",
 		Long: `Ends a stuck or abandoned operation with an answer, which its client gets from now on
 (--answer). Or says what a call with an unknown outcome came to: its result, that it had
-no effect, or that it may be made twice; the operation then goes on.`,
+no effect, or that it may be made twice; the operation then goes on. samekey get
+shows the fields of the result. A wrong one can be given again until it is used.`,
 	}
 	newDecider(env, cmd, false, d)
 	s.register(cmd.Flags())

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
@@ -129,8 +130,7 @@ func (d *desk) stuck(t *testing.T) *store.Record {
 // record is the customer's, by their key.
 func (d *desk) record(t *testing.T) *store.Record {
 	t.Helper()
-	f := &finder{op: &operator{namespace: "rides"}, key: customersKey, scope: "jwt:jane"}
-	pk, err := f.keyed(t.Context())
+	pk, err := recordkey.Of(t.Context(), recordkey.Customer{Namespace: "rides", Key: customersKey, Scope: "jwt:jane"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,22 +16,24 @@ import (
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
 the id of a job (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider
-got), or the short name of the record in a log line. A customer's key needs --key and
---scope instead; --key - reads the key from standard input, so that it is in no
-history of a shell. The key is never printed.
+got), or the short name of the record in a log line. A customer's key needs --key
+instead; --key - reads the key from standard input, so that it is in no history of a
+shell. The key is never printed.
 
 --scope is the caller, as a record shows it: jwt:SUBJECT, iam:SUBJECT or lambda:SUBJECT
 for an authorizer's subject, program:NAME for the result of Options.Scope, source:NAME
 for a queue's or a function's, or one for callers whom nobody verifies (OneScope).
 tenant:T| stands before it in a function with tenants, operation:NAME| before that for
-Request.Operation.
+Request.Operation. A bare SUBJECT is tried as each kind.
 
-A partition key, and --key with --scope, cost one read. Anything else is looked for in
-the index of what waits for people, and then by a scan of the whole table.`
+A partition key, and --key with --scope and --namespace, cost one read. Anything else is
+looked for in what waits for people, and then by a scan of the whole table; for a key the
+command asks first.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -63,14 +65,12 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 // check finds mistakes of the call before anything is sent.
 func (f *finder) check(args []string) error {
 	switch {
-	case f.key != "" && f.scope == "":
-		return wrongCallf("--key needs --scope: jwt:SUBJECT, iam:SUBJECT, program:NAME, or one")
 	case f.key == "" && f.scope != "":
 		return wrongCallf("--scope needs --key")
 	case f.key != "" && len(args) > 0:
-		return wrongCallf("give REF, or --key and --scope, not both")
+		return wrongCallf("give REF or --key, not both")
 	case f.key == "" && len(args) == 0:
-		return wrongCallf("which record? Give REF, or --key and --scope")
+		return wrongCallf("which record? Give REF, or --key KEY")
 	case f.pages <= 0 || f.segments < 1 || f.segments > 1000 || f.since < 0:
 		return wrongCallf("--pages is above 0, --segments 1 to 1000, --since not negative")
 	}
@@ -83,11 +83,7 @@ func notFound(what string) error { return exitWith(exitFound, errors.New(what)) 
 // find returns the record that is meant. Without one it ends with exit code 3.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	if f.key != "" {
-		pk, err := f.keyed(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return f.op.load(ctx, pk, "no record has this key under this scope in the namespace "+fmt.Sprintf("%q", f.op.namespace))
+		return f.byKey(ctx)
 	}
 	ref := args[0]
 	if strings.Count(ref, "#") == 2 {
@@ -99,7 +95,7 @@ func (f *finder) find(ctx context.Context, args []string) (*store.Record, error)
 	}
 	pk, err := f.waiting(ctx, in)
 	if err == nil && pk == "" {
-		pk, err = f.scan(ctx, w)
+		pk, err = f.scan(ctx, w, false)
 	}
 	if err != nil {
 		return nil, err
@@ -137,9 +133,7 @@ var (
 
 // wanted is what a scan looks for, and how an entry of the index is recognised.
 func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool, _ error) {
-	if f.since > 0 {
-		w.Since = f.op.env.now().Add(-f.since)
-	}
+	w.Since = f.from()
 	ref = operationOf(ref)
 	switch {
 	case isOperation.MatchString(ref):
@@ -152,7 +146,7 @@ func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool
 		w.Match = func(r *store.Record) bool { return explain.Derives(r, ref, f.services...) }
 		return w, nil, nil
 	}
-	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key and --scope", plain.Line(ref))
+	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key", plain.Line(ref))
 }
 
 // waiting looks for a record in the index of what waits for people.
@@ -173,12 +167,50 @@ func (f *finder) waiting(ctx context.Context, in func(stream.Entry) bool) (strin
 	return "", nil
 }
 
-// scan looks at the whole table, after it has said how much that is.
-func (f *finder) scan(ctx context.Context, w stream.Wanted) (string, error) {
+// byKey finds the record of a customer's key.
+func (f *finder) byKey(ctx context.Context) (*store.Record, error) {
+	c, err := f.customer()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := recordkey.Of(ctx, recordkey.Customer{Key: c.Key, Scope: "one"}); err != nil {
+		return nil, wrongCall(err) // a key that no handler accepts
+	}
+	pk, err := recordkey.Find(ctx, f.op.store, c, stream.NewWaiting(f.op.client, f.op.store).All(ctx))
+	if err == nil && pk == "" && !c.Exact() {
+		f.op.env.note("no record has this key under the callers that can be named, and none that waits for people has it")
+		pk, err = f.scan(ctx, stream.Wanted{Since: f.from(), Match: func(r *store.Record) bool { return f.in(r) && c.IsOf(ctx, r) }}, true)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case pk == "":
+		return nil, notFound("no record has this key under this scope in the namespace " + fmt.Sprintf("%q", f.op.namespace))
+	}
+	return f.op.load(ctx, pk, "the record has gone since it was found")
+}
+
+// in reports whether a record is in the namespace that was asked for, if any.
+func (f *finder) in(r *store.Record) bool {
+	return f.op.namespace == "" || state.Namespace(r.PK) == f.op.namespace
+}
+
+func (f *finder) from() (t time.Time) {
+	if f.since > 0 {
+		t = f.op.env.now().Add(-f.since)
+	}
+	return t
+}
+
+// scan looks at the whole table, after it has said how much that is, and perhaps asked.
+func (f *finder) scan(ctx context.Context, w stream.Wanted, ask bool) (string, error) {
 	if f.noScan {
 		return "", notFound("not among what waits for people; without --no-scan the whole table is scanned")
 	}
 	total := f.op.tellScan(f.pages)
+	if ask && !agreed(f.op.env) {
+		return "", notFound("the table was not scanned")
+	}
 	f.progress.start("items seen")
 	defer f.progress.end()
 	pks, err := stream.Search(ctx, f.op.client, f.op.store, w, false, func(o *stream.SearchOptions) {
@@ -221,19 +253,13 @@ func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Reco
 	return rec, err
 }
 
-// keyed is the partition key of a customer's key.
-func (f *finder) keyed(ctx context.Context) (string, error) {
-	key := f.key
-	if key == "-" {
-		line, err := readLine(f.op.env.stdin)
-		if err != nil {
-			return "", wrongCallf("no key on standard input: %w", err)
+// customer is whom the flags name.
+func (f *finder) customer() (c recordkey.Customer, err error) {
+	c = recordkey.Customer{Namespace: f.op.namespace, Key: f.key, Scope: f.scope, Route: f.route}
+	if f.key == "-" {
+		if c.Key, err = readLine(f.op.env.stdin); err != nil {
+			return c, wrongCallf("no key on standard input: %w", err)
 		}
-		key = line
 	}
-	pk, err := recordkey.Of(ctx, recordkey.Customer{Namespace: f.op.namespace, Key: key, Scope: f.scope, Route: f.route})
-	if err != nil {
-		return "", wrongCall(err) // a key that no handler accepts
-	}
-	return pk, nil
+	return c, nil
 }

@@ -19,7 +19,7 @@ import (
 func newGet(env environment) *cobra.Command {
 	var opt explain.Options
 	cmd := &cobra.Command{
-		Use:   "get {REF | --key KEY --scope SCOPE} [FLAGS]",
+		Use:   "get {REF | --key KEY [--scope SCOPE]} [FLAGS]",
 		Short: "Explain one operation: what happened, and what comes next",
 		Long: "Tells the story of one operation from its record: attempts, phases, calls with\n" +
 			"their derived keys, jobs, answer, decisions of people, cost, and what comes next.\n\n" + refHelp,
@@ -102,6 +102,9 @@ func (e environment) printStory(s *explain.Story) (err error) {
 		}
 		if p.Unknown {
 			result = "OUTCOME UNKNOWN: the call may have been made"
+			if p.Reads != "" {
+				result += "; its result is like " + p.Reads
+			}
 		}
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})
 	}

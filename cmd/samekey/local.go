@@ -83,6 +83,10 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 		ready.UI = page.URL()
 		go func() { served <- page.Serve(ctx) }()
 	}
+	env.note("ready at %s; Ctrl-C ends it. For samekey list, get and the other commands, in another terminal:", ready.API)
+	for _, line := range running.Exports() {
+		env.note("  %s", line)
+	}
 	if err := env.say("%s", ready); err != nil {
 		return errors.Join(err, running.Close())
 	}

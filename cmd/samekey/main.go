@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -74,7 +75,7 @@ func newRoot(env environment) *cobra.Command {
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrongCall(err) })
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrongCallf("%w%s", err, nearestFlag(cmd, err)) })
 	root.SetUsageTemplate(root.UsageTemplate() + exitCodesUsage)
 	root.AddGroup(
 		&cobra.Group{ID: groupBuild, Title: "Build and test:"},
@@ -93,6 +94,7 @@ func newRoot(env environment) *cobra.Command {
 	}
 	root.AddCommand(newVersion(env), newReference(env))
 	plainUse(root)
+	exemplify(root)
 	return root
 }
 
@@ -106,7 +108,7 @@ func plainUse(cmd *cobra.Command) {
 
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return wrongCallf("there is no command %s; samekey help lists them", args[0])
+		return wrongCallf("there is no command %s%s samekey help lists them all", args[0], cmp.Or(didYouMean(cmd, args[0]), ";"))
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
 	_ = cmd.Usage() // to a stream whose errors nobody can be told

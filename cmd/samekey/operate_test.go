@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -62,10 +63,39 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 3, "no record has this key", "get", "--key", "another", "--scope", "jwt:jane")
 	d.fails(t, 3, "no record has this key", "get", "--key", customersKey, "--scope", "jwt:omar")
 	d.fails(t, 3, "there is no record", "get", "v1##nobody")
-	d.fails(t, 2, "needs --scope", "get", "--key", "k")
 	d.fails(t, 2, "which record?", "get")
 	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
 	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
+}
+
+// A key alone is enough: its record is found by the callers that can be named, among what
+// waits for people, or by a scan that is asked about first.
+func TestGetByKeyAlone(t *testing.T) {
+	d := newDesk(t)
+	rec, calls := d.stuck(t), 1
+	delete(d.env, "IDEM_NAMESPACE")
+	for name, args := range map[string][]string{
+		"the key":             {"--key", customersKey},
+		"with a bare subject": {"--key", customersKey, "--scope", "jane"},
+	} {
+		if out := d.ok(t, append([]string{"get", "--json"}, args...)...); !strings.Contains(out, rec.PK) {
+			t.Errorf("%s: %s", name, out)
+		}
+	}
+	d.ok(t, "settle", "--yes", "--key", customersKey, "--not-made") // the record waits for nobody from now on
+	if _, err := d.pay(t.Context(), &calls); err != nil {
+		t.Fatal(err)
+	}
+	d.fails(t, 3, "a scan reads the whole table", "get", "--key", customersKey)
+	d.fails(t, 3, "without --no-scan", "get", "--key", customersKey, "--no-scan")
+	code, stdout, stderr := callWith(t, "y\n", d.env, "get", "--json", "--key", customersKey)
+	if code != 0 || !strings.Contains(stdout, rec.PK) || strings.Contains(stdout+stderr, customersKey) {
+		t.Errorf("code %d, %s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := callWith(t, "y\n", d.env, "get", "--key", "another", "--pages", "1000"); code != 3 || !strings.Contains(stderr, "no record matches") {
+		t.Errorf("code %d, %s", code, stderr)
+	}
+	d.fails(t, 2, "not visible ASCII", "get", "--key", "\x01")
 }
 
 // The scopes that a person writes are those that the engine makes.
@@ -116,7 +146,11 @@ func TestScopesAsTheEngineMakesThem(t *testing.T) {
 			if tt.flags != nil {
 				tt.flags(f)
 			}
-			pk, err := f.keyed(t.Context())
+			c, err := f.customer()
+			if err != nil {
+				t.Fatal(err)
+			}
+			pk, err := recordkey.Of(t.Context(), c)
 			if err != nil || mem.Records()[pk] == nil {
 				t.Errorf("%s, %v: none of %v", pk, err, mem.Records())
 			}
@@ -147,7 +181,7 @@ func TestSettleACall(t *testing.T) {
 			if out := d.ok(t, append([]string{"settle", "--yes", pk}, tt.flags...)...); !strings.Contains(out, "open") {
 				t.Errorf("printed %q", out)
 			}
-			d.fails(t, 1, "not stuck", append([]string{"settle", "--yes", pk}, tt.flags...)...)
+			d.fails(t, 1, "not stuck", "settle", "--yes", pk, "--not-made")
 			res, err := d.pay(t.Context(), &calls)
 			if err != nil || string(res.Body) != tt.charge || calls != tt.calls {
 				t.Errorf("got %s, %v after %d calls", res.Body, err, calls)
@@ -170,10 +204,6 @@ func TestSettleAnswerAsks(t *testing.T) {
 		shown string
 	}{
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" came to the text ch_1\n"},
-		"a number":    {[]string{"--result", `1e3`}, "came to the number 1e3\n"},
-		"null":        {[]string{"--result", `null`}, "came to null\n"},
-		"an object":   {[]string{"--result", `{"id":"ch_1"}`}, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		"a list":      {[]string{"--result", `["ch_1"]`}, "came to a list:\n[\n  \"ch_1\"\n]\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. It is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may then have its effect twice.\n"},
 		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides is over: its client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
@@ -185,6 +215,9 @@ func TestSettleAnswerAsks(t *testing.T) {
 				t.Errorf("%s, %q typed: code %d, %q, %q; want %q", name, typed, code, stdout, stderr, tt.shown)
 			}
 		}
+	}
+	for _, result := range []string{"1e3", "null", "{}", `["ch_1"]`} {
+		d.fails(t, 1, `; the program reads "TEXT"`, "settle", "--yes", "--result", result, pk)
 	}
 	d.fails(t, 2, "one of --answer", "settle", "--yes", pk)
 	d.fails(t, 2, "contradict", "settle", "--yes", "--not-made", "--risk-twice", pk)
@@ -415,6 +448,7 @@ func TestRedriveAndSweep(t *testing.T) {
 	}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list"))) // as the scan has it, and get
 	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list", "--scan", "--pages", "1000")))
 	golden(t, "get-parked.txt", scrubbed(d.ok(t, "get", rec.PK)))
 	golden(t, "sweep.txt", scrubbed(d.ok(t, "sweep", "--dry-run", "--pages", "1000")))

@@ -18,15 +18,25 @@ func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
 		defer cancel()
-		ticker := time.NewTicker(parentPoll)
-		defer ticker.Stop()
-		for os.Getppid() == parent && !interrupted(parent) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
+		followParent(ctx, func() bool { return os.Getppid() == parent }, func() bool { return interrupted(parent) })
 	}()
 	return ctx, cancel
+}
+
+// followParent returns when ctx ends, the parent has ended, or is about to. A parent that forks
+// blocks its signals for a moment, and looks then as if it were: so it has to look so for
+// half a second.
+func followParent(ctx context.Context, lives, dying func() bool) {
+	ticker := time.NewTicker(parentPoll)
+	defer ticker.Stop()
+	for looks := 0; lives() && looks < 5; {
+		if looks++; !dying() {
+			looks = 0
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
 }

@@ -96,7 +96,7 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
 	// A record that waits already, for whatever, has the entry of its first cause. So a
 	// give-up or another drain in between doesn't matter.
-	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]])}
+	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
 	sets := append(make([]string, 0, 3+len(paths)),
 		"waits = if_not_exists(waits, :waits)", "wait_in = if_not_exists(wait_in, :wait_in)", item.SetSince)

@@ -289,6 +289,9 @@ func indexed(why Reason, it item.Map) Entry {
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }
 	at := (&item.Decoder{It: it}).WaitIn()
 	tries := int((&item.Decoder{It: it}).Number(item.AttrTries, false))
+	if at.Job != "" {
+		tries = at.Tries
+	}
 	pk := cmp.Or(text(item.AttrAbout), item.PK(it))
 	return Entry{
 		Reason: why, PK: pk, Record: redact.Record(pk), ID: text(item.AttrID), Function: text(item.AttrFn), Handler: text(item.AttrHandler),

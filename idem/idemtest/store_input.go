@@ -48,12 +48,12 @@ func storeMarks(s suite) {
 		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *store.Record) {
 			n.Keep, n.Expires = store.KeepOpen, time.Time{}
-			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
+			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true, Shape: `{"page":0}`}}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "mail", Args: []byte("1"), Group: "g", Tries: 9, Failed: "no such address"}}
 		}))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *store.Record) {
-			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`"sent"`)}}
+			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`{"page":1}`), Shape: `{"page":0}`}}
 		}))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})

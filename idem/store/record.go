@@ -184,6 +184,11 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
+	// Shape has names and kinds of the fields of the result, by the type in the program,
+	// for people who have to say it: of an Intent, and of the result that people gave.
+	// "" means unknown.
+	Shape string
+
 	// At is the time from the claim to the phase's commit, in milliseconds, at least
 	// one. Zero means unknown.
 	At time.Duration

@@ -19,6 +19,7 @@
 //	held --> stuck: MadeStuck
 //	stuck --> stuck: Emptied
 //	stuck --> released: Settled
+//	released --> released: Settled
 //	held --> done: Finished
 //	abandoned --> done: Settled with Finished
 //	released --> done: Settled with Finished

@@ -345,6 +345,66 @@ func TestSettledRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
+// What people say that a call came to has the shape that the program reads. They may say it
+// once more, until an attempt may have gone on from it to another call.
+func TestResultsThatPeopleGive(t *testing.T) {
+	t.Parallel()
+	charge := both(noDoubt, both(intent, func(r *store.Record) { stuck(r); r.Phases[1].Shape = `{"id":""}` }))
+	say := func(r *store.Record, result string) (*store.Record, error) {
+		s := Settlement{Result: []byte(result), By: "jane"}
+		if !Settleable(r, s, clock) {
+			return nil, nil
+		}
+		return Settled(r, s, clock)
+	}
+	if r, err := say(with(charge), `{}`); r != nil || err == nil || err.Error() != `the call of phase "pay": "id" is missing; the program reads {"id":"TEXT"}` {
+		t.Errorf("a result without its field: %+v, %v", r, err)
+	}
+	first, err := say(with(charge), `{"id":"a"}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		then func(r *store.Record)
+		may  bool
+	}{
+		"at once":                           {func(*store.Record) {}, true},
+		"the program refuses it":            {func(r *store.Record) { r.Blocked, r.WaitSince = true, clock }, true},
+		"and people have it tried again":    {func(r *store.Record) { r.State, r.Settled = store.Stuck, Decided(r, clock, "joe", "try again", "") }, true},
+		"an attempt is at work":             {func(r *store.Record) { r.Lease = clock.Add(1) }, false},
+		"an attempt has died":               {func(r *store.Record) { r.Lease = clock.Add(-1) }, false},
+		"an attempt may have called":        {func(r *store.Record) { r.Doubts = []string{"fax#1"} }, false},
+		"people have risked the call twice": {func(r *store.Record) { r.Settled = Decided(r, clock, "joe", "risk of twice", "") }, false},
+		"another call has begun":            {intent, false},
+		"another phase is committed":        {func(r *store.Record) { r.Phases = append(r.Phases, store.Phase{Name: "next", Result: []byte("1")}) }, false},
+		"it has finished":                   {finished, false},
+		"it is forgotten":                   {func(r *store.Record) { r.Keep = store.KeepFreed }, false},
+		"nobody has said anything":          {func(r *store.Record) { r.Settled = nil }, false},
+		"it has no phases":                  {func(r *store.Record) { r.Phases = nil }, false},
+	} {
+		r := first.Clone()
+		tt.then(r)
+		if may := Decidable(r, clock) != nil; may != tt.may {
+			t.Errorf("%s: correctable %t", name, may)
+		}
+		if !tt.may {
+			continue
+		}
+		if _, err := say(r, `{"ID":"b"}`); err == nil {
+			t.Errorf("%s: a wrong correction is taken", name)
+		}
+		second, err := say(r, `{"id":"b"}`)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := []store.Phase{first.Phases[0], {Name: "pay", Result: []byte(`{"id":"b"}`), Shape: `{"id":""}`}}
+		if diff := cmp.Diff(want, second.Phases); diff != "" || second.Calls[Skipped] != 1 || second.State != store.Open || second.Blocked || !second.WaitSince.IsZero() {
+			t.Errorf("%s: %+v (-want +got):\n%s", name, second, diff)
+		}
+	}
+}
+
 // Stuck operations are settled, and an abandoned one is answered.
 func TestSettleable(t *testing.T) {
 	t.Parallel()

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/shape"
 )
 
 // Settlement is an operator's decision. Answer, Result, NotMade and RiskTwice exclude
@@ -35,7 +37,7 @@ func (s *Settlement) decisions() (n int) {
 // again describes why the call may be made again.
 func (s *Settlement) again() string {
 	if s.RiskTwice {
-		return "risk of twice"
+		return riskOfTwice
 	}
 	return "not made"
 }
@@ -43,8 +45,37 @@ func (s *Settlement) again() string {
 // Settleable reports whether an operator may decide about rec: the operation is
 // stuck or, for an answer, abandoned.
 func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
-	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now))
+	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
+
+// Decidable returns the call of which people may say what it came to; nil without one: a
+// call whose outcome is unknown, or whose result people gave, as long as no attempt can
+// have gone on from that to another call.
+func Decidable(rec *store.Record, now time.Time) *store.Phase {
+	n := len(rec.Phases)
+	switch {
+	case n == 0 || rec.State == store.Done || Free(rec, now):
+		return nil
+	case rec.Phases[n-1].Intent && rec.State == store.Stuck:
+		return &rec.Phases[n-1]
+	case rec.Phases[n-1].Intent || !rec.Lease.IsZero() || len(rec.Doubts) > 0:
+		return nil
+	}
+	for _, d := range slices.Backward(rec.Settled) {
+		switch {
+		case d.What == resultOf(&rec.Phases[n-1]):
+			return &rec.Phases[n-1]
+		case strings.HasPrefix(d.What, riskOfTwice): // calls in doubt were forgotten
+			return nil
+		}
+	}
+	return nil
+}
+
+// resultOf is the decision that gives a phase's result.
+func resultOf(p *store.Phase) string { return "result of " + p.Name }
+
+const riskOfTwice = "risk of twice"
 
 // maxSettled is how many operators' decisions a record keeps.
 const maxSettled = 10
@@ -54,9 +85,10 @@ const maxSettled = 10
 // the last attempt must not undo the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
-	r.State, r.Tries, r.LastErr, r.Run = store.Open, 0, "", Millis(now)
+	r.State, r.Tries, r.LastErr, r.Run, r.Blocked = store.Open, 0, "", Millis(now), false
 	n := len(rec.Phases)
 	begun := n > 0 && rec.Phases[n-1].Intent
+	call := Decidable(rec, now)
 	what, to := "try again", "released"
 	switch {
 	case s.decisions() > 1:
@@ -65,11 +97,16 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		what, to = fmt.Sprintf("answer %d", s.Answer.Status), string(store.Done)
 	case s.Result != nil && (!json.Valid(s.Result) || !utf8.Valid(s.Result)):
 		return nil, errors.New("it is not JSON in UTF-8")
-	case begun && s.Result != nil:
-		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
-		r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
+	case call != nil && s.Result != nil:
+		if err := shape.Check(call.Shape, s.Result); err != nil {
+			return nil, fmt.Errorf("the call of phase %q: %w", call.Name, err)
+		}
+		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: call.Name, Result: s.Result, Shape: call.Shape})
+		if begun {
+			r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
+		}
 		doubt(&r, nil, time.Time{})
-		what = "result of " + rec.Phases[n-1].Name
+		what = resultOf(call)
 	case begun && (s.NotMade || s.RiskTwice):
 		r.Phases = slices.Clone(rec.Phases[:n-1])
 		doubt(&r, nil, time.Time{})

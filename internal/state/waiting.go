@@ -14,6 +14,7 @@ type Wait struct {
 	Job    string // the first parked job, if Reason is ReasonParked
 	Kind   string // its kind
 	Failed string // why it was parked
+	Tries  int    // its failed deliveries
 }
 
 // OfJobs reports whether only the jobs of a record decide if it waits: it is neither
@@ -47,7 +48,7 @@ func begunOrInDoubt(r *store.Record) bool {
 func parked(r *store.Record) (w Wait) {
 	for name, job := range r.Jobs {
 		if job.Failed != "" && (w.Job == "" || name < w.Job) {
-			w = Wait{Reason: ReasonParked, Job: name, Kind: job.Kind, Failed: job.Failed}
+			w = Wait{Reason: ReasonParked, Job: name, Kind: job.Kind, Failed: job.Failed, Tries: job.Tries}
 		}
 	}
 	return w

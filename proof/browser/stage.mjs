@@ -103,8 +103,10 @@ export async function visit(browser, url, { width = 1280, height = 800, dark = f
   return page;
 }
 
-// loaded waits until the table was read to its end.
-export async function loaded(page, rows = 1) {
+// loaded waits until the table was read to its end, and shows requests of a kind, or all.
+export async function loaded(page, rows = 1, kind = "") {
+  await page.waitForSelector(`#kinds [data-kind="${kind ?? ""}"]`);
+  if (kind !== null) await page.click(`#kinds [data-kind="${kind}"]`);
   await page.waitForFunction((n) => document.querySelectorAll("#rows tr").length >= n && /live|read/.test(document.querySelector("#live").textContent)
     && document.querySelector("#progress") === null, {}, rows);
 }

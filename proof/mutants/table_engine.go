@@ -448,8 +448,39 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before", row: "R133 M51",
-			in: "internal/state.Settled", old: "$r.Tries, $r.LastErr, $r.Run = store.Open, 0, \"\", Millis($now)",
-			new: "$r.Tries, $r.LastErr = store.Open, 0, \"\"", pkg: "idem", run: "^TestSettlementsStayInTheRecord$",
+			in: "internal/state.Settled", old: "$r.Tries, $r.LastErr, $r.Run, $r.Blocked = store.Open, 0, \"\", Millis($now), false",
+			new: "$r.Tries, $r.LastErr, $r.Blocked = store.Open, 0, \"\", false", pkg: "idem", run: "^TestSettlementsStayInTheRecord$",
+		},
+		{
+			rule: "ResultShape", what: "people give a result that the program can't read", row: "R194",
+			in: "internal/state.Settled", old: "if $err := shape.Check($call.Shape, $s.Result); $err != nil {", new: "if $err := shape.Check($call.Shape, $s.Result); $err != nil && $call == nil {",
+			pkg: "idem", run: "^TestResultHasTheShapeThatTheProgramReads$",
+		},
+		{
+			rule: "ResultShape", what: "a result is corrected after a call that used it may have begun", row: "R194",
+			in: "internal/state.Decidable", old: "case $rec.Phases[$n-1].Intent || !$rec.Lease.IsZero() || len($rec.Doubts) > 0:", new: "case $rec.Phases[$n-1].Intent || !$rec.Lease.IsZero():",
+			pkg: "idem", run: "^TestResultHasTheShapeThatTheProgramReads$",
+		},
+		{
+			rule: "ResultShape", what: "a call that has begun doesn't say what people may have to give", row: "R194",
+			in: "idem.phaseRun.begun", old: "Shape: shape.Of($p.result)", new: "Shape: shape.Of($p.result)[:0]", run: "^TestResultHasTheShapeThatTheProgramReads$",
+		},
+		{
+			rule: "KeyAlone", what: "a customer's key is not found among what waits for people", row: "R195",
+			in: "internal/cli/recordkey.Find", old: "case $rec != nil && $c.IsOf($ctx, $rec):", new: "case $rec != nil && $c.IsOf($ctx, $rec) && $c.Exact():", run: "^TestFind$",
+		},
+		{
+			rule: "KeyAlone", what: "a bare subject is a caller of one kind only", row: "R195",
+			in: "internal/cli/recordkey.callers", old: "range kinds[:len(kinds)-1]", new: "range kinds[:1]", run: "^TestFind$",
+		},
+		{
+			rule: "ManyAtOnce", what: "a doubt is decided together with other records", row: "R196",
+			in: "internal/cli/operate.May", old: "$doubt := state.Decidable($rec, $now) != nil || len($rec.Doubts) > 0", new: "$doubt := state.Decidable($rec, $now) != nil && len($rec.Doubts) > 0",
+			run: "^TestManyAtOnce$",
+		},
+		{
+			rule: "ManyAtOnce", what: "the page asks for a loss that nobody needs to accept, or for none", row: "R196",
+			in: "internal/cli/operate.Losses", old: "$err != nil", new: "$err == nil", run: "^TestLosses$",
 		},
 		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",

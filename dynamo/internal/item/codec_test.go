@@ -73,6 +73,9 @@ func anyRecord(t *rapid.T) *store.Record {
 		if rapid.Bool().Draw(t, "has result") {
 			p.Result = []byte(optional.Draw(t, "result"))
 		}
+		if p.Intent = p.Result == nil && rapid.Bool().Draw(t, "intent"); p.Intent || p.Result != nil {
+			p.Shape = optional.Draw(t, "shape")
+		}
 		r.Phases = append(r.Phases, p)
 	}
 	if rapid.Bool().Draw(t, "counts calls") {
@@ -157,6 +160,9 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"a number as fingerprint":  {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
 		"a job that isn't one":     {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
 		"a phase that isn't one":   {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
+		"a phase of five parts":    {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!", "{}", "more") }, "phases[0] is not"},
+		"a result without a shape": {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!") }, `phases[0] has mark "!"`},
+		"an intent with a result":  {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "?", "{}") }, `phases[0] has mark "?"`},
 		"neither keep nor expiry":  {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
 		"both keep and expiry":     {func(it Map) { it[AttrKeep] = new(Values).Str("open") }, "keep and exp_s"},
 		"done without an answer":   {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
@@ -231,4 +237,8 @@ func packed(body []byte) (out []byte, zipped bool) {
 		return body, false
 	}
 	return Deflate(body), true
+}
+
+func phaseOf(parts ...string) Value {
+	return &types.AttributeValueMemberL{Value: []Value{new(Values).List(parts)}}
 }

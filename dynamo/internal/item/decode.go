@@ -179,12 +179,12 @@ func (d *Decoder) phases() []store.Phase {
 	phases := make([]store.Phase, len(list.Value))
 	for i, entry := range list.Value {
 		pair, ok := entry.(*types.AttributeValueMemberL)
-		if !ok || len(pair.Value) < 1 || len(pair.Value) > 3 {
+		if !ok || len(pair.Value) < 1 || len(pair.Value) > 4 {
 			d.fail("phases[%d] is not [name, result]", i)
 			return nil
 		}
 		for j, part := range pair.Value {
-			if b, sealed := part.(*types.AttributeValueMemberB); sealed && j == 1 && len(pair.Value) == 2 {
+			if b, sealed := part.(*types.AttributeValueMemberB); sealed && j == 1 && len(pair.Value) != 3 {
 				if d.closed.results == nil {
 					d.closed.results = make(map[int][]byte)
 				}
@@ -200,10 +200,13 @@ func (d *Decoder) phases() []store.Phase {
 				phases[i].Name = s.Value
 			case j == 1:
 				phases[i].Result = []byte(s.Value)
-			case s.Value != phaseIntent:
+			case j == 3:
+				phases[i].Shape = s.Value
+			case s.Value == phaseSaid && len(pair.Value) == 4:
+			case s.Value != phaseIntent || len(pair.Value) != 3:
 				d.fail("phases[%d] has mark %q", i, s.Value)
 			default:
-				phases[i].Result, phases[i].Intent = nil, true
+				phases[i].Shape, phases[i].Result, phases[i].Intent = string(phases[i].Result), nil, true
 			}
 		}
 	}

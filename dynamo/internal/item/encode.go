@@ -152,11 +152,14 @@ func (v *Values) Phases(phases []store.Phase) Value {
 		entry := []Value{v.Str(p.Name)}
 		switch {
 		case p.Intent:
-			entry = append(entry, v.Str(""), v.Str(phaseIntent))
+			entry = append(entry, v.Str(p.Shape), v.Str(phaseIntent))
 		case p.Result != nil && v.Box != nil:
 			entry = append(entry, bin(v.Box.seal(p.Result, kindResult, resultPart(i, p.Name)...)))
 		case p.Result != nil:
 			entry = append(entry, v.Str(string(p.Result)))
+		}
+		if p.Shape != "" && p.Result != nil {
+			entry = append(entry, v.Str(phaseSaid), v.Str(p.Shape))
 		}
 		list[i] = &types.AttributeValueMemberL{Value: entry}
 	}

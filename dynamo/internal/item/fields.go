@@ -374,5 +374,5 @@ func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 
 // SamePhase reports whether two phases are the same, whatever their times.
 func SamePhase(a, b store.Phase) bool {
-	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
+	return a.Name == b.Name && a.Intent == b.Intent && a.Shape == b.Shape && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }

@@ -72,6 +72,7 @@ const (
 	waitJob    = "j" // S
 	waitKind   = "k" // S
 	waitReason = "f" // S
+	waitTries  = "t" // N, of a job
 )
 
 // AttrAbout names the unreadable item in a finding about it.
@@ -80,3 +81,6 @@ const AttrAbout = "about" // S
 // phaseIntent is the third part of a phase that has only begun. Programs that don't
 // know the mark find the phase malformed, and don't run it.
 const phaseIntent = "?"
+
+// phaseSaid is the third part of a phase whose result people gave; its shape follows.
+const phaseSaid = "!"

@@ -100,6 +100,9 @@ func (v *Values) WaitIn(w state.Wait) Value {
 			m[name] = v.Str(s)
 		}
 	}
+	if w.Tries != 0 {
+		m[waitTries] = v.Num(int64(w.Tries))
+	}
 	return &types.AttributeValueMemberM{Value: m}
 }
 
@@ -112,5 +115,6 @@ func (d *Decoder) WaitIn() state.Wait {
 	at := Decoder{It: m.Value}
 	return state.Wait{
 		Phase: at.Text(waitPhase, false), Job: at.Text(waitJob, false), Kind: at.Text(waitKind, false), Failed: at.Text(waitReason, false),
+		Tries: int(at.Number(waitTries, false)),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -20,7 +21,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 	case "free":
 		return free(r)
 	case "stuck":
-		return stuck(r)
+		return stuck(r, o.Now)
 	case "held":
 		return held(r, o)
 	case "abandoned", "released":
@@ -60,7 +61,19 @@ func free(r *store.Record) (string, []Next) {
 	return "The key is free: the record expired at " + stamp(r.Expires) + ".", all
 }
 
-func stuck(r *store.Record) (string, []Next) {
+// corrects offers to correct a result that people gave.
+func corrects(r *store.Record, now time.Time) []Next {
+	call := state.Decidable(r, now)
+	if call == nil || call.Intent {
+		return nil
+	}
+	return []Next{{
+		Who: "people", What: fmt.Sprintf("if the result given for the call of phase %q is wrong: correct it", call.Name),
+		Command: plain.Command("samekey", "settle", r.PK, "--result", cmp.Or(shape.Example(call.Shape), "JSON")),
+	}}
+}
+
+func stuck(r *store.Record, now time.Time) (string, []Next) {
 	people := func(what string, flags ...string) Next {
 		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
 	}
@@ -70,7 +83,7 @@ func stuck(r *store.Record) (string, []Next) {
 	case n > 0 && r.Phases[n-1].Intent:
 		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
 		all = append(all,
-			people(call+" was made: give its result", "--result", "JSON"),
+			people(call+" was made: give its result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
 			people(call+" had no effect: it is made once more", "--not-made"),
 			people("nobody knows: it is made once more, and may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
@@ -82,7 +95,7 @@ func stuck(r *store.Record) (string, []Next) {
 		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
-	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", append(all, jobsNext(r)...)
+	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r))
 }
 
 func held(r *store.Record, o Options) (string, []Next) {
@@ -114,7 +127,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 			{Who: "people", What: "or end the operation with an answer", Command: plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")},
 		}
 	}
-	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, leftOpen(r, o))
+	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
 }
 
 // leftOpen says what becomes of an open operation whose client doesn't come back.

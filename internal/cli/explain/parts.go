@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -19,7 +20,7 @@ func phases(r *store.Record, data bool) []Phase {
 	before := time.Duration(0)
 	known := true // whether the time of the phase before is
 	for i, p := range r.Phases {
-		all[i] = Phase{Name: p.Name, Unknown: p.Intent}
+		all[i] = Phase{Name: p.Name, Unknown: p.Intent, Reads: shape.Example(p.Shape)}
 		if p.At > 0 {
 			all[i].Committed = utc(r.Created.Add(p.At))
 			if known {

@@ -86,6 +86,7 @@ type Phase struct {
 	TookMS    int64           `json:"took_ms,omitempty"`  // since the phase before, or the claim; 0: unknown
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
+	Reads     string          `json:"reads,omitempty"` // an example of the result that people may give
 }
 
 // Job is a staged job that is not delivered. A delivered job is in no record.

@@ -4,6 +4,7 @@ package operate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -38,6 +40,9 @@ const (
 type Wish struct {
 	Do Verb
 	By string // stays in the record
+	// Many says that it is asked for of several records at once: they are redriven, or tried
+	// again if no call of theirs is in doubt. Everything else is decided one by one.
+	Many bool
 
 	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
 	Loss       idem.Loss       // of Forget
@@ -63,6 +68,10 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
 		return nil, errors.New("who decides? The name stays in the record")
+	}
+	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
+	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
+		return nil, errors.New("not with others at once: look at the record, and decide about it alone")
 	}
 	var err error
 	switch w.Do {
@@ -113,9 +122,9 @@ func (p *Plan) settle(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	call := "The call"
-	if name := Unknown(p.rec); name != "" {
-		call = "The call of phase " + plain.Line(fmt.Sprintf("%q", name))
+	call, reads := "The call", ""
+	if c := state.Decidable(p.rec, now); c != nil {
+		call, reads = "The call of phase "+plain.Line(fmt.Sprintf("%q", c.Name)), Example(c)
 	}
 	p.done = "open: its client's next retry takes it up, or the completer"
 	switch {
@@ -130,7 +139,8 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " came to " + p.Says[0]
-		p.Says = append(p.Says, "It is not made again, and this can't be corrected.")
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't say of which shape")+".",
+			"The call is not made again. A mistake can be corrected until an attempt has gone on from it.")
 	case s.NotMade:
 		p.Says = []string{call + " had no effect. It is made once more."}
 	case s.RiskTwice:
@@ -155,6 +165,9 @@ func replayed(r *store.Record) string {
 	}
 	return says + "; after that a retry runs anew."
 }
+
+// Example is a result of a call as its program can read it; "" if the record doesn't say.
+func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
 
 // Unknown is the phase of a record whose call has an unknown outcome, "" without one.
 func Unknown(rec *store.Record) string {
@@ -192,6 +205,20 @@ func (p *Plan) forget(now time.Time) error {
 	p.Says = append(p.Says, "This can't be corrected.")
 	p.done = fmt.Sprintf("forgotten: operation %s, by %s", plain.Line(p.rec.ID), plain.Line(p.wish.By))
 	return nil
+}
+
+// Losses are the names of what somebody has to give up who forgets the record: attempt, work
+// and jobs, as in the flags of samekey forget.
+func Losses(rec *store.Record, now time.Time) (names []string) {
+	for _, one := range []struct {
+		name string
+		but  idem.Loss
+	}{{"attempt", idem.Loss{Work: true, Jobs: true}}, {"work", idem.Loss{Held: true, Jobs: true}}, {"jobs", idem.Loss{Held: true, Work: true}}} {
+		if _, err := state.Forgotten(rec, now, "", one.but); err != nil {
+			names = append(names, one.name)
+		}
+	}
+	return names
 }
 
 // redrive finds the jobs: those alone are handed out, since nobody has seen why another

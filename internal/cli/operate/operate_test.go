@@ -222,3 +222,56 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 		t.Errorf("%d commands in all of %q", offered, slices.Sorted(maps.Keys(hostiletest.Records("rides", now))))
 	}
 }
+
+// A result is shown as the program will see it, whatever the record says of its shape.
+func TestResultIsShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ shape, result, want string }{
+		{"", `"ch\u005f1"`, "The call of phase \"pay\" came to the text ch_1"},
+		{"", `1e3`, "came to the number 1e3\n"},
+		{"", `null`, "came to null\n"},
+		{"", `true`, "came to the value true\n"},
+		{"", `{"id":"ch_1"}`, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
+		{"", `["ch_1"]`, "came to a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't say of which shape.\n"},
+		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A mistake can be corrected"},
+	} {
+		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
+		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
+		if err != nil || !strings.Contains(strings.Join(plan.Says, "\n"), tt.want) {
+			t.Errorf("%s: %v, %v; not %q", tt.result, plan, err, tt.want)
+		}
+	}
+}
+
+// Several records at once are redriven, or tried again where nothing is in doubt.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, rec := range hostiletest.Records("rides", now) {
+		for wish, w := range wishes() {
+			_, alone := operate.May(rec, now, w)
+			w.Many = true
+			_, err := operate.May(rec, now, w)
+			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
+			if (err == nil) != may {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
+		}
+	}
+}
+
+// Who forgets a record accepts what it asks for, and no more.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	for name, rec := range hostiletest.Records("rides", now) {
+		w := operate.Wish{Do: operate.Forget, By: "jane"}
+		for _, loss := range operate.Losses(rec, now) {
+			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
+				t.Errorf("%s is forgotten without the loss of %s", name, loss)
+			}
+			w.Loss.Held, w.Loss.Work, w.Loss.Jobs = w.Loss.Held || loss == "attempt", w.Loss.Work || loss == "work", w.Loss.Jobs || loss == "jobs"
+		}
+		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

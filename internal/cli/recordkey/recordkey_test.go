@@ -1,6 +1,13 @@
 package recordkey
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
 
 // A scope is as records have it, a key with spaces is one that a header can carry, and names
 // stand for themselves otherwise.
@@ -42,5 +49,56 @@ func TestOf(t *testing.T) {
 	}
 	if pk, err := Of(t.Context(), Customer{Key: "\x00", Scope: "one"}); err == nil {
 		t.Errorf("a key that no handler takes has the record %s", pk)
+	}
+}
+
+// A key alone finds its record: of a caller that can be named, by its bare subject, or by
+// the scope of a record that waits.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	mem := &idem.MemoryStore{}
+	claim := func(namespace, of string) string {
+		pk, err := Of(t.Context(), Customer{Namespace: namespace, Key: "k", Scope: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := time.Now()
+		rec := &store.Record{PK: pk, State: store.Open, Owner: "o", Ver: 1, ID: pk, Scope: of, Created: now, Run: now, Lease: now.Add(time.Hour), Keep: store.KeepOpen, Phases: []store.Phase{{Name: "p"}}}
+		if _, err := mem.Claim(t.Context(), store.Claim{Next: rec, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+		return pk
+	}
+	one, jane, colon, tenants, other := claim("", "one:"), claim("rides", "jwt:jane"), claim("rides", "iam:arn:aws:x"), claim("rides", "tenant:t|program:joe"), claim("shop", "lambda:jane")
+	for name, tt := range map[string]struct {
+		c       Customer
+		waiting []string
+		want    string
+	}{
+		"exact":                           {Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"}, nil, jane},
+		"exact, of another":               {Customer{Namespace: "rides", Key: "k", Scope: "jwt:joe"}, []string{jane}, ""},
+		"a bare subject":                  {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, nil, jane},
+		"a bare subject with colons":      {Customer{Namespace: "rides", Key: "k", Scope: "arn:aws:x"}, nil, colon},
+		"a bare subject of a tenant":      {Customer{Namespace: "rides", Key: "k", Scope: "tenant:t|joe"}, nil, tenants},
+		"a subject in no namespace":       {Customer{Key: "k", Scope: "jane"}, nil, ""},
+		"nothing but the key":             {Customer{Key: "k"}, nil, one},
+		"in the namespace of what waits":  {Customer{Key: "k", Scope: "jwt:jane"}, []string{colon}, jane},
+		"by the scope of what waits":      {Customer{Namespace: "rides", Key: "k"}, []string{one, other, tenants}, tenants},
+		"not in another namespace":        {Customer{Namespace: "rides", Key: "k"}, []string{other}, ""},
+		"another key":                     {Customer{Key: "other"}, []string{jane, tenants}, ""},
+		"what waits has gone":             {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone"}, ""},
+		"a record's namespace, exact one": {Customer{Namespace: "shop", Key: "k", Scope: "lambda:jane"}, nil, other},
+	} {
+		waiting := func(yield func(stream.Entry, error) bool) {
+			for _, pk := range tt.waiting {
+				if !yield(stream.Entry{PK: pk}, nil) {
+					return
+				}
+			}
+			yield(stream.Entry{}, stream.ErrNoIndex)
+		}
+		if pk, err := Find(t.Context(), mem, tt.c, waiting); err != nil || pk != tt.want {
+			t.Errorf("%s: %q, %v; not %q", name, pk, err, tt.want)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +25,24 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		_, err := operate.May(r, now, w)
 		return err == nil
 	}
-	if may(operate.Wish{Do: operate.Retry}) || may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}}) {
+	again := may(operate.Wish{Do: operate.Retry}) || may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}})
+	switch call := state.Decidable(r, now); {
+	case call != nil && call.Intent:
 		offers = append(offers, Offer{
-			Do: string(operate.Retry), Label: "Let it be tried again", Call: cmp.Or(operate.Unknown(r), strings.Join(r.Doubts, ", ")),
-			Hint: "The client's next retry takes it up, or the completer.",
+			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
+			Hint: "First look at the other system: was the call made? The derived keys are on this page.",
+		})
+	case again && len(r.Doubts) > 0:
+		offers = append(offers, Offer{
+			Do: string(operate.Retry), Label: "Decide", Call: strings.Join(r.Doubts, ", "), Hint: "First look at the other system, by the derived keys on this page.",
+		})
+	case again:
+		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "The client's next retry takes it up, or the completer."})
+	}
+	if call := state.Decidable(r, now); call != nil && !call.Intent {
+		offers = append(offers, Offer{
+			Do: string(operate.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
+			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
 		})
 	}
 	if may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: http.StatusOK}}}) {
@@ -49,6 +62,18 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		offers = append(offers, Offer{
 			Do: string(operate.Redrive), Label: "Hand out parked jobs", Jobs: parked,
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Release}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Release), Label: "Release the lease",
+			Hint: "Do this only if the attempt is dead. Calls that it may have made stay in doubt.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Forget), Label: "Forget", Loses: operate.Losses(r, now),
+			Hint: "Frees the key: a request with it runs anew. Dangerous: work that is done may be done again.",
 		})
 	}
 	return offers
@@ -109,7 +134,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan
 // wishOf is an action of the page in the operator's words: what a call came to is said
 // with a retry.
 func wishOf(rec *store.Record, a Action) operate.Wish {
-	w := operate.Wish{Do: operate.Verb(a.Do), By: a.By}
+	w := operate.Wish{Do: operate.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
 	case operate.Retry:
 		if a.Result != nil || a.NotMade || a.RiskTwice {
@@ -121,6 +146,9 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 			answer.Header = http.Header{"Content-Type": {a.ContentType}}
 		}
 		w.Settlement.Answer = answer
+	case operate.Forget:
+		gives := func(what string) bool { return slices.Contains(a.Loses, what) }
+		w.Loss = idem.Loss{Held: gives("attempt"), Work: gives("work"), Jobs: gives("jobs")}
 	case operate.Redrive:
 		for name := range rec.Jobs {
 			if slices.Contains(a.Jobs, plain.Text(name)) {

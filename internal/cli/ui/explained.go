@@ -25,7 +25,7 @@ func storyOf(r *store.Record, g stream.Glimpse, now time.Time, sealed string) *S
 
 func nextOf(e *explain.Story) (steps []Step) {
 	for _, n := range e.Next {
-		steps = append(steps, Step{At: milli(n.When), Who: n.Who, What: n.What})
+		steps = append(steps, Step{At: milli(n.When), Who: n.Who, What: n.What, Command: n.Command})
 	}
 	return steps
 }

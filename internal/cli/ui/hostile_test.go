@@ -50,18 +50,18 @@ func TestHostileRecordsOnThePage(t *testing.T) {
 		story := get[ui.Story](v, path)
 		send("POST", "/api/data", map[string]string{"pk": row.PK})
 		for _, offer := range story.Offers {
-			a := ui.Action{Do: offer.Do, PK: row.PK, Seen: story.Seen, By: "by" + hostiletest.Text, Jobs: offer.Jobs, Status: 200, Body: hostiletest.Text, ContentType: "text/plain"}
+			a := ui.Action{Do: offer.Do, PK: row.PK, Seen: story.Seen, By: "by" + hostiletest.Text, Jobs: offer.Jobs, Status: 200, Body: hostiletest.Text, ContentType: "text/plain", Loses: offer.Loses}
 			a.NotMade = offer.Call != ""
 			if status, body := send("POST", "/api/ask", a); status != http.StatusOK {
 				t.Errorf("ask %s of %s: %d %s", a.Do, row.State, status, body)
 			}
 		}
-		for _, do := range []string{"retry", "settle", "redrive", hostiletest.Text} {
+		for _, do := range []string{"retry", "settle", "redrive", "release", "forget", hostiletest.Text} {
 			send("POST", "/api/ask", ui.Action{Do: do, PK: row.PK, Seen: story.Seen, By: "jane", Jobs: []string{hostiletest.Text}})
 		}
 		if len(story.Offers) > 0 {
 			offer := story.Offers[len(story.Offers)-1]
-			if status, body := send("POST", "/api/act", ui.Action{Do: offer.Do, PK: row.PK, Seen: story.Seen, By: "jane", Jobs: offer.Jobs, Status: 410}); status != http.StatusOK {
+			if status, body := send("POST", "/api/act", ui.Action{Do: offer.Do, PK: row.PK, Seen: story.Seen, By: "jane", Jobs: offer.Jobs, Status: 410, Loses: offer.Loses}); status != http.StatusOK {
 				t.Errorf("%s of %s: %d %s", offer.Do, row.State, status, body)
 			}
 			acts++

@@ -86,6 +86,8 @@ type Row struct {
 	State   string   `json:"state"`
 	Reasons []string `json:"reasons,omitempty"` // why it waits
 	Route   string   `json:"route,omitempty"`
+	Caller  string   `json:"caller,omitempty"`
+	Took    int64    `json:"took,omitempty"` // ms from the claim to the last phase
 	Handler string   `json:"handler,omitempty"`
 	Phase   string   `json:"phase,omitempty"` // the recovery point
 	Status  int      `json:"status,omitempty"`
@@ -97,20 +99,22 @@ type Row struct {
 	Lease   int64    `json:"lease,omitempty"`
 }
 
-// Search is a search for one request. Exactly one field besides Scope and Namespace is
-// set.
+// Search is a search for one request, by Key or Any.
 type Search struct {
 	Key       string `json:"key,omitempty"` // the client's
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
+	Scan      bool   `json:"scan,omitempty"` // read the whole table for Key
 	// Any is a record's key, its short name, an operation's id or a job's id.
 	Any string `json:"any,omitempty"`
 }
 
 // Action is a decision of an operator.
 type Action struct {
-	Do string `json:"do"` // retry, settle or redrive
-	PK string `json:"pk"`
+	Do string `json:"do"` // retry, settle, redrive, release or forget
+	// Many says that the operator decides about several records at once.
+	Many bool   `json:"many,omitempty"`
+	PK   string `json:"pk"`
 	// Seen is [Story.Seen] of the story that the operator saw. Required.
 	Seen string `json:"seen"`
 	By   string `json:"by"`
@@ -128,4 +132,7 @@ type Action struct {
 
 	// Of a redrive: the jobs; nil for all parked ones.
 	Jobs []string `json:"jobs,omitempty"`
+
+	// Of a forget: what is given up, as in [Offer.Loses].
+	Loses []string `json:"loses,omitempty"`
 }

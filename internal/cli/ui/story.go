@@ -16,9 +16,10 @@ type Story struct {
 
 // Step is an event that comes next, or may.
 type Step struct {
-	At   int64  `json:"at,omitempty"` // 0: at any time
-	Who  string `json:"who"`          // client, attempt, completer, drain, time or people
-	What string `json:"what"`
+	At      int64  `json:"at,omitempty"` // 0: at any time
+	Who     string `json:"who"`          // client, attempt, completer, drain, time or people
+	What    string `json:"what"`
+	Command string `json:"command,omitempty"`
 }
 
 // Fact is a property of a record.
@@ -43,9 +44,14 @@ type Offer struct {
 	Do    string `json:"do"`
 	Label string `json:"label"`
 	Hint  string `json:"hint"` // what the action does
-	// Call is the call with an unknown outcome that a retry has to settle.
-	Call string   `json:"call,omitempty"`
-	Jobs []string `json:"jobs,omitempty"` // parked jobs
+	// Call is the call with an unknown outcome that a retry has to settle. Result says that
+	// its result may be given, and Given that people gave one, which may be corrected.
+	Call   string   `json:"call,omitempty"`
+	Result bool     `json:"result,omitempty"`
+	Given  bool     `json:"given,omitempty"`
+	Shape  string   `json:"shape,omitempty"` // of the result, as in package shape; "" if unknown
+	Jobs   []string `json:"jobs,omitempty"`  // parked jobs
+	Loses  []string `json:"loses,omitempty"` // what has to be given up: attempt, work, jobs
 }
 
 // Personal is what may be personal.

@@ -154,8 +154,9 @@ func rowOf(g stream.Glimpse) Row {
 	}
 	row.State, row.Route, row.Handler, row.Tries, row.Jobs = string(r.State), r.Route, r.Handler.Name, r.Tries, len(r.Jobs)
 	row.Created, row.Run, row.Lease = milli(r.Created), milli(r.Run), milli(r.Lease)
+	row.Caller = r.Scope
 	if n := len(r.Phases); n > 0 {
-		row.Phase = r.Phases[n-1].Name
+		row.Phase, row.Took = r.Phases[n-1].Name, r.Phases[n-1].At.Milliseconds()
 	}
 	if r.Response != nil {
 		row.Status = r.Response.Status

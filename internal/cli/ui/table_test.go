@@ -187,6 +187,11 @@ func TestWaitingAndFind(t *testing.T) {
 			t.Errorf("%+v: %v, %v", search, pks, err)
 		}
 	}
+	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: "jane@example.com", Namespace: "rides"}, {Key: "k", Scan: true}} {
+		if pks, err := d.Find(t.Context(), search); err != nil || len(pks) != 1 || pks[0] != s.PK {
+			t.Errorf("%+v: %v, %v", search, pks, err)
+		}
+	}
 	if pks, err := d.Find(t.Context(), ui.Search{Key: "\x00", Scope: jane}); !errors.Is(err, ui.ErrRefused) {
 		t.Errorf("a key that no handler takes: %v, %v", pks, err)
 	}

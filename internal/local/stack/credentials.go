@@ -8,6 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
+// localKey stands for the credentials, which the services here don't check.
+const localKey = "samekeylocal"
+
 // identity holds the credentials of the functions and the stack's own clients.
 type identity struct {
 	region           string
@@ -20,7 +23,7 @@ type identity struct {
 func readIdentity() identity {
 	id := identity{
 		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
-		key:    "samekeylocal", secret: "samekeylocal",
+		key:    localKey, secret: localKey,
 	}
 	if key := os.Getenv("AWS_ACCESS_KEY_ID"); key != "" && os.Getenv(envDynamoDB) != "" {
 		id.key, id.secret, id.tok = key, os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")

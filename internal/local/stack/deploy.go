@@ -32,6 +32,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	var errs []error
 	for _, def := range defs {
 		if pkg, ok := sourceOf(def); ok {
+			s.say("building function %s", def.ID)
 			// Only Inputs distinguishes a program from another package.
 			_, err := pkg.Inputs(ctx)
 			if err == nil {

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -29,6 +30,12 @@ func (l *logs) logger() *slog.Logger {
 			return a
 		},
 	}))
+}
+
+// says is a writer of whole lines in words, beside those of the logger.
+func (l *logs) says() func(format string, args ...any) {
+	w := l.prefixed("samekey")
+	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
 // prefixed returns a writer that puts a name before each line. It holds back

@@ -23,9 +23,11 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	var wg sync.WaitGroup
 	var dbErr, queueErr error
 	if len(tables) > 0 && s.db == nil {
+		s.say("starting a database for %d tables (the first time, DynamoDB Local is downloaded: 74 MB)", len(tables))
 		wg.Go(func() { s.db, dbErr = openDatabase(ctx, s.id) })
 	}
 	if len(queues) > 0 && s.queues == nil {
+		s.say("starting a queue server for %d queues", len(queues))
 		wg.Go(func() { s.queues, queueErr = openQueues(ctx) })
 	}
 	wg.Wait()

@@ -23,6 +23,7 @@ type Stack struct {
 	id   identity
 	logs *logs
 	log  *slog.Logger
+	say  func(format string, args ...any)
 	stop context.CancelFunc // ends background work
 
 	db      *database // nil for a template without tables
@@ -54,7 +55,7 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 		return nil, err
 	}
 	l := &logs{w: opts.Logs}
-	s := &Stack{opts: opts, id: readIdentity(), logs: l, log: l.logger()}
+	s := &Stack{opts: opts, id: readIdentity(), logs: l, log: l.logger(), say: l.says()}
 	ctx, s.stop = context.WithCancel(ctx)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -64,6 +65,19 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 
 // Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
+
+// Exports are lines for a shell, with which samekey's commands find the main table: none if
+// it has no records. Credentials that the caller brought are not in them.
+func (s *Stack) Exports() []string {
+	if s.db == nil || !s.ready.Records {
+		return nil
+	}
+	lines := []string{"export IDEM_TABLE=" + s.ready.Table, "export AWS_ENDPOINT_URL_DYNAMODB=" + s.ready.DynamoDB, "export AWS_REGION=" + s.id.region}
+	if s.id.key == localKey {
+		lines = append(lines, "export AWS_ACCESS_KEY_ID="+localKey+" AWS_SECRET_ACCESS_KEY="+localKey)
+	}
+	return lines
+}
 
 // Close ends all parts that Start started and waits for their end. Tables stay in a
 // database that the caller provided. Later calls return the result of the first.
@@ -82,6 +96,7 @@ func (s *Stack) Close() error {
 func (s *Stack) onClose(end func() error) { s.closers = append(s.closers, end) }
 
 func (s *Stack) start(ctx context.Context) error {
+	s.say("reading %s", s.opts.Template)
 	template, err := s.readTemplate(ctx)
 	if err != nil {
 		return err
@@ -101,6 +116,7 @@ func (s *Stack) start(ctx context.Context) error {
 	s.onClose(s.async.close)
 	s.onClose(s.closeFunctions)
 	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: ownPrograms(s.servers.invoke.url, &s.invokes)}
+	s.say("starting the functions")
 	next, err := s.prepare(ctx, template)
 	if err != nil {
 		return err
@@ -116,7 +132,7 @@ func (s *Stack) start(ctx context.Context) error {
 		return err
 	}
 	s.servers.control.serve(s.control())
-	s.servers.api.serve(&s.gateway)
+	s.servers.api.serve(s.told(&s.gateway))
 	if s.opts.Watch {
 		return s.startWatch(ctx, template)
 	}

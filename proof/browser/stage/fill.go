@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 )
 
 const (
@@ -79,6 +81,65 @@ func (st *stage) requests(ctx context.Context) error {
 	return nil
 }
 
+// several fills a table with what may be decided at once, and what may not: two rides with
+// parked jobs, two that are stuck without a doubt, one whose charge is unknown, and one whose
+// attempt is gone.
+func (st *stage) several(ctx context.Context) error {
+	a, err := st.app(ctx, "several")
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{"parked-1", "parked-2"} {
+		if _, err := a.ride(ctx, key); err != nil {
+			return err
+		}
+		if err := st.park(ctx, a, "422 Unprocessable Entity: no such mailbox"); err != nil {
+			return err
+		}
+	}
+	for _, key := range []string{"stuck-1", "stuck-2"} {
+		if err := st.stick(ctx, a, key); err != nil {
+			return err
+		}
+	}
+	a.lost.Store(true)
+	if _, err := a.ride(ctx, "unknown-1"); err == nil {
+		return errors.New("unknown-1 was answered")
+	}
+	begun := make(chan struct{})
+	go func() { // ends with the program
+		_, _ = a.engine.Do(ctx, idem.Request{Key: "held-1", Method: "POST", Route: "POST /slow", Path: "/slow", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
+			close(begun)
+			<-ctx.Done()
+			return idem.Response{}, ctx.Err()
+		})
+	}()
+	<-begun
+	return nil
+}
+
+// stick leaves an operation after its first phase, and gives it up.
+func (st *stage) stick(ctx context.Context, a *app, key string) error {
+	pk, err := recordkey.Of(ctx, recordkey.Customer{Namespace: "rides", Key: key, Scope: scope})
+	if err != nil {
+		return err
+	}
+	_, err = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /tips", Path: "/tips", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "tip_created", func(context.Context, *idem.Tx) (string, error) { return "tip_7", nil }); err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Response{}, errLost
+	})
+	if err == nil {
+		return fmt.Errorf("%s was answered", key)
+	}
+	rec, err := a.store.Load(ctx, pk)
+	if err != nil {
+		return err
+	}
+	return a.engine.MarkStuck(ctx, jobs.TicketFor(rec), "the mail's template is missing")
+}
+
 // copyOf is a record like it of another key and time.
 func copyOf(it item, i int, at time.Time) item {
 	c := maps.Clone(it)
@@ -102,7 +163,10 @@ func (st *stage) park(ctx context.Context, a *app, why string) error {
 		if !ok || len(jobs.Value) == 0 || id == nil || strings.HasPrefix(id.Value, "copy") {
 			continue
 		}
-		for name := range jobs.Value {
+		for name, job := range jobs.Value {
+			if job.(*types.AttributeValueMemberM).Value["f"] != nil {
+				continue // it is parked already
+			}
 			if _, err := st.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 				TableName: &a.table, Key: item{"pk": it["pk"]},
 				UpdateExpression:          new("SET jobs.#n.f = :f, jobs.#n.t = :t"),

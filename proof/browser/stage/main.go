@@ -51,7 +51,7 @@ func run(ctx context.Context) (err error) {
 	// A busy machine answers late; without retries nothing would come of it.
 	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient })
 	st := &stage{client: client, apps: make(map[string]*app)}
-	for _, fill := range []func(context.Context) error{st.requests, st.hostile, st.empty} {
+	for _, fill := range []func(context.Context) error{st.requests, st.several, st.hostile, st.empty} {
 		if err := fill(ctx); err != nil {
 			return err
 		}
@@ -121,6 +121,14 @@ var jane = idem.Identity{Kind: "jwt", Subject: "jane@example.com"}
 
 const scope = "jwt:jane@example.com"
 
+// charged is what the provider's call comes to.
+type charged struct {
+	ID     string `json:"id"`
+	Amount int    `json:"amount"`
+	Paid   bool   `json:"paid"`
+	Note   string `json:"note,omitempty"`
+}
+
 // ride is a handler with three phases and a job.
 func (a *app) ride(ctx context.Context, key string) (idem.Result, error) {
 	req := idem.Request{
@@ -132,18 +140,18 @@ func (a *app) ride(ctx context.Context, key string) (idem.Result, error) {
 		if err != nil {
 			return idem.Response{}, err
 		}
-		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
+		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (charged, error) {
 			if a.lost.Load() {
-				return "", errLost
+				return charged{}, errLost
 			}
-			return "ch_1", nil
+			return charged{ID: "ch_1", Amount: 1200}, nil
 		}, idem.NotIdempotent())
 		if err != nil {
 			return idem.Response{}, err
 		}
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Stage(idem.NewJob("send_receipt", map[string]string{"ride": ride}))
-			return idem.Response{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"ride":"` + ride + `","charge":"` + charge + `"}`)}, nil
+			return idem.Response{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(`{"ride":"` + ride + `","charge":"` + charge.ID + `"}`)}, nil
 		})
 	})
 }

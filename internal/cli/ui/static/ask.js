@@ -1,6 +1,6 @@
 // Actions: a form, then the server's own words about what will happen, then the act.
 import { $, el } from "./dom.js";
-import { post } from "./api.js";
+import { get, post } from "./api.js";
 
 const dialog = $("ask");
 let step = async () => {};
@@ -55,29 +55,153 @@ export function open(story, offer, by, done) {
   };
   first();
   dialog.showModal();
-  (dialog.querySelector("#ask-body input, #ask-body textarea") ?? $("ask-yes")).focus();
+  (dialog.querySelector("#ask-body input, #ask-body textarea, #ask-body select") ?? $("ask-yes")).focus();
+}
+
+// field is the form of a value of a shape: "" is a text, 0 a whole number, 0.5 a number,
+// false yes or no, null anything, [x] a list, {"*": x} names, other objects fields.
+function field(name, shape, optional) {
+  const label = (input) => el("label", {}, name + (optional ? ", if there is one" : ""), input);
+  if (shape && typeof shape === "object" && !Array.isArray(shape) && !("*" in shape)) {
+    const parts = Object.entries(shape).map(([marked, of]) => {
+      const key = marked.replace(/\?$/, "");
+      return [key, field(key, of, key !== marked)];
+    });
+    return {
+      body: name ? el("fieldset", { class: "in" }, el("legend", {}, name), ...parts.map(([, p]) => p.body)) : el("div", {}, ...parts.map(([, p]) => p.body)),
+      read() {
+        const all = {};
+        for (const [key, part] of parts) {
+          const v = part.read();
+          if (v !== undefined) all[key] = v;
+        }
+        return optional && Object.keys(all).length === 0 ? undefined : all;
+      },
+    };
+  }
+  if (typeof shape === "boolean") {
+    const input = el("select", {}, el("option", { value: "" }, "choose"), el("option", { value: "true" }, "true"), el("option", { value: "false" }, "false"));
+    return { body: label(input), read: () => need(name, optional, input.value) && input.value === "true" };
+  }
+  if (typeof shape === "number") {
+    const input = el("input", { inputmode: "decimal", spellcheck: "false" });
+    return {
+      body: label(input),
+      read() {
+        if (need(name, optional, input.value) === undefined) return undefined;
+        if (!Number.isFinite(Number(input.value))) throw new Error(`${name || "The result"} is a number.`);
+        return Number(input.value);
+      },
+    };
+  }
+  if (typeof shape === "string") {
+    const input = el("input", { spellcheck: "false" });
+    return { body: label(input), read: () => (optional && !input.value ? undefined : input.value) };
+  }
+  const input = el("textarea", { spellcheck: "false", placeholder: "JSON" });
+  return {
+    body: label(input),
+    read() {
+      if (need(name, optional, input.value) === undefined) return undefined;
+      try {
+        return JSON.parse(input.value);
+      } catch {
+        throw new Error(`${name || "The result"} is not JSON. A text needs quotes.`);
+      }
+    },
+  };
+}
+
+// need refuses an empty value that isn't optional; an optional one is undefined.
+function need(name, optional, value) {
+  if (value.trim()) return true;
+  if (optional) return undefined;
+  throw new Error(`${name || "The result"} is missing.`);
+}
+
+// resultOf is the form of a call's result.
+function resultOf(offer) {
+  let shape = null;
+  try {
+    shape = JSON.parse(offer.shape || "null");
+  } catch {
+    // as if none were recorded
+  }
+  const form = field("Its result" + (shape === null ? ", as JSON" : ""), shape);
+  return { body: el("div", { class: "result" }, form.body), read: form.read };
+}
+
+// openSeveral leads through one action on several records. One that has gone or was written
+// meanwhile loses nothing: it is told, and left.
+export function openSeveral(rows, verb, by, done) {
+  const what = { redrive: "Hand out parked jobs", retry: "Let them be tried again" }[verb];
+  const title = `${what}: ${rows.length === 1 ? "1 request" : `${rows.length} requests`}`;
+  const who = el("input", { id: "ask-by", value: by, required: true, maxlength: 256, spellcheck: "false" });
+  const lines = (all) => el("ul", { class: "sure" }, ...all.map((t) => el("li", {}, t)));
+  show(title, "Continue", lines(rows.map((r) => `${r.name}  ${r.route ?? ""}`)),
+    el("label", { for: "ask-by" }, "Decided by, for the records’ history", who));
+  step = async () => {
+    const actions = [];
+    const said = [];
+    for (const row of rows) {
+      try {
+        const story = await get(`/api/record?pk=${encodeURIComponent(row.pk)}`);
+        const action = { do: verb, pk: story.pk, seen: story.seen, by: who.value, many: true };
+        said.push(`${row.name}: ${(await post("/api/ask", action)).said}`);
+        actions.push([row, action]);
+      } catch (e) {
+        said.push(`${row.name} is left out: ${e.message}`);
+      }
+    }
+    if (actions.length === 0) throw new Error(said.join(" "));
+    show(`${what}?`, what, lines(said));
+    $("ask-yes").focus();
+    step = async () => {
+      let did = 0;
+      const left = [];
+      for (const [row, action] of actions) {
+        try {
+          await post("/api/act", action);
+          did++;
+        } catch (e) {
+          left.push(`${row.name}: ${e.message}`);
+        }
+      }
+      dialog.close();
+      done([`${did} of ${rows.length} done.`, ...left].join(" "));
+    };
+  };
+  dialog.showModal();
+  $("ask-yes").focus();
 }
 
 const forms = {
   retry(offer) {
     if (!offer.call) return undefined;
-    const result = el("textarea", { id: "ask-result", spellcheck: "false", "aria-label": "Result as JSON", placeholder: '"ch_123"' });
+    const result = resultOf(offer);
+    if (offer.given) return { body: [el("p", {}, `The call ${offer.call} came to this:`), result.body], read: () => ({ result: result.read() }) };
     const choice = (value, text) => el("label", { class: "choice" }, el("input", { type: "radio", name: "outcome", value, required: true }), text);
-    const came = choice("result", "It was made, and came to this result (JSON):");
+    const made = offer.result ? [choice("result", "It was made. It came to this:"), result.body] : [];
+    const again = offer.result ? [] : [choice("again", "The cause is removed: go on, and repeat it under its own key.")];
     return {
-      body: [el("fieldset", {}, el("legend", {}, `What became of the call ${offer.call}?`),
-        choice("not_made", "It was not made, or had no effect."), came, result,
-        choice("risk_twice", "Nobody knows. Make it again: its effect may then happen twice."))],
+      body: [el("fieldset", {}, el("legend", {}, `What became of the call ${offer.call}?`), ...made,
+        choice("not_made", "It was not made, or had no effect: make it once more."),
+        choice("risk_twice", "Nobody knows: make it again, though its effect may then happen twice."), ...again)],
       read() {
         const chosen = dialog.querySelector("[name=outcome]:checked")?.value;
         if (chosen === "not_made") return { not_made: true };
         if (chosen === "risk_twice") return { risk_twice: true };
-        try {
-          return { result: JSON.parse(result.value) };
-        } catch {
-          throw new Error("The result is not JSON. A text needs quotes.");
-        }
+        if (chosen === "again") return {};
+        return { result: result.read() };
       },
+    };
+  },
+  forget(offer) {
+    const words = { attempt: "its attempt, which may be at work", work: "its work: a request with the key does it again", jobs: "its jobs that are not delivered" };
+    const boxes = (offer.loses ?? []).map((what) => el("input", { type: "checkbox", value: what, required: true }));
+    return {
+      body: boxes.length ? [el("fieldset", {}, el("legend", {}, "What is given up"), ...boxes.map((b) => el("label", { class: "choice" }, b, words[b.value])))] : [],
+      read: () => ({ loses: boxes.filter((b) => b.checked).map((b) => b.value) }),
     };
   },
   settle() {

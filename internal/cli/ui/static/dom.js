@@ -38,12 +38,28 @@ export function took(ms) {
   return parts.filter(Boolean).join(" ");
 }
 
-// ago is an age in its largest unit.
+// ago says in its largest unit how long ago a time is, or how far ahead.
 export function ago(at, now = Date.now()) {
-  const ms = now - at;
-  if (ms < 0) return `in ${ago(now, at)}`;
-  for (const [name, size] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`;
+  const ms = Math.abs(now - at);
+  for (const [name, size] of units) {
+    if (ms >= size) return at > now ? `in ${Math.floor(ms / size)} ${name}` : `${Math.floor(ms / size)} ${name} ago`;
+  }
   return "now";
+}
+
+// copy is a button that copies a text. what names it for those who don't see where it stands.
+export function copy(text, what) {
+  const button = el("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
+  button.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Not allowed";
+    }
+    $("status").textContent = `${button.textContent}: ${what}`;
+  });
+  return button;
 }
 
 const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });

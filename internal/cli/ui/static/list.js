@@ -1,5 +1,5 @@
 // The list: counts, chart, filters, rows, pages.
-import { $, ago, el, number, state, svg, time, when, reasonText } from "./dom.js";
+import { $, ago, el, number, state, svg, time, took, when, reasonText } from "./dom.js";
 import { get } from "./api.js";
 
 const f = { kind: "", reason: "", route: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
@@ -7,6 +7,8 @@ const shown = new Map(); // rows by their key
 let last; // the listing that is shown
 let here = ""; // the record that is open
 let asked; // aborts the call under way
+let chosen = false; // a person has chosen what is shown
+const picked = new Map(); // rows that are chosen, by their key
 
 export const current = () => last;
 
@@ -31,6 +33,13 @@ export async function refresh() {
     if (e.name === "AbortError") return last;
     throw e;
   }
+  // It opens on what waits for people, if anything does.
+  if (!chosen && last.kinds.waiting) {
+    f.kind = "waiting";
+    chosen = true;
+    return refresh();
+  }
+  chosen ||= last.scan.complete;
   draw();
   return last;
 }
@@ -72,11 +81,12 @@ function drawChart() {
   if (box.hidden) return;
   const most = Math.max(...buckets.map((b) => b[0] + b[1] + b[2]), 1);
   const bars = svg("svg", { viewBox: `0 0 ${buckets.length * 10} 100`, preserveAspectRatio: "none", "aria-hidden": "true" });
+  for (const y of [0.5, 50]) bars.append(svg("line", { class: "line", x1: 0, x2: buckets.length * 10, y1: y, y2: y }));
   buckets.forEach((bucket, i) => {
     let y = 100;
     ["done", "open", "waiting"].forEach((kind, k) => {
       if (!bucket[k]) return;
-      const high = Math.max((bucket[k] / most) * 96, 3);
+      const high = Math.max((bucket[k] / most) * 99, 3);
       y -= high;
       bars.append(svg("rect", { class: kind, x: i * 10 + 1, width: 8, y, height: high }));
     });
@@ -90,7 +100,8 @@ function drawChart() {
   box.querySelector("svg")?.remove();
   box.prepend(bars);
   $("chart-from").textContent = when(from);
-  $("chart-what").textContent = "requests by time";
+  $("chart-most").textContent = number(most);
+  $("chart-what").textContent = `${last.matched === 1 ? "1 request" : `${number(last.matched)} requests`} by time, at most ${number(most)} in ${took(step)}`;
   $("chart-to").textContent = when(from + buckets.length * step);
 }
 
@@ -107,12 +118,17 @@ function options(select, value, list) {
 // drawRows keeps the elements of rows that stay, and so the focus.
 function drawRows() {
   const body = $("rows");
+  // Of what waits, where it stands and how often it was tried; of the others, whose it is
+  // and how long it took.
+  const waits = f.kind === "waiting";
+  text($("third"), waits ? "At" : "Caller");
+  text($("fourth"), waits ? "Tries" : "Took");
   const wanted = last.rows.map((row) => {
     const is = shown.get(row.pk);
-    const version = JSON.stringify(row);
+    const version = JSON.stringify([row, waits]);
     if (is?.version === version) return is.tr;
     const focused = is?.tr.contains(document.activeElement);
-    const tr = rowOf(row);
+    const tr = rowOf(row, waits);
     if (is) is.tr.replaceWith(tr);
     if (focused) tr.querySelector("a").focus();
     shown.set(row.pk, { tr, version, began: tr.querySelector("time"), at: row.created });
@@ -133,13 +149,37 @@ function drawRows() {
   ages();
 }
 
-function rowOf(row) {
+// several says which action several rows may have at once; "" for none.
+function several(row) {
+  if (row.reasons?.includes("parked")) return "redrive";
+  return row.reasons?.includes("stuck") ? "retry" : "";
+}
+
+function pick(row, on) {
+  if (on) picked.set(row.pk, row);
+  else picked.delete(row.pk);
+  const by = (what) => [...picked.values()].filter((r) => several(r) === what);
+  $("several").hidden = picked.size === 0;
+  $("several-what").textContent = `${number(picked.size)} chosen`;
+  for (const b of $("several").querySelectorAll("button")) b.hidden = by(b.dataset.many).length === 0;
+}
+
+// chosenFor are the chosen rows that take an action; none leaves no row chosen.
+export const chosenFor = (what) => [...picked.values()].filter((r) => several(r) === what);
+export function unpick() {
+  for (const row of [...picked.values()]) pick(row, false);
+  for (const box of $("rows").querySelectorAll("input")) box.checked = false;
+}
+
+function rowOf(row, waits) {
   const what = row.route || (row.reasons?.includes("unreadable") ? "a record that this program can’t read" : "no route");
+  const box = waits && several(row)
+    ? el("label", { class: "pick" }, el("input", { type: "checkbox", "aria-label": `Choose ${row.name}`, checked: picked.has(row.pk), onchange: (e) => pick(row, e.target.checked) })) : "";
   const tr = el("tr", {},
-    el("td", {}, state(row)),
+    el("td", {}, el("span", { class: "first" }, box, state(row))),
     el("td", {}, el("a", { href: `#/record/${encodeURIComponent(row.pk)}` }, what), row.error ? el("span", { class: "quiet" }, row.error) : ""),
-    el("td", { class: "wide" }, row.phase ?? ""),
-    el("td", { class: "wide num" }, row.tries ? number(row.tries) : ""),
+    el("td", { class: "wide" }, (waits ? row.phase : row.caller) ?? ""),
+    el("td", { class: "wide num" }, waits ? (row.tries ? number(row.tries) : "") : row.took ? took(row.took) : ""),
     el("td", { class: "num" }, row.created ? time(row.created, "") : ""),
     el("td", { class: "wide mono" }, row.name));
   tr.dataset.pk = row.pk;
@@ -165,6 +205,8 @@ export function mark(pk = here) {
 let changed = () => {};
 
 function set(next, focus) {
+  chosen = true;
+  if (next.kind !== undefined) unpick();
   Object.assign(f, { page: 0 }, next);
   for (const k of ["time", "order"]) $(k).value = f[k];
   $("time").querySelector("[value=chart]").hidden = f.time !== "chart";
@@ -182,7 +224,7 @@ export function begin(onChange) {
     if (began) began.title = when(new Date(began.dateTime));
   });
   $("rows").addEventListener("click", (e) => {
-    if (!e.target.closest("a") && !String(getSelection())) e.target.closest("tr")?.querySelector("a").click();
+    if (!e.target.closest("a, label") && !String(getSelection())) e.target.closest("tr")?.querySelector("a").click();
   });
 }
 

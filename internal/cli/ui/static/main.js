@@ -3,6 +3,7 @@ import { $, el, number } from "./dom.js";
 import { enter, get, listen, post } from "./api.js";
 import * as list from "./list.js";
 import * as record from "./record.js";
+import { openSeveral } from "./ask.js";
 
 let about = {};
 
@@ -29,6 +30,7 @@ const guarded = (fn) => async (...args) => {
 };
 
 async function start() {
+  for (const id of ["find", "narrow"]) $(id).open = matchMedia("(min-width: 44rem)").matches;
   await enter();
   about = await get("/api/about");
   $("about").textContent = [about.table, about.region, about.endpoint].filter(Boolean).join(" · ");
@@ -36,7 +38,7 @@ async function start() {
   list.begin(guarded(async () => {
     const l = await list.refresh();
     drawScan(l.scan);
-    say(`${number(l.matched)} requests match.`);
+    say(l.matched === 1 ? "1 request matches." : `${number(l.matched)} requests match.`);
   }));
   record.begin(about.by ?? "", guarded(async (said) => {
     say(said);
@@ -44,6 +46,14 @@ async function start() {
     await list.refresh();
     $("record-head").focus();
   }));
+  for (const button of $("several").querySelectorAll("button")) {
+    button.addEventListener("click", () => openSeveral(list.chosenFor(button.dataset.many), button.dataset.many, about.by ?? "", guarded(async (said) => {
+      say(said);
+      list.unpick();
+      drawScan((await list.refresh()).scan);
+      $("list-head").focus();
+    })));
+  }
   drawScan((await list.refresh()).scan);
   addEventListener("hashchange", route);
   await route();
@@ -153,19 +163,33 @@ $("search").addEventListener("submit", guarded(async (e) => {
   e.preventDefault();
   const text = $("search-text").value.trim();
   if (!text) return;
-  say("Searching…");
-  const { pks } = await post("/api/find", $("search-by").value === "key"
-    ? { key: text, scope: $("search-scope").value, namespace: $("search-namespace").value } : { any: text });
+  const key = $("search-by").value === "key";
+  await find(key ? { key: text, scope: $("search-scope").value, namespace: $("search-namespace").value } : { any: text }, key);
+}));
+
+async function find(search, scannable) {
+  const scan = $("search-scan");
+  scan.hidden = true;
+  say(search.scan ? "Reading the table…" : "Searching…");
+  const { pks } = await post("/api/find", search);
   if (!pks?.length) {
-    say("Nothing was found.");
+    say(search.scan ? "No record of the table has this key." : "Nothing was found.");
+    if (!scannable || search.scan) return;
+    const size = await get("/api/size");
+    say("No caller that can be named has this key, and nothing that waits for people.");
+    scan.textContent = `Read the table: about ${number(Math.ceil(size.units))} read units`;
+    scan.onclick = guarded(() => find({ ...search, scan: true }, false));
+    scan.hidden = false;
     return;
   }
   say(pks.length === 1 ? "Found." : `${number(pks.length)} were found; the newest is shown.`);
   location.hash = `#/record/${encodeURIComponent(pks[0])}`;
-}));
+}
+
+$("help").addEventListener("click", () => $("keys").showModal());
 
 addEventListener("keydown", (e) => {
-  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || $("ask").open) return;
+  if (e.defaultPrevented || e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
   if (e.key === "Escape") {
     if (document.activeElement?.closest("#search")) document.activeElement.blur();
     else closeRecord();
@@ -173,7 +197,11 @@ addEventListener("keydown", (e) => {
   }
   if (e.target.closest("input, select, textarea")) return;
   const inList = Boolean(e.target.closest("#rows"));
-  if (e.key === "/") $("search-text").focus();
+  if (e.key === "?") $("keys").showModal();
+  else if (e.key === "/") {
+    $("find").open = true;
+    $("search-text").focus();
+  }
   else if (e.key === "j" || (e.key === "ArrowDown" && inList)) list.step(1);
   else if (e.key === "k" || (e.key === "ArrowUp" && inList)) list.step(-1);
   else return;

@@ -1,5 +1,5 @@
 // One record: what happened, what comes next, the timeline, and what can be done.
-import { $, el, kindOf, state, time, when } from "./dom.js";
+import { $, ago, copy, el, kindOf, state, time, when } from "./dom.js";
 import { get, post } from "./api.js";
 import { timeline } from "./timeline.js";
 import * as ask from "./ask.js";
@@ -61,13 +61,14 @@ function draw(s) {
     s.next?.length ? el("div", { class: `next ${kindOf(s)}` }, el("h3", {}, "Next"), el("ul", {}, ...s.next.map(step))) : "",
     s.offers?.length
       ? el("div", { class: "buttons", role: "group", "aria-label": "Actions" }, ...s.offers.map((o, i) =>
-          el("button", { type: "button", class: i === 0 ? "main" : "", "data-do": o.do, onclick: () => ask.open(s, o, by, acted) }, `${o.label}…`)))
+          el("button", { type: "button", class: i === 0 && !o.call && o.do !== "forget" ? "main" : "", "data-do": o.do, onclick: () => ask.open(s, o, by, acted) }, `${o.label}…`)))
       : "",
     el("h3", {}, "Timeline"),
     s.spans?.length ? timeline(s.spans) : el("p", { class: "quiet" }, "Nothing is known."),
     el("h3", {}, "Facts"),
     el("dl", { class: "facts" }, ...(s.facts ?? []).flatMap((f) =>
-      [el("dt", {}, f.label), el("dd", {}, f.at ? time(f.at, when(f.at)) : el("span", {}, f.value ?? ""))])),
+      [el("dt", {}, f.label), el("dd", {}, f.at ? time(f.at, `${when(f.at)}, ${ago(f.at)}`) : el("span", {}, f.value ?? ""),
+        ["Record", "Operation", "Scope"].includes(f.label) ? copy(f.value, f.label.toLowerCase()) : "")])),
     el("h3", {}, "Request and answer"),
     el("div", { id: "private" },
       el("p", { class: "quiet" }, "They may be personal, and are shown only on request."),
@@ -75,7 +76,8 @@ function draw(s) {
 }
 
 function step(n) {
-  return el("li", {}, el("b", {}, n.who), " ", n.what, n.at ? el("span", { class: "quiet" }, " — ", time(n.at)) : "");
+  return el("li", {}, el("b", {}, n.who), " ", n.what, n.at ? el("span", { class: "quiet" }, " — ", time(n.at, `${when(n.at)}, ${ago(n.at)}`)) : "",
+    n.command ? el("span", { class: "command" }, el("code", {}, n.command), copy(n.command, `the command: ${n.what}`)) : "");
 }
 
 async function personal(button) {

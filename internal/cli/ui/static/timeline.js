@@ -1,6 +1,6 @@
 // The timeline: a bar for each attempt, phase and job. Times from milliseconds to days
 // lie on one line, so each gap is as long as its logarithm.
-import { el, took, when } from "./dom.js";
+import { copy, el, took, when } from "./dom.js";
 
 const words = { done: "", running: "running", failed: "failed", unknown: "outcome unknown", waiting: "waiting", parked: "parked" };
 
@@ -43,7 +43,7 @@ export function timeline(spans) {
         el("span", { class: "name" }, el("span", { class: "lane" }, s.lane + (words[s.state] ? `, ${words[s.state]}` : "")), s.name),
         track,
         el("span", { class: "took", title: s.from ? when(s.from) : "" }, length),
-        s.note ? el("span", { class: "note" }, s.note) : "");
+        s.note ? el("span", { class: "note" }, s.note, s.lane === "call" ? copy(s.note.replace("under the key ", ""), `the derived key of ${s.name}`) : "") : "");
     })),
     times.length > 1
       ? el("p", { class: "scale" }, `From ${when(first)}, over ${took(Math.max(...times) - first)}. Long gaps are drawn shorter.`)

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// examples are the lines of each command's help that people can type as they are, with
+// their own names in it, by the command's path.
+var examples = map[string][]string{
+	"samekey": {
+		"samekey init                                   # begin an application in this folder",
+		"samekey list --table orders                    # what waits for people",
+		"samekey get --key KEY --table orders           # one request, by its customer's key",
+		"samekey help settle                            # the help of a command",
+	},
+	"samekey init":         {"mkdir shop && cd shop && samekey init --module example.com/shop"},
+	"samekey local":        {"samekey local --watch", "samekey local --template backend/template.yaml --api-port 8080"},
+	"samekey stack":        {"samekey stack", "samekey stack --standalone table.yaml"},
+	"samekey check":        {`samekey check --body '{"amount":100}' http://localhost:3000/charges`},
+	"samekey vet":          {"samekey vet ./...", "samekey vet --lock samekey.lock ./..."},
+	"samekey get":          {"samekey get --key order-2041", "samekey get v1#orders#3NKH9BOIhZOrmVG1oEHJoo_gt3lzCnWGsW0UgNZPXZA --data"},
+	"samekey list":         {"samekey list", "samekey list --reason unknown,stuck --each"},
+	"samekey retry":        {"samekey retry --key order-2041"},
+	"samekey settle":       {`samekey settle --key order-2041 --result '{"id":"ch_123"}'`, "samekey settle --key order-2041 --not-made", `samekey settle --key order-2041 --answer 410 --body '{"error":"refunded"}'`},
+	"samekey release":      {"samekey release --key order-2041"},
+	"samekey forget":       {"samekey forget --key order-2041 --dry-run"},
+	"samekey erase":        {"samekey erase --caller jwt:jane@example.com --dry-run"},
+	"samekey redrive":      {"samekey redrive --key order-2041"},
+	"samekey sweep":        {"samekey sweep"},
+	"samekey ui":           {"samekey ui", "samekey ui --addr 127.0.0.1:3004"},
+	"samekey stats":        {"samekey stats", "samekey stats --scan"},
+	"samekey tail":         {"samekey tail"},
+	"samekey doctor":       {"samekey doctor --stack orders"},
+	"samekey names":        {"samekey names --lock samekey.lock"},
+	"samekey table":        {"samekey table create --table orders"},
+	"samekey table create": {"samekey table create --table orders --dry-run"},
+	"samekey version":      {"samekey version"},
+}
+
+// meant are commands by words that people try.
+var meant = map[string]string{
+	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
+	"remove": "forget", "resend": "redrive", "run": "local", "search": "get", "show": "get", "start": "local", "status": "stats", "unlock": "release", "web": "ui",
+}
+
+// exemplify gives each command its examples.
+func exemplify(cmd *cobra.Command) {
+	lines := slices.Clone(examples[cmd.CommandPath()])
+	for i := range lines {
+		lines[i] = "  " + lines[i]
+	}
+	cmd.Example = strings.Join(lines, "\n")
+	for _, sub := range cmd.Commands() {
+		exemplify(sub)
+	}
+}
+
+// didYouMean is the end of a sentence about a word that is no command of cmd.
+func didYouMean(cmd *cobra.Command, word string) string {
+	if known := meant[strings.ToLower(word)]; known != "" && !cmd.HasParent() {
+		return "; did you mean samekey " + known + "?"
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	if near := nearest(word, names); near != "" {
+		return "; did you mean " + cmd.CommandPath() + " " + near + "?"
+	}
+	return ""
+}
+
+// nearestFlag is didYouMean for an error about a flag.
+func nearestFlag(cmd *cobra.Command, err error) string {
+	typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if !unknown {
+		return ""
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := nearest(typed, names); near != "" {
+		return "; did you mean --" + near + "?"
+	}
+	return ""
+}
+
+// nearest is the name that a word differs from by the fewest letters, or that it begins; ""
+// if it is no mistyped name.
+func nearest(word string, names []string) (name string) {
+	best := len(word)/3 + 1
+	for _, n := range names {
+		d := distance(strings.ToLower(word), n)
+		if len(word) > 1 && strings.HasPrefix(n, word) {
+			d = 0
+		}
+		if d < best || d == best && name == "" {
+			name, best = n, d
+		}
+	}
+	return name
+}
+
+// distance is how many letters have to be put in, left out or replaced to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := corner
+			if a[i] != b[j] {
+				replaced++
+			}
+			corner = row[j+1]
+			row[j+1] = min(replaced, row[j]+1, corner+1)
+		}
+	}
+	return row[len(b)]
+}

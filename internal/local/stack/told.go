@@ -1,0 +1,37 @@
+package stack
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// told logs each request of h in a line that a person can read: method, path, status, time,
+// and whether the answer was a replay. Queries, headers and bodies may be secret.
+func (s *Stack) told(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		seen := &seenStatus{ResponseWriter: w, status: http.StatusOK}
+		h.ServeHTTP(seen, r)
+		replayed := ""
+		for name := range w.Header() { // in the case that the function chose
+			if strings.EqualFold(name, "Idempotent-Replayed") {
+				replayed = ", replayed"
+			}
+		}
+		s.say("%s %s: %d in %d ms%s", r.Method, r.URL.EscapedPath(), seen.status, time.Since(began).Milliseconds(), replayed)
+	})
+}
+
+type seenStatus struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *seenStatus) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets an http.ResponseController find what the server can do.
+func (w *seenStatus) Unwrap() http.ResponseWriter { return w.ResponseWriter }
