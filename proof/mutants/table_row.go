@@ -31,6 +31,18 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel == lambdatypes.ApplicationLogLevelError ||", new: "$fn.LogLevel != $fn.LogLevel ||", run: "^TestPlantedMistakes$",
 		},
 		{
+			rule: "DoctorWhole", what: "doctor takes a table of another Region for the function's own", row: "M142",
+			in: "internal/cli/doctor.Facts.sameTable", old: "return $name == aws.ToString($f.Table.TableArn)", new: "return short($name) == short(aws.ToString($f.Table.TableArn))", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "DoctorAlias", what: "doctor looks at $LATEST of a function that is deployed by an alias", row: "M142",
+			in: "internal/cli/doctor.Facts.askDeployed", old: "len($used) > 0 {", new: "len($used) > 99 {", run: "^TestSoundDeployments$",
+		},
+		{
+			rule: "DoctorStrict", what: "doctor --strict ends well without an answer", row: "M142",
+			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
