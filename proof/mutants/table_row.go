@@ -43,6 +43,14 @@ func keyRowMutants() []mutant {
 			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
 		},
 		{
+			rule: "TailClosed", what: "tail reads shards to which nothing is written any more", row: "M143",
+			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
+		},
+		{
+			rule: "TailPace", what: "tail reads a stream as often as its shards are many", row: "M143",
+			in: "internal/local/eventsource.streamRun.turn", old: "$r.pace == nil", new: "true", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
