@@ -51,6 +51,10 @@ func keyRowMutants() []mutant {
 			in: "internal/local/eventsource.streamRun.turn", old: "$r.pace == nil", new: "true", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
 		},
 		{
+			rule: "LocalReserved", what: "the local runner runs a function with a variable that Lambda refuses",
+			in: "internal/local/sam.Template.environment", old: "slices.Contains(reserved, $name)", new: "slices.Contains(reserved[:0], $name)", run: "^TestWhatIsNotRunHereIsRefused$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
