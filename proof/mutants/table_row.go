@@ -55,6 +55,10 @@ func keyRowMutants() []mutant {
 			in: "internal/local/sam.Template.environment", old: "slices.Contains(reserved, $name)", new: "slices.Contains(reserved[:0], $name)", run: "^TestWhatIsNotRunHereIsRefused$",
 		},
 		{
+			rule: "VetInterface", what: "vet misses a charge behind an interface",
+			in: "internal/cli/vet.code.effectOf", old: "return $c.clientEffect($fn)", new: "return nil", run: "^TestPlantedMistakes$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
