@@ -59,6 +59,10 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/vet.code.effectOf", old: "return $c.clientEffect($fn)", new: "return nil", run: "^TestPlantedMistakes$",
 		},
 		{
+			rule: "ResendRemoved", what: "resend hands the worker old states of records that the table has", row: "M143",
+			in: "cmd/samekey.removed", old: `$rec.EventName == "REMOVE" && $rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"`, new: "true", run: "^TestResend$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},

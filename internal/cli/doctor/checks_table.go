@@ -167,7 +167,7 @@ func tableStatus(f *Facts) ([]wrong, string) {
 }
 
 func tableReplicas(f *Facts) ([]wrong, string) {
-	var others []string
+	others := make([]string, 0, len(f.Table.Replicas))
 	for _, r := range f.Table.Replicas {
 		others = append(others, aws.ToString(r.RegionName))
 	}

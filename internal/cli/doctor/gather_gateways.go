@@ -49,7 +49,7 @@ func apis(policy string) (ids []string, _ error) {
 	for _, s := range p.Statement {
 		for _, operator := range s.Condition {
 			for _, value := range operator {
-				for _, arn := range strings.Fields(strings.Trim(fmt.Sprint(value), "[]")) {
+				for arn := range strings.FieldsSeq(strings.Trim(fmt.Sprint(value), "[]")) {
 					if part := strings.SplitN(arn, ":", 6); len(part) == 6 && part[2] == "execute-api" {
 						id, _, _ := strings.Cut(part[5], "/")
 						ids = append(ids, id)

@@ -223,9 +223,9 @@ func (t *Template) environment(p *props) map[string]string {
 	for name := range entries(variables.node) {
 		switch {
 		case slices.Contains(reserved, name):
-			variables.fail(name, errors.New("Lambda refuses it: the name is reserved"))
+			variables.fail(name, errors.New("refused by Lambda: the name is reserved"))
 		case !nameOfVariable.MatchString(name):
-			variables.fail(name, errors.New("Lambda refuses it: a name has two or more letters, digits and underscores, and begins with a letter"))
+			variables.fail(name, errors.New("refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"))
 		}
 		if _, replaced := t.opts.Environment[name]; replaced {
 			continue
@@ -240,7 +240,7 @@ func (t *Template) environment(p *props) map[string]string {
 		}
 	}
 	if size > maxEnvironment {
-		variables.fail("", fmt.Errorf("Lambda refuses it: %d bytes as JSON, at most %d", size, maxEnvironment))
+		variables.fail("", fmt.Errorf("refused by Lambda: %d bytes as JSON, at most %d", size, maxEnvironment))
 	}
 	return out
 }
