@@ -63,6 +63,10 @@ func keyRowMutants() []mutant {
 			in: "cmd/samekey.removed", old: `$rec.EventName == "REMOVE" && $rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"`, new: "true", run: "^TestResend$",
 		},
 		{
+			rule: "PlainCrash", what: "a plain request that died is an abandoned operation until it is forgotten", row: "R102",
+			in: "internal/state.Reasons", old: `"abandoned: will be forgotten", nil, ""`, new: `"abandoned: will be forgotten", nil, "Abandoned"`, run: "^TestReasonsThatAreCounted$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},

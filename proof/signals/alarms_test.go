@@ -431,6 +431,30 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 	}
 }
 
+// A plain request that dies has nothing to go on with: only its client can come back, and
+// people are told when it is forgotten. It is no abandoned operation for all that time,
+// which would hide those that the worker has to end.
+func TestPlainCrashIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.pass(time.Hour)
+	n.is("its answer is lost with its process", n.post(n.plain, "dies", "", func(ctx context.Context) (idem.Response, error) {
+		n.api.fail(&smithy.GenericAPIError{Code: "AccessDeniedException"}, 3)
+		return created(ctx)
+	}), 201)
+	n.of(store.Open, func(r *store.Record) bool { return r.Keep == store.KeepNothing })
+	n.pass(6 * time.Hour)
+	all, err := alarmtest.Parse(deploy.Nested(), map[string]string{"App": "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all["AbandonedAlarm"].Over(n.data, n.begun, n.clock.Now()) {
+		if c.State == alarmtest.Firing {
+			t.Errorf("it fires %v after the night began", c.At.Sub(n.begun))
+		}
+	}
+}
+
 // mismatches sends so many requests under a key of another.
 func mismatches(many int) func(*night) {
 	return func(n *night) {

@@ -135,13 +135,15 @@ func typed(defs []types.AttributeDefinition, name string) types.ScalarAttributeT
 
 func tableCapacity(f *Facts) ([]wrong, string) {
 	var all []wrong
+	b := f.Table.BillingModeSummary
+	onDemand := b != nil && b.BillingMode == types.BillingModePayPerRequest
 	look := func(of string, p *types.ProvisionedThroughputDescription, most *types.OnDemandThroughput) {
 		units := int64(0) // on demand, without a limit
-		if p != nil {
-			units = aws.ToInt64(p.WriteCapacityUnits)
-		}
-		if most != nil && units == 0 {
+		switch {
+		case onDemand && most != nil:
 			units = aws.ToInt64(most.MaxWriteRequestUnits)
+		case !onDemand && p != nil:
+			units = aws.ToInt64(p.WriteCapacityUnits)
 		}
 		if units > 0 && units <= 5 {
 			all = append(all, f.atTable("%s may write %d units a second", of, units))

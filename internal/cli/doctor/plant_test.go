@@ -316,6 +316,10 @@ var sound = map[string]func(*doctortest.World){
 			object{"Pattern": `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`},
 		}}
 	},
+	"an emulator that tells units of a table on demand": func(w *doctortest.World) {
+		w.Table["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+		index(w)["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+	},
 	"a limit of its writes": func(w *doctortest.World) {
 		w.Table["OnDemandThroughput"] = object{"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 1000}
 	},
