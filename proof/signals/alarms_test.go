@@ -337,6 +337,14 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			by:      3 * time.Hour, lasts: 6 * time.Hour, ends: 3 * time.Hour,
 		},
 		{
+			alarm: "DeliveryFailed", every: true,
+			trouble: func(n *night) {
+				n.is("with a job", n.post(n.plain, n.newKey(), "", phases(nil, "down")), 201)
+				n.streamed(n.of(store.Done, staged("down")))
+			},
+			by: 20 * time.Minute, lasts: time.Hour, ends: 30 * time.Minute,
+		},
+		{
 			alarm: "ExpiredOpen",
 			trouble: func(n *night) {
 				n.is("left", n.post(n.plain, "left", "", phases(errDown)), 500)
