@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"os"
+	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -26,6 +27,7 @@ type app struct {
 		Properties struct {
 			Parameters  map[string]yaml.Node `yaml:"Parameters"`
 			Retention   int                  `yaml:"RetentionInDays"`
+			LogGroup    yaml.Node            `yaml:"LogGroupName"`
 			Environment variables            `yaml:"Environment"`
 			routes      `yaml:",inline"`
 		} `yaml:"Properties"`
@@ -81,5 +83,37 @@ func TestApplicationsHaveSafeDefaults(t *testing.T) {
 		if !named {
 			t.Errorf("%s: no function has the name in SAMEKEY_APP", path)
 		}
+	}
+}
+
+// A log group of a function has no name that another deployment would ask for: lines that
+// come after the stack is gone make the group again, and the next deployment would fail.
+// The gateway makes no group, and asks for a name.
+func TestLateLinesBlockNoDeployment(t *testing.T) {
+	t.Parallel()
+	groups := 0
+	for _, path := range []string{
+		"samekey.yaml", "../template.yaml", "../examples/hello/template.yaml", "../examples/shop/template.yaml", "../internal/cli/scaffold/files/template.yaml",
+	} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a app
+		if err := yaml.Unmarshal(raw, &a); err != nil {
+			t.Fatal(err)
+		}
+		for id, r := range a.Resources {
+			if r.Type != "AWS::Logs::LogGroup" {
+				continue
+			}
+			groups++
+			if name := r.Properties.LogGroup.Value; name != "" && !strings.HasPrefix(name, "/aws/vendedlogs/") {
+				t.Errorf("%s: %s has the name %s", path, id, name)
+			}
+		}
+	}
+	if groups < 5 {
+		t.Errorf("%d log groups are in the templates", groups)
 	}
 }

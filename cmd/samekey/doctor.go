@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,8 @@ const doctorLong = `Looks for mistakes in the deployment of a table, its worker 
 
 It only reads, and tries writes whose conditions can't be true. Each finding says
 what is wrong, what becomes of it and how to mend it. What can't be looked at, for
-lack of rights or of an answer, is listed as not checked, never as good.
+lack of rights or of an answer, is listed as not checked, never as good, and with
+--strict it is a failure.
 
 Functions are found by their variable IDEM_TABLE, by the table's stream, and by the
 worker's SAMEKEY_FUNCTIONS; --stack takes those of a CloudFormation stack and of its
@@ -23,6 +25,7 @@ nested stacks, and the table too. docs/operate/doctor.md lists the checks.`
 
 func newDoctor(env environment) *cobra.Command {
 	var opt doctor.Options
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "doctor [--table TABLE | --stack STACK] [FLAGS]",
 		Short: "Find mistakes in a deployment",
@@ -36,6 +39,7 @@ func newDoctor(env environment) *cobra.Command {
 	fs.StringVar(&opt.As, "as", "", "the `ROLE` as which the caller looks, function, worker or operator: what it needs on the table and may not do is a finding")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "the longest `TIME` over which a client retries, as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "the `TIME` for which the provider remembers a key: Stripe's API v1 24h, v2 720h")
+	fs.BoolVar(&strict, "strict", false, "fail on checks that AWS gave no answer for, too")
 	fs.IntVar(&opt.Sample, "sample", 200, "how many items of the table are looked at")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
@@ -64,12 +68,22 @@ func newDoctor(env environment) *cobra.Command {
 		} else {
 			err = env.printDoctor(report)
 		}
-		if err == nil && report.Mistakes() > 0 {
+		switch {
+		case err != nil:
+			return err
+		case report.Mistakes() > 0:
 			return exitWith(exitFound, nil)
+		case strict && report.Unanswered() > 0:
+			return exitWith(exitFound, fmt.Errorf("--strict: %d checks had no answer from AWS", report.Unanswered()))
+		case len(report.Good)+len(report.Findings) == 0:
+			return errors.New("nothing could be checked: that is no good sign, but none at all")
 		}
-		return err
+		return nil
 	}
-	return exitCodes(cmd, map[int]string{exitDone: "no mistake was found in what could be checked", exitFound: "there are mistakes"})
+	return exitCodes(cmd, map[int]string{
+		exitDone: "no mistake was found in what could be checked", exitFailed: "failed, or nothing could be checked",
+		exitFound: "there are mistakes, or with --strict checks without an answer",
+	})
 }
 
 // onlyTable says why nothing but the table can be asked: with a local DynamoDB, the

@@ -86,11 +86,41 @@ func TestDoctorWorstInputs(t *testing.T) {
 			t.Errorf("%v: code %d, %q, %q", tt.args, code, stdout, stderr)
 		}
 	}
-	// Without any right, nothing is good and nothing is wrong.
-	code, stdout, stderr := callAt(t, refusing{"AccessDeniedException"}, "doctor", "--table", "records", "--json")
-	var r doctor.Report
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || len(r.Good) != 0 || len(r.Findings) != 0 || len(r.NotChecked) != len(doctor.All()) {
-		t.Errorf("code %d, %v, %s%s", code, err, stdout, stderr)
+	// Without any right, nothing is good and nothing is wrong, which is said.
+	for _, tt := range []struct {
+		code   int
+		stderr string
+		flags  []string
+	}{{1, "nothing could be checked", nil}, {3, "checks had no answer from AWS", []string{"--strict"}}} {
+		code, stdout, stderr := callAt(t, refusing{"AccessDeniedException"}, append([]string{"doctor", "--table", "records", "--json"}, tt.flags...)...)
+		var r doctor.Report
+		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != tt.code || !strings.Contains(stderr, tt.stderr) ||
+			len(r.Good) != 0 || len(r.Findings) != 0 || len(r.NotChecked) != len(doctor.All()) {
+			t.Errorf("code %d, %v, %s%s", code, err, stdout, stderr)
+		}
+	}
+}
+
+// CI asks for answers: without a right it fails, though nothing is found. A flag that is
+// left out, and what a deployment doesn't have, is no such answer.
+func TestDoctorStrict(t *testing.T) {
+	someAccount(t)
+	for name, tt := range map[string]struct {
+		plant func(*doctortest.World)
+		code  int
+	}{
+		"all answers":           {func(*doctortest.World) {}, 0},
+		"no answer of an alarm": {func(w *doctortest.World) { w.Refused["CloudWatch.DescribeAlarms"] = "AccessDeniedException" }, 3},
+		"no aliases":            {func(w *doctortest.World) { w.Refused["Lambda.ListAliases"] = "AccessDeniedException" }, 3},
+		"an empty table":        {func(w *doctortest.World) { w.Items = nil }, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := doctortest.Good(time.Now())
+			tt.plant(w)
+			if code, stdout, stderr := callAt(t, w, "doctor", "--strict", "--stack", "orders"); code != tt.code {
+				t.Errorf("%s: code %d, %s%s", name, code, stdout, stderr)
+			}
+		})
 	}
 }
 

@@ -236,6 +236,91 @@ func TestTailSurvives(t *testing.T) {
 	})
 }
 
+// wide is a stream of 1,750 shards, of which 250 are open, as of a table that is written
+// by many. Its last shard closes after a minute and gets a child. It counts the calls.
+type wide struct {
+	*splitting
+	begin time.Time
+	calls map[string]int
+}
+
+func (s *wide) answer(op string, in object) (object, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[op]++
+	over := time.Since(s.begin) > time.Minute
+	switch op {
+	case "DescribeStream":
+		from := 0
+		if after, ok := in["ExclusiveStartShardId"].(string); ok {
+			_, _ = fmt.Sscanf(after, "shard-%d", &from)
+			from++
+		}
+		var shards []any
+		for i := from; i < min(from+100, 1751); i++ {
+			numbers, sh := object{"StartingSequenceNumber": "1"}, object{"ShardId": fmt.Sprintf("shard-%04d", i)}
+			if i < 1500 || i == 1749 && over {
+				numbers["EndingSequenceNumber"] = "9"
+			}
+			switch {
+			case i == 1750 && !over:
+				continue
+			case i == 1750:
+				sh["ParentShardId"] = "shard-1749"
+			case i >= 1500 && i < 1749:
+				sh["ParentShardId"] = fmt.Sprintf("shard-%04d", i-250)
+			}
+			sh["SequenceNumberRange"] = numbers
+			shards = append(shards, sh)
+		}
+		about := object{"StreamArn": in["StreamArn"], "StreamStatus": "ENABLED", "Shards": shards}
+		if from+100 < 1750 {
+			about["LastEvaluatedShardId"] = fmt.Sprintf("shard-%04d", from+99)
+		}
+		return object{"StreamDescription": about}, ""
+	case "GetShardIterator":
+		return object{"ShardIterator": in["ShardId"]}, ""
+	case "GetRecords":
+		id, _ := in["ShardIterator"].(string)
+		switch {
+		case id == "shard-1749" && over:
+			return object{"Records": []any{s.record(1, "open")}}, "" // closed
+		case id == "shard-1750":
+			return object{"Records": []any{s.record(2, "done")}, "NextShardIterator": "end"}, ""
+		}
+		return object{"Records": []any{}, "NextShardIterator": id}, ""
+	}
+	return nil, "ValidationException"
+}
+
+// A stream of a large table is followed for a known price: its closed shards are not read,
+// its list is asked for rarely, and its reads are bounded.
+func TestTailOfALargeTable(t *testing.T) {
+	someAccount(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := doctortest.Good(time.Now())
+		s := &wide{splitting: &splitting{w: w}, begin: time.Now(), calls: map[string]int{}}
+		w.Other = s.answer
+		stdout, stderr, end := follow(t, environment{http: w}, "--table", "records")
+		time.Sleep(2 * time.Minute) // of the bubble
+		if code := end(); code != 0 {
+			t.Errorf("code %d: %s", code, stderr)
+		}
+		for op, most := range map[string]int{"DescribeStream": 18 * 13, "GetShardIterator": 251, "GetRecords": 120 * 100} {
+			if n := s.calls[op]; n > most || n == 0 {
+				t.Errorf("%d calls of %s in 2 minutes, at most %d", n, op, most)
+			}
+		}
+		t.Logf("calls: %v", s.calls)
+		if want := "reads 250 of 1750 shards, at most 100 times a second in all: up to $0.07 an hour"; !strings.Contains(stderr.String(), want) {
+			t.Errorf("%q does not say: %s", stderr, want)
+		}
+		if out := stdout.String(); !strings.Contains(out, "- → open") || !strings.Contains(out, "- → done") {
+			t.Errorf("printed %q", out)
+		}
+	})
+}
+
 func TestTailWithoutAStream(t *testing.T) {
 	someAccount(t)
 	w := doctortest.Good(time.Now())
@@ -244,6 +329,14 @@ func TestTailWithoutAStream(t *testing.T) {
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "the table records has no stream: samekey table create turns it on") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
+}
+
+// record is a change of a stream: a record's first item.
+func (s *splitting) record(n int, state string) object {
+	it := s.w.Record(fmt.Sprint(n), "orders", state, 24*time.Hour)
+	return object{"eventName": "INSERT", "dynamodb": object{
+		"ApproximateCreationDateTime": float64(s.w.Now.Unix()), "SequenceNumber": fmt.Sprint(100 + n), "Keys": object{"pk": it["pk"]}, "NewImage": it,
+	}}
 }
 
 // splitting is a stream whose first shard ends and has two children.
@@ -264,12 +357,7 @@ func (s *splitting) answer(op string, in object) (object, string) {
 		}
 		return sh
 	}
-	record := func(n int, state string) object {
-		it := s.w.Record(fmt.Sprint(n), "orders", state, 24*time.Hour)
-		return object{"eventName": "INSERT", "dynamodb": object{
-			"ApproximateCreationDateTime": float64(s.w.Now.Unix()), "SequenceNumber": fmt.Sprint(100 + n), "Keys": object{"pk": it["pk"]}, "NewImage": it,
-		}}
-	}
+	record := s.record
 	switch op {
 	case "DescribeStream":
 		return object{"StreamDescription": object{"StreamArn": in["StreamArn"], "StreamStatus": "ENABLED", "Shards": []any{

@@ -374,3 +374,21 @@ func TestTheFirstParkedJob(t *testing.T) {
 		}
 	}
 }
+
+// What the worker or a client can end is counted until it is ended; a plain request that
+// died is not, nor what does no harm.
+func TestReasonsThatAreCounted(t *testing.T) {
+	t.Parallel()
+	counted := make(map[string][]Reason)
+	for _, r := range Reasons {
+		if !r.people {
+			counted[r.Metric] = append(counted[r.Metric], r.Reason)
+		}
+	}
+	want := map[string][]Reason{"Abandoned": {ReasonOpen, ReasonNoRequest}, "Undelivered": {ReasonUndelivered}, "": {ReasonExpiring, ReasonKept}}
+	for metric, reasons := range want {
+		if !slices.Equal(counted[metric], reasons) || len(counted) != len(want) {
+			t.Errorf("%q counts %v, want %v", metric, counted[metric], reasons)
+		}
+	}
+}

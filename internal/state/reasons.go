@@ -42,7 +42,7 @@ var Reasons = []Listing{
 
 	{ReasonOpen, "abandoned", "abandoned: the completer ends it", nil, "Abandoned", false},
 	{ReasonNoRequest, "abandoned", "abandoned: only its client can end it", nil, "Abandoned", false},
-	{ReasonExpiring, "expiring", "abandoned: will be forgotten", nil, "Abandoned", false},
+	{ReasonExpiring, "expiring", "abandoned: will be forgotten", nil, "", false},
 	{ReasonUndelivered, "job late", "a job is late", nil, "Undelivered", false},
 	{ReasonKept, "kept", "done, but still kept", nil, "", false},
 }

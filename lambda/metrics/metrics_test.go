@@ -108,7 +108,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	}, errors.New("some failed"))
 	lines := parsed(t, log.Bytes())
 	want := map[string][]float64{
-		"Abandoned": {7}, "Undelivered": {64}, "SweepOverdue": {1}, "OpenAge": {600},
+		"Abandoned": {3}, "Undelivered": {64}, "SweepOverdue": {1}, "OpenAge": {600},
 		"SweepRuns": {1}, "SweepFailed": {1}, "SweepCoverage": {25}, "SweepAge": {60},
 	}
 	if len(lines) != 1 {

@@ -31,6 +31,42 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel == lambdatypes.ApplicationLogLevelError ||", new: "$fn.LogLevel != $fn.LogLevel ||", run: "^TestPlantedMistakes$",
 		},
 		{
+			rule: "DoctorWhole", what: "doctor takes a table of another Region for the function's own", row: "M142",
+			in: "internal/cli/doctor.Facts.sameTable", old: "return $name == aws.ToString($f.Table.TableArn)", new: "return short($name) == short(aws.ToString($f.Table.TableArn))", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "DoctorAlias", what: "doctor looks at $LATEST of a function that is deployed by an alias", row: "M142",
+			in: "internal/cli/doctor.Facts.askDeployed", old: "len($used) > 0 {", new: "len($used) > 99 {", run: "^TestSoundDeployments$",
+		},
+		{
+			rule: "DoctorStrict", what: "doctor --strict ends well without an answer", row: "M142",
+			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
+		},
+		{
+			rule: "TailClosed", what: "tail reads shards to which nothing is written any more", row: "M143",
+			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
+		},
+		{
+			rule: "TailPace", what: "tail reads a stream as often as its shards are many", row: "M143",
+			in: "internal/local/eventsource.streamRun.turn", old: "$r.pace == nil", new: "true", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
+		},
+		{
+			rule: "LocalReserved", what: "the local runner runs a function with a variable that Lambda refuses",
+			in: "internal/local/sam.Template.environment", old: "slices.Contains(reserved, $name)", new: "slices.Contains(reserved[:0], $name)", run: "^TestWhatIsNotRunHereIsRefused$",
+		},
+		{
+			rule: "VetInterface", what: "vet misses a charge behind an interface",
+			in: "internal/cli/vet.code.effectOf", old: "return $c.clientEffect($fn)", new: "return nil", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "ResendRemoved", what: "resend hands the worker old states of records that the table has", row: "M143",
+			in: "cmd/samekey.removed", old: `$rec.EventName == "REMOVE" && $rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"`, new: "true", run: "^TestResend$",
+		},
+		{
+			rule: "PlainCrash", what: "a plain request that died is an abandoned operation until it is forgotten", row: "R102",
+			in: "internal/state.Reasons", old: `"abandoned: will be forgotten", nil, ""`, new: `"abandoned: will be forgotten", nil, "Abandoned"`, run: "^TestReasonsThatAreCounted$",
+		},
+		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -337,6 +338,26 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			by:      3 * time.Hour, lasts: 6 * time.Hour, ends: 3 * time.Hour,
 		},
 		{
+			alarm: "Abandoned", prepare: crowd(1000),
+			trouble: func(n *night) { n.is("left by its client", n.post(n.plain, "left", "", phases(errDown)), 500) },
+			mend:    func(n *night) { n.is("its client comes back", n.post(n.plain, "left", "", phases(nil)), 201) },
+			by:      3 * time.Hour, lasts: 6 * time.Hour, ends: 3 * time.Hour,
+		},
+		{
+			alarm: "Undelivered", prepare: crowd(1000),
+			trouble: func(n *night) { n.is("with a job", n.post(n.plain, "job", "", phases(nil, "down")), 201) },
+			mend:    func(n *night) { n.down = nil },
+			by:      3 * time.Hour, lasts: 6 * time.Hour, ends: 3 * time.Hour,
+		},
+		{
+			alarm: "DeliveryFailed", every: true,
+			trouble: func(n *night) {
+				n.is("with a job", n.post(n.plain, n.newKey(), "", phases(nil, "down")), 201)
+				n.streamed(n.of(store.Done, staged("down")))
+			},
+			mend: func(n *night) { n.down = nil }, by: 20 * time.Minute, lasts: time.Hour, ends: 45 * time.Minute,
+		},
+		{
 			alarm: "ExpiredOpen",
 			trouble: func(n *night) {
 				n.is("left", n.post(n.plain, "left", "", phases(errDown)), 500)
@@ -428,6 +449,50 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			c.end = n.clock.Now()
 			n.held(c, tt.params...)
 		})
+	}
+}
+
+// A plain request that dies has nothing to go on with: only its client can come back, and
+// people are told when it is forgotten. It is no abandoned operation for all that time,
+// which would hide those that the worker has to end.
+func TestPlainCrashIsNotAbandoned(t *testing.T) {
+	t.Parallel()
+	n := newNight(t)
+	n.pass(time.Hour)
+	n.is("its answer is lost with its process", n.post(n.plain, "dies", "", func(ctx context.Context) (idem.Response, error) {
+		n.api.fail(&smithy.GenericAPIError{Code: "AccessDeniedException"}, 3)
+		return created(ctx)
+	}), 201)
+	n.of(store.Open, func(r *store.Record) bool { return r.Keep == store.KeepNothing })
+	n.pass(6 * time.Hour)
+	all, err := alarmtest.Parse(deploy.Nested(), map[string]string{"App": "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all["AbandonedAlarm"].Over(n.data, n.begun, n.clock.Now()) {
+		if c.State == alarmtest.Firing {
+			t.Errorf("it fires %v after the night began", c.At.Sub(n.begun))
+		}
+	}
+}
+
+// crowd fills the table with finished records.
+func crowd(many int) func(*night) {
+	return func(n *night) {
+		n.is("one of many", n.post(n.plain, "one", "", created), 201)
+		like := n.items()[n.of(store.Done, func(*store.Record) bool { return true }).PK]
+		pk := like["pk"].(*types.AttributeValueMemberS).Value
+		var batch []types.WriteRequest
+		for i := range many {
+			it := maps.Clone(like)
+			it["pk"] = &types.AttributeValueMemberS{Value: fmt.Sprintf("%s%07d", pk[:len(pk)-7], i)}
+			if batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}}); len(batch) == 25 || i == many-1 {
+				if _, err := n.client.BatchWriteItem(n.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{n.table: batch}}); err != nil {
+					n.Fatal(err)
+				}
+				batch = nil
+			}
+		}
 	}
 }
 

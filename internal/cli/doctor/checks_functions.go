@@ -15,7 +15,7 @@ func functionChecks() []Check {
 	functions := []Source{Functions}
 	return []Check{
 		{
-			ID: "env-table", Severity: Error, Needs: functions, find: envTable,
+			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
 			Looks:  "the functions that belong together have one table in IDEM_TABLE",
 			Causes: "a request's key is kept in another table than the worker's: nobody delivers its jobs, and a retry at another function runs again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
@@ -53,19 +53,19 @@ func functionChecks() []Check {
 		{
 			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
 			Looks:  "a function behind an API ends before the gateway gives up",
-			Causes: "the client hears 503 or 504 while its request goes on, and its retries get 409 until the function's time is over: the lease ends with it",
+			Causes: "the client hears 503 or 504 while its request goes on, and its retries get 409 until the function's time is over",
 			Mend:   "a Timeout of the function below that of its integration (an HTTP API waits for 30 s at most, a REST API for 29 s unless its quota is raised)",
 		},
 		{
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
-			Causes: "the gateway takes each body for text: bytes that are not UTF-8 are replaced before the function sees them, so that it stores, compares and answers other bytes than the client sent. A body in JSON is not affected",
+			Causes: "bytes of a body that are not UTF-8 are replaced before the function sees them. JSON is not affected",
 			Mend:   "BinaryMediaTypes of the API (docs/use/http.md); nothing, if its clients send text only",
 		},
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
 			Looks:  "a function that the worker completes with takes 5 minutes at most",
-			Causes: "the lease ends with the function's time, so a request whose process died is locked for that long: retries get 409, and nobody completes it",
+			Causes: "a request whose process died is locked for that long: its retries get 409",
 			Mend:   "a shorter Timeout, and long work as a job",
 		},
 		{
@@ -84,13 +84,13 @@ func functionChecks() []Check {
 }
 
 func (fn *Function) wrong(format string, args ...any) wrong {
-	return wrong{where: "function " + fn.Name, what: fmt.Sprintf(format, args...)}
+	return wrong{where: "function " + strings.TrimSuffix(fn.Name+":"+fn.Alias, ":"), what: fmt.Sprintf(format, args...)}
 }
 
 func envTable(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {
-		if name := fn.Env["IDEM_TABLE"]; name != "" && !f.sameTable(name) {
+		if name := fn.Env["IDEM_TABLE"]; name != "" && !f.sameTable(fn, name) {
 			all = append(all, fn.wrong("IDEM_TABLE is %s", name))
 		}
 	}
@@ -103,12 +103,27 @@ func envApp(f *Facts) ([]wrong, string) {
 		return nil, noWorker
 	}
 	var all []wrong
+	apps := f.apps(w)
 	for _, fn := range f.Functions {
-		if app := fn.Env["SAMEKEY_APP"]; app != "" && app != w.Env["SAMEKEY_APP"] {
-			all = append(all, fn.wrong("SAMEKEY_APP is %s, and that of %s is %s", app, w.Name, w.Env["SAMEKEY_APP"]))
+		if app := fn.Env["SAMEKEY_APP"]; app != "" && app != apps[0] {
+			all = append(all, fn.wrong("SAMEKEY_APP is %s, and others have %s", app, apps[0]))
 		}
 	}
 	return all, ""
+}
+
+// apps are the dimensions App of the metrics: the worker's SAMEKEY_APP; without it those
+// of the functions, and the worker's name.
+func (f *Facts) apps(w *Function) (all []string) {
+	if app := w.Env["SAMEKEY_APP"]; app != "" {
+		return []string{app}
+	}
+	for _, fn := range f.Functions {
+		if app := fn.Env["SAMEKEY_APP"]; app != "" {
+			all = append(all, app)
+		}
+	}
+	return append(all, w.Name)
 }
 
 func logLevel(f *Facts) ([]wrong, string) {

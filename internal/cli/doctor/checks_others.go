@@ -27,24 +27,26 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "the caller may do what --as function, worker or operator needs on the table; it is tried in ways that change nothing",
+			Looks:  "the caller may do on the table what the role of --as needs",
 			Causes: "the calls of that role are refused",
 			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/operate/doctor.md",
 		},
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
 			Looks:  "this machine's clock is within 5 seconds of DynamoDB's",
-			Causes: "an attempt on this machine takes a lease for over too early, or too late, and expires keys so. Safety doesn't depend on it. Functions in AWS have AWS's clocks",
+			Causes: "this machine takes over, and expires keys, too early or too late. Safety doesn't depend on it",
 			Mend:   "synchronise the clock (NTP)",
 		},
 	}
 }
 
 // watched returns the alarms on a metric of the application.
-func (f *Facts) watched(metric, app string) (all []types.MetricAlarm) {
+func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
 		if aws.ToString(a.Namespace) == metrics.Namespace && aws.ToString(a.MetricName) == metric &&
-			slices.ContainsFunc(a.Dimensions, func(d types.Dimension) bool { return aws.ToString(d.Name) == "App" && aws.ToString(d.Value) == app }) {
+			slices.ContainsFunc(a.Dimensions, func(d types.Dimension) bool {
+				return aws.ToString(d.Name) == "App" && slices.Contains(apps, aws.ToString(d.Value))
+			}) {
 			all = append(all, a)
 		}
 	}
@@ -56,17 +58,17 @@ func alarms(f *Facts) ([]wrong, string) {
 	if w == nil {
 		return nil, noWorker
 	}
-	app := w.Env["SAMEKEY_APP"]
+	apps := f.apps(w)
 	var missing []string
 	for _, m := range metrics.All() {
-		if m.Alarm.Name != "" && len(f.watched(m.Name, app)) == 0 {
+		if m.Alarm.Name != "" && len(f.watched(m.Name, apps)) == 0 {
 			missing = append(missing, m.Name)
 		}
 	}
 	if len(missing) == 0 {
 		return found()
 	}
-	return found(wrong{where: "alarms of App " + app, what: "there is none on " + who(missing)})
+	return found(wrong{where: "alarms of App " + apps[0], what: "there is none on " + who(missing)})
 }
 
 func alarmsHeard(f *Facts) ([]wrong, string) {
@@ -74,10 +76,10 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	if w == nil {
 		return nil, noWorker
 	}
-	app := w.Env["SAMEKEY_APP"]
+	apps := f.apps(w)
 	var silent []string
 	for _, m := range metrics.All() {
-		all := f.watched(m.Name, app)
+		all := f.watched(m.Name, apps)
 		if len(all) > 0 && !slices.ContainsFunc(all, func(a types.MetricAlarm) bool { return len(a.AlarmActions) > 0 && aws.ToBool(a.ActionsEnabled) }) {
 			silent = append(silent, m.Name)
 		}
@@ -85,7 +87,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	if len(silent) == 0 {
 		return found()
 	}
-	return found(wrong{where: "alarms of App " + app, what: "nobody hears those on " + who(silent)})
+	return found(wrong{where: "alarms of App " + apps[0], what: "nobody hears those on " + who(silent)})
 }
 
 // roles are what a role does on the table.

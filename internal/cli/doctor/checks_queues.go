@@ -41,6 +41,12 @@ func queueChecks() []Check {
 			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
 		},
 		{
+			ID: "tickets-filters", Severity: Error, Needs: queues, find: ticketsFilters,
+			Looks:  "the worker's mapping of tickets has no filter",
+			Causes: "Lambda deletes the tickets that don't pass: what they stand for waits for the sweep",
+			Mend:   "WorkerTickets without FilterCriteria, as in samekey.yaml",
+		},
+		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
 			Looks:  "a queue hides its messages for six times its function's timeout, as Lambda asks for",
 			Causes: "messages come again while their batch is at work or waits for the function; their receives run out, and good messages become dead letters",
@@ -55,7 +61,7 @@ func queueChecks() []Check {
 		{
 			ID: "queue-receives", Severity: Warning, Needs: queues, find: queueReceives,
 			Looks:  "a message may be received at least 3 times",
-			Causes: "a message whose function was throttled or restarted once or twice becomes a dead letter, though nothing is wrong with it",
+			Causes: "a good message whose function was throttled twice becomes a dead letter",
 			Mend:   "maxReceiveCount: 5",
 		},
 		{
@@ -105,6 +111,8 @@ func queueMissing(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
+const noTickets = "the queue of tickets was not found"
+
 const noWorker = "no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at"
 
 func ticketsReader(f *Facts) ([]wrong, string) {
@@ -113,7 +121,7 @@ func ticketsReader(f *Facts) ([]wrong, string) {
 	case w == nil:
 		return nil, noWorker
 	case q == nil || q.Gone:
-		return nil, "the queue of tickets was not found"
+		return nil, noTickets
 	}
 	for _, r := range f.consumers() {
 		if aws.ToString(r.mapping.EventSourceArn) == q.ARN && r.fn == w {
@@ -152,6 +160,23 @@ func ticketsWait(f *Facts) ([]wrong, string) {
 		return found(q.wrong("MessageRetentionPeriod is %s", span(q.kept())))
 	}
 	return found()
+}
+
+func ticketsFilters(f *Facts) ([]wrong, string) {
+	w, q := f.worker(), f.tickets()
+	switch {
+	case w == nil:
+		return nil, noWorker
+	case q == nil:
+		return nil, noTickets
+	}
+	var all []wrong
+	for _, r := range f.consumers() {
+		if r.fn == w && aws.ToString(r.mapping.EventSourceArn) == q.ARN && (r.mapping.FilterCriteria != nil || r.mapping.FilterCriteriaError != nil) {
+			all = append(all, r.wrong("it has a filter"))
+		}
+	}
+	return all, ""
 }
 
 // consumed looks at each queue that a function consumes, with its function.

@@ -30,7 +30,7 @@ func windowChecks() []Check {
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
-			Looks:  "abandoned requests are taken up well before the provider forgets its keys (--provider-remembers, 24h as Stripe's API v1; v2 has 30 days)",
+			Looks:  "abandoned requests are taken up well before the provider forgets its keys (--provider-remembers)",
 			Causes: "a call that may have been made can't be repeated safely any more: each such operation waits for people",
 			Mend:   "a shorter parameter Grace; idem.Remembers for a provider that remembers longer",
 		},

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -37,6 +38,12 @@ func streamChecks() []Check {
 			Looks:  "the filters of the stream's mappings let all through that the worker needs",
 			Causes: "jobs or abandoned requests of the records that are left out wait for the sweep; what TTL removed unfinished is not reported",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
+		},
+		{
+			ID: "mapping-result", Severity: Error, Needs: []Source{Mappings}, find: mappingResult,
+			Looks:  "the last batch of each mapping had no problem",
+			Causes: "its records wait, or are given up",
+			Mend:   "mend the function or its role; then the mapping goes on by itself",
 		},
 		{
 			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
@@ -139,14 +146,15 @@ func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) 
 	return all, ""
 }
 
-// probes are stream records that the worker needs, in Lambda's form.
+// probes are stream records that the worker needs, in Lambda's form, of the namespace NS.
 var probes = []struct{ what, record string }{
-	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
-	{"a finished record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"done"},"keep":{"S":"jobs"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
-	{"a stuck record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"stuck"},"keep":{"S":"open"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
-	{"an open record that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
-	{"a stuck record that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"stuck"},"keep":{"S":"open"}}}}`},
-	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
+	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"an open record that is renewed", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"a finished record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"a stuck record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"stuck"},"keep":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"an open record that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"a stuck record that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"stuck"},"keep":{"S":"open"}}}}`},
+	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
 // streamFilters tries each probe on all mappings: with drain and completer apart, each
@@ -158,21 +166,45 @@ func streamFilters(f *Facts) ([]wrong, string) {
 	}
 	var all []wrong
 	var left []string
-	for _, p := range probes {
-		passes := false
-		for _, r := range readers {
-			ok, err := eventsource.Match(patterns(r.mapping), []byte(p.record))
-			if err != nil {
-				return nil, fmt.Sprintf("the filters of %s are not understood: %v", r.fn.Name, err)
-			}
-			passes = passes || ok
+	for _, r := range readers {
+		if e := r.mapping.FilterCriteriaError; e != nil {
+			all = append(all, r.wrong("its filters can't be read: %s: %s", aws.ToString(e.ErrorCode), aws.ToString(e.Message)))
 		}
-		if !passes {
-			left = append(left, p.what)
+	}
+	if len(all) > 0 {
+		return all, ""
+	}
+	namespaces := []string{""}
+	if w := f.worker(); w != nil && w.Env["SAMEKEY_NAMESPACES"] != "" {
+		namespaces = list(w.Env["SAMEKEY_NAMESPACES"])
+	}
+	for _, p := range probes {
+		for _, ns := range namespaces {
+			passes := false
+			for _, r := range readers {
+				ok, err := eventsource.Match(patterns(r.mapping), []byte(strings.ReplaceAll(p.record, "v1#NS#", "v1#"+ns+"#")))
+				if err != nil {
+					return nil, fmt.Sprintf("the filters of %s are not understood: %v", r.fn.Name, err)
+				}
+				passes = passes || ok
+			}
+			if !passes && !slices.Contains(left, p.what) {
+				left = append(left, p.what)
+			}
 		}
 	}
 	if len(left) > 0 {
 		all = append(all, readers[0].wrong("its filters leave out %s", strings.Join(left, ", ")))
+	}
+	return all, ""
+}
+
+func mappingResult(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, r := range append(f.readers(), f.consumers()...) {
+		if last := aws.ToString(r.mapping.LastProcessingResult); enabled(r.mapping) && strings.HasPrefix(last, "PROBLEM") {
+			all = append(all, r.wrong("%s", last))
+		}
 	}
 	return all, ""
 }

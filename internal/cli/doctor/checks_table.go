@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,8 +27,20 @@ func tableChecks() []Check {
 			Mend:   "a key can't be changed: make another table (samekey table create) and deploy with it",
 		},
 		{
+			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
+			Looks:  "the table is active, and has its encryption key",
+			Causes: "no request with a key is served",
+			Mend:   "allow or enable the KMS key within 7 days: then DynamoDB archives the table",
+		},
+		{
+			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
+			Looks:  "the table has no replica in another Region",
+			Causes: "each Region may run a key once, and the workers of two Regions do everything twice; with strong consistency phases fail",
+			Mend:   "let one Region write (docs/operate/deploying.md)",
+		},
+		{
 			ID: "table-capacity", Severity: Warning, Needs: table, find: tableCapacity,
-			Looks:  "the table is on demand, or has more than 5 provisioned write units",
+			Looks:  "table and index may write more than 5 units a second",
 			Causes: "a new request takes 2 write units, so a few requests a second are throttled and answered by 503",
 			Mend:   "BillingMode: PAY_PER_REQUEST; or aws dynamodb update-table --billing-mode PAY_PER_REQUEST --table-name TABLE",
 		},
@@ -121,14 +134,50 @@ func typed(defs []types.AttributeDefinition, name string) types.ScalarAttributeT
 }
 
 func tableCapacity(f *Facts) ([]wrong, string) {
-	if b := f.Table.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {
+	var all []wrong
+	b := f.Table.BillingModeSummary
+	onDemand := b != nil && b.BillingMode == types.BillingModePayPerRequest
+	look := func(of string, p *types.ProvisionedThroughputDescription, most *types.OnDemandThroughput) {
+		units := int64(0) // on demand, without a limit
+		switch {
+		case onDemand && most != nil:
+			units = aws.ToInt64(most.MaxWriteRequestUnits)
+		case !onDemand && p != nil:
+			units = aws.ToInt64(p.WriteCapacityUnits)
+		}
+		if units > 0 && units <= 5 {
+			all = append(all, f.atTable("%s may write %d units a second", of, units))
+		}
+	}
+	look("it", f.Table.ProvisionedThroughput, f.Table.OnDemandThroughput)
+	for _, g := range f.Table.GlobalSecondaryIndexes {
+		look("its index "+aws.ToString(g.IndexName), g.ProvisionedThroughput, g.OnDemandThroughput)
+	}
+	return all, ""
+}
+
+func tableStatus(f *Facts) ([]wrong, string) {
+	if e := f.Table.SSEDescription; e != nil && e.InaccessibleEncryptionDateTime != nil {
+		return found(f.atTable("it has lost its encryption key at %s", e.InaccessibleEncryptionDateTime.UTC().Format(time.RFC3339)))
+	}
+	switch s := f.Table.TableStatus; s {
+	case types.TableStatusActive, types.TableStatusUpdating, "":
+		return found()
+	default:
+		return found(f.atTable("it is %s", s))
+	}
+}
+
+func tableReplicas(f *Facts) ([]wrong, string) {
+	others := make([]string, 0, len(f.Table.Replicas))
+	for _, r := range f.Table.Replicas {
+		others = append(others, aws.ToString(r.RegionName))
+	}
+	if len(others) == 0 {
 		return found()
 	}
-	p := f.Table.ProvisionedThroughput
-	if p == nil || aws.ToInt64(p.WriteCapacityUnits) == 0 || aws.ToInt64(p.WriteCapacityUnits) > 5 {
-		return found()
-	}
-	return found(f.atTable("it has %d provisioned write units", aws.ToInt64(p.WriteCapacityUnits)))
+	consistency := cmp.Or(f.Table.MultiRegionConsistency, types.MultiRegionConsistencyEventual)
+	return found(f.atTable("it has replicas with %s consistency: %s", strings.ToLower(string(consistency)), strings.Join(others, ", ")))
 }
 
 func tableIndexes(f *Facts) ([]wrong, string) {

@@ -40,6 +40,7 @@ type DynamoDB interface {
 type Lambda interface {
 	lambda.ListFunctionsAPIClient
 	lambda.ListEventSourceMappingsAPIClient
+	lambda.ListAliasesAPIClient
 	GetFunctionConfiguration(context.Context, *lambda.GetFunctionConfigurationInput, ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
 	GetFunctionConcurrency(context.Context, *lambda.GetFunctionConcurrencyInput, ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
 	GetFunctionRecursionConfig(context.Context, *lambda.GetFunctionRecursionConfigInput, ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)

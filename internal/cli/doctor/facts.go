@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -79,9 +80,11 @@ type Facts struct {
 	unread map[Source]string // why a source has no answer
 }
 
-// Function is a function with its event sources.
+// Function is a function, or an alias of it, with its event sources.
 type Function struct {
-	Name, ARN string
+	Name, ARN string // without the alias
+	Alias     string // "" = $LATEST
+	Policy    string // who may invoke it
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
@@ -131,12 +134,11 @@ func (f *Facts) streamARN() string {
 
 // worker returns the ready worker, nil if there is none.
 func (f *Facts) worker() *Function {
-	for _, fn := range f.Functions {
-		if fn.Env["SAMEKEY_TICKETS_URL"] != "" {
-			return fn
-		}
+	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.Env["SAMEKEY_TICKETS_URL"] != "" })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return f.Functions[i]
 }
 
 // readers returns the mappings of the table's stream, with their functions.

@@ -60,6 +60,12 @@ func code(err error) string {
 	return name[strings.LastIndexByte(name, '#')+1:]
 }
 
+// unreadable reports an answer that is not as AWS gives it: an emulator's "true".
+func unreadable(err error) bool {
+	_, ok := errors.AsType[*smithy.DeserializationError](err)
+	return ok
+}
+
 func notFound(err error) bool {
 	switch code(err) {
 	case "ResourceNotFoundException", "NotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue":

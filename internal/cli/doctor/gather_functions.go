@@ -18,7 +18,7 @@ import (
 func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(names) > 0 {
 		for _, name := range names {
-			f.askFunction(ctx, c.Lambda, name, nil)
+			f.askDeployed(ctx, c.Lambda, name)
 		}
 	} else {
 		f.listFunctions(ctx, c.Lambda)
@@ -38,7 +38,12 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 		}
 	}
 	for _, fn := range f.Functions {
-		f.askSources(ctx, c.Lambda, fn)
+		c, err := c.Lambda.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &fn.ARN})
+		if err != nil {
+			f.miss(Concurrency, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
+			continue
+		}
+		fn.Reserved = c.ReservedConcurrentExecutions
 	}
 	if w := f.worker(); w != nil {
 		out, err := c.Lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &w.Name})
@@ -57,21 +62,44 @@ func list(s string) []string {
 
 // plain is a function's name, of its ARN too, without version and alias.
 func plain(function string) string {
-	if _, after, ok := strings.Cut(function, ":function:"); ok {
-		function = after
-	}
-	name, _, _ := strings.Cut(function, ":")
+	_, name, _ := parts(function)
 	return name
 }
 
+// parts are what a function's name or ARN has: where it is, "" in a name; its name; and
+// its alias or version, "" for $LATEST.
+func parts(function string) (place, name, alias string) {
+	place, after, ok := strings.Cut(function, ":function:")
+	if !ok {
+		place, after = "", function
+	}
+	name, alias, _ = strings.Cut(after, ":")
+	return place, name, strings.TrimPrefix(alias, "$LATEST")
+}
+
+// is reports whether a name or ARN means the function: whole, with Region, account and
+// alias if they are there.
+func (fn *Function) is(named string) bool {
+	place, name, alias := parts(named)
+	own, _, _ := parts(fn.ARN)
+	return name == fn.Name && alias == fn.Alias && strings.HasSuffix(own, place)
+}
+
+// qualified is the ARN by which the function is invoked.
+func (fn *Function) qualified() string {
+	return strings.TrimSuffix(fn.ARN+":"+fn.Alias, ":")
+}
+
 func (f *Facts) function(name string) *Function {
-	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.Name == plain(name) })
+	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.is(name) })
 	if i < 0 {
 		return nil
 	}
 	return f.Functions[i]
 }
 
+// listFunctions takes the deployed functions whose IDEM_TABLE has the table's name, be it
+// in another place: [envTable] says so.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -81,17 +109,55 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 			return
 		}
 		for _, c := range page.Functions {
-			if c.Environment != nil && f.sameTable(c.Environment.Variables["IDEM_TABLE"]) {
-				f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment, c.LoggingConfig)
+			if c.Environment != nil && c.Environment.Variables["IDEM_TABLE"] != "" {
+				f.askDeployed(ctx, api, aws.ToString(c.FunctionArn))
 			}
 		}
 	}
+	f.Functions = slices.DeleteFunc(f.Functions, func(fn *Function) bool { return short(fn.Env["IDEM_TABLE"]) != short(f.Options.Table) })
 }
 
-// sameTable reports whether a name or ARN is that of the table.
-func (f *Facts) sameTable(name string) bool {
-	short := func(s string) string { return s[strings.LastIndexByte(s, '/')+1:] }
-	return name != "" && short(name) == short(f.Options.Table)
+// short is a table's name, of its ARN too.
+func short(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
+
+// sameTable reports whether a function's IDEM_TABLE is the table. A name is one of the
+// function's own Region and account.
+func (f *Facts) sameTable(fn *Function, name string) bool {
+	if !strings.HasPrefix(name, "arn:") {
+		if part := strings.SplitN(fn.ARN, ":", 6); len(part) == 6 {
+			name = strings.Join([]string{"arn", part[1], "dynamodb", part[3], part[4], "table/" + name}, ":")
+		}
+	}
+	return name == aws.ToString(f.Table.TableArn)
+}
+
+// askDeployed adds a function as it is deployed: of its aliases and $LATEST those that a
+// mapping or a policy names; all aliases, or $LATEST without any, if none is named.
+func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
+	if _, _, alias := parts(function); alias != "" {
+		f.askFunction(ctx, api, function, nil)
+		return
+	}
+	before := len(f.Functions)
+	f.askFunction(ctx, api, function, nil)
+	pages := lambda.NewListAliasesPaginator(api, &lambda.ListAliasesInput{FunctionName: &function})
+	for pages.HasMorePages() && len(f.Functions) > before {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			f.miss(Functions, fmt.Sprintf("%s: its aliases: %s", function, reason(err)))
+			return
+		}
+		for _, a := range page.Aliases {
+			f.askFunction(ctx, api, function+":"+aws.ToString(a.Name), nil)
+		}
+	}
+	all := f.Functions[before:]
+	idle := func(fn *Function) bool { return len(fn.Mappings) == 0 && fn.Policy == "" }
+	if used := slices.DeleteFunc(slices.Clone(all), idle); len(used) > 0 {
+		f.Functions = append(f.Functions[:before], used...)
+	} else if len(all) > 1 {
+		f.Functions = append(f.Functions[:before], all[1:]...)
+	}
 }
 
 // askFunction adds a function that is not known yet; one that doesn't exist is added to
@@ -100,32 +166,35 @@ func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *
 	if f.function(name) != nil {
 		return
 	}
-	c, err := api.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: aws.String(plain(name))})
+	c, err := api.GetFunctionConfiguration(ctx, &lambda.GetFunctionConfigurationInput{FunctionName: &name})
 	switch {
 	case notFound(err) && gone != nil:
 		*gone = append(*gone, name)
+		return
 	case err != nil:
 		f.miss(Functions, fmt.Sprintf("%s: %s", name, reason(err)))
-	default:
-		f.add(c.FunctionName, c.FunctionArn, c.Timeout, c.Environment, c.LoggingConfig)
+		return
 	}
-}
-
-func (f *Facts) add(name, arn *string, timeout *int32, env *lambdatypes.EnvironmentResponse, logs *lambdatypes.LoggingConfig) {
-	fn := &Function{Name: aws.ToString(name), ARN: aws.ToString(arn), Timeout: 3 * time.Second, Env: map[string]string{}} // Lambda's default
-	if timeout != nil {
-		fn.Timeout = time.Duration(*timeout) * time.Second
+	_, _, alias := parts(name)
+	arn := strings.SplitAfterN(aws.ToString(c.FunctionArn), ":", 8) // AWS puts the alias behind the name
+	fn := &Function{
+		Name: aws.ToString(c.FunctionName), ARN: strings.TrimSuffix(strings.Join(arn[:min(7, len(arn))], ""), ":"), Alias: alias,
+		Timeout: 3 * time.Second, Env: map[string]string{}, // Lambda's default
 	}
-	if env != nil {
+	if c.Timeout != nil {
+		fn.Timeout = time.Duration(*c.Timeout) * time.Second
+	}
+	if env := c.Environment; env != nil {
 		if env.Error != nil {
 			f.miss(Functions, fmt.Sprintf("%s: its variables: %s", fn.Name, aws.ToString(env.Error.Message)))
 		}
 		fn.Env = env.Variables
 	}
-	if logs != nil && logs.LogFormat == lambdatypes.LogFormatJson {
+	if logs := c.LoggingConfig; logs != nil && logs.LogFormat == lambdatypes.LogFormatJson {
 		fn.LogLevel = logs.ApplicationLogLevel
 	}
 	f.Functions = append(f.Functions, fn)
+	f.askCallers(ctx, api, fn)
 }
 
 // askReaders adds the functions that read the table's stream.
@@ -147,9 +216,10 @@ func (f *Facts) askReaders(ctx context.Context, api Lambda) {
 	}
 }
 
-// askSources asks for a function's event sources and its share of the concurrency.
-func (f *Facts) askSources(ctx context.Context, api Lambda, fn *Function) {
-	pages := lambda.NewListEventSourceMappingsPaginator(api, &lambda.ListEventSourceMappingsInput{FunctionName: &fn.Name})
+// askCallers asks for a function's event sources, and for who else may invoke it.
+func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
+	name := aws.String(fn.qualified())
+	pages := lambda.NewListEventSourceMappingsPaginator(api, &lambda.ListEventSourceMappingsInput{FunctionName: name})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -158,10 +228,12 @@ func (f *Facts) askSources(ctx context.Context, api Lambda, fn *Function) {
 		}
 		fn.Mappings = append(fn.Mappings, page.EventSourceMappings...)
 	}
-	c, err := api.GetFunctionConcurrency(ctx, &lambda.GetFunctionConcurrencyInput{FunctionName: &fn.Name})
-	if err != nil {
-		f.miss(Concurrency, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
-		return
+	out, err := api.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: name})
+	switch {
+	case notFound(err): // nobody may
+	case err != nil:
+		f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
+	default:
+		fn.Policy = aws.ToString(out.Policy)
 	}
-	fn.Reserved = c.ReservedConcurrentExecutions
 }

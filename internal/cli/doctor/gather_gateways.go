@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/apigateway"
 	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
 // The longest that a gateway waits if its integration doesn't say.
@@ -24,48 +23,50 @@ const (
 // integrations with it.
 func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
-		out, err := c.Lambda.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &fn.Name})
-		switch {
-		case notFound(err): // nobody may
-		case err != nil:
-			f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
-		default:
-			for _, api := range apis(aws.ToString(out.Policy)) {
-				f.askGateway(ctx, c, fn, api)
-			}
+		all, err := apis(fn.Policy)
+		if err != nil {
+			f.miss(Policies, fmt.Sprintf("%s: its policy is not understood: %v", fn.Name, err))
+		}
+		for _, api := range all {
+			f.askGateway(ctx, c, fn, api)
 		}
 	}
 }
 
 // apis returns the APIs that a function's policy allows to invoke it.
-func apis(policy string) (ids []string) {
+func apis(policy string) (ids []string, _ error) {
 	var p struct {
 		Statement []struct {
-			Condition map[string]map[string]string
+			Condition map[string]map[string]any // a text or a list of them, or an emulator's true
 		}
 	}
-	if json.Unmarshal([]byte(policy), &p) != nil {
-		return nil
+	if policy == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(policy), &p); err != nil {
+		return nil, err
 	}
 	for _, s := range p.Statement {
 		for _, operator := range s.Condition {
-			for _, arn := range operator {
-				if part := strings.SplitN(arn, ":", 6); len(part) == 6 && part[2] == "execute-api" {
-					id, _, _ := strings.Cut(part[5], "/")
-					ids = append(ids, id)
+			for _, value := range operator {
+				for arn := range strings.FieldsSeq(strings.Trim(fmt.Sprint(value), "[]")) {
+					if part := strings.SplitN(arn, ":", 6); len(part) == 6 && part[2] == "execute-api" {
+						id, _, _ := strings.Cut(part[5], "/")
+						ids = append(ids, id)
+					}
 				}
 			}
 		}
 	}
 	slices.Sort(ids)
-	return slices.Compact(ids)
+	return slices.Compact(ids), nil
 }
 
 func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api string) {
 	mine := func(uri *string) bool {
-		_, after, _ := strings.Cut(aws.ToString(uri), ":function:")
-		name, _, _ := strings.Cut(after, "/")
-		return plain(name) == fn.Name
+		s := aws.ToString(uri)
+		arn, _, _ := strings.Cut(s[max(0, strings.LastIndex(s, "arn:")):], "/")
+		return fn.is(arn)
 	}
 	textOnly := false
 	add := func(ms *int32, most time.Duration) {

@@ -19,7 +19,7 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	switch {
 	case notFound(err):
 		return fmt.Errorf("there is no table %s in this account and region", *name)
-	case denied(err):
+	case denied(err), unreadable(err):
 		f.miss(DescribeTable, reason(err))
 		f.miss(ServerClock, reason(err))
 	case err != nil:

@@ -2,7 +2,9 @@ package doctor_test
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +82,25 @@ var plants = map[string]plant{
 		delete(w.Table, "BillingModeSummary")
 		w.Table["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
 	}, on("table-capacity")},
+	"two write units at most": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["OnDemandThroughput"] = object{"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 2}
+	}, on("table-capacity")},
+	"an index of two write units": {func(w *doctortest.World, _ *doctor.Options) {
+		index(w)["OnDemandThroughput"] = object{"MaxWriteRequestUnits": 2}
+	}, on("table-capacity")},
+	"a table without its encryption key": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["SSEDescription"] = object{"Status": "ENABLED", "SSEType": "KMS", "InaccessibleEncryptionDateTime": 1763800000.5}
+	}, on("table-status")},
+	"a table whose key is gone": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["TableStatus"] = "INACCESSIBLE_ENCRYPTION_CREDENTIALS"
+	}, on("table-status")},
+	"a replica in another Region": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["Replicas"] = []any{object{"RegionName": "eu-west-1", "ReplicaStatus": "ACTIVE"}}
+	}, on("table-replicas")},
+	"replicas with strong consistency": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["Replicas"] = []any{object{"RegionName": "us-east-2", "ReplicaStatus": "ACTIVE"}}
+		w.Table["MultiRegionConsistency"] = "STRONG"
+	}, on("table-replicas")},
 	"an index of one's own": {func(w *doctortest.World, _ *doctor.Options) {
 		all, _ := w.Table["GlobalSecondaryIndexes"].([]any)
 		w.Table["GlobalSecondaryIndexes"] = append(all, object{"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}}})
@@ -141,6 +162,25 @@ var plants = map[string]plant{
 		c := w.Mapping("stream")["FilterCriteria"].(object)
 		c["Filters"].([]any)[0] = object{"Pattern": `{"dynamodb":{"NewImage":{"st":{"S":["open","done"]}}}}`}
 	}, on("stream-filters")},
+	"a filter without renewals": {func(w *doctortest.World, _ *doctor.Options) {
+		c := w.Mapping("stream")["FilterCriteria"].(object)
+		c["Filters"] = append(c["Filters"].([]any)[1:],
+			object{"Pattern": `{"eventName":["INSERT"],"dynamodb":{"NewImage":{"st":{"S":["open"]}}}}`},
+			object{"Pattern": `{"dynamodb":{"NewImage":{"st":{"S":["done","stuck"]}}}}`})
+	}, on("stream-filters")},
+	"filters whose key is gone": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Mapping("stream"), "FilterCriteria")
+		w.Mapping("stream")["FilterCriteriaError"] = object{"ErrorCode": "KMSAccessDeniedException", "Message": "no key"}
+	}, on("stream-filters")},
+	"a filter on tickets": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("tickets")["FilterCriteria"] = object{"Filters": []any{object{"Pattern": `{"body":{"kind":["a"]}}`}}}
+	}, on("tickets-filters")},
+	"a stream that fails": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["LastProcessingResult"] = "PROBLEM: Function call failed"
+	}, on("mapping-result")},
+	"a queue that fails": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("tickets")["LastProcessingResult"] = "PROBLEM: Lambda failed to assume your function execution role."
+	}, on("mapping-result")},
 	"retries without an end": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = -1 }, on("stream-retries")},
 	"a function that logs its errors only": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Function("orders")["LoggingConfig"] = object{"LogFormat": "JSON", "ApplicationLogLevel": "ERROR"}
@@ -185,6 +225,23 @@ var plants = map[string]plant{
 		o.Stack = "orders"
 		w.Env("receipts")["IDEM_TABLE"] = "old-records"
 	}, on("env-table")},
+	"a function with the table of another Region": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("orders")["IDEM_TABLE"] = "arn:aws:dynamodb:eu-west-1:123456789012:table/records"
+	}, on("env-table")},
+	"a function with the table of another account": {func(w *doctortest.World, o *doctor.Options) {
+		o.Stack = "orders"
+		w.Env("orders")["IDEM_TABLE"] = "arn:aws:dynamodb:us-east-1:999999999999:table/records"
+	}, on("env-table")},
+	"a table that is named by its ARN, and a function with another": {func(w *doctortest.World, o *doctor.Options) {
+		o.Table = "arn:aws:dynamodb:us-east-1:123456789012:table/records"
+		w.Env("orders")["IDEM_TABLE"] = "arn:aws:dynamodb:us-west-1:123456789012:table/records"
+	}, on("env-table")},
+	"a function of another Region": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "arn:aws:lambda:us-east-1:123456789012:function:orders,arn:aws:lambda:eu-west-1:123456789012:function:receipts"
+	}, on("completes")},
+	"an alias with another table": {func(w *doctortest.World, _ *doctor.Options) {
+		alias(w, "orders")["Environment"].(object)["Variables"].(object)["IDEM_TABLE"] = "arn:aws:dynamodb:us-east-1:999999999999:table/records"
+	}, on("env-table")},
 	"a function with another App": {func(w *doctortest.World, _ *doctor.Options) { w.Env("orders")["SAMEKEY_APP"] = "order" }, on("env-app")},
 	"a function that is gone": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,refunds:live"
@@ -192,6 +249,11 @@ var plants = map[string]plant{
 	"a function that nobody completes": {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_FUNCTIONS"] = "" }, on("completes-all")},
 	"a worker that is too short":       {func(w *doctortest.World, _ *doctor.Options) { w.Function("worker")["Timeout"] = 15 }, on("worker-timeout")},
 	"a function longer than its API":   {func(w *doctortest.World, _ *doctor.Options) { w.Function("orders")["Timeout"] = 60 }, on("gateway-timeout")},
+	"a policy with a list of APIs": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Policies["orders"] = strings.ReplaceAll(w.Policies["orders"], `"arn:aws:execute-api:us-east-1:123456789012:httpapi001/*/POST/orders"`,
+			`["arn:aws:execute-api:us-east-1:123456789012:httpapi001/*/POST/orders","arn:aws:execute-api:us-east-1:123456789012:httpapi001/*/PUT/orders"]`)
+		w.Function("orders")["Timeout"] = 60
+	}, on("gateway-timeout")},
 	"an API shorter than its function": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Integrations["httpapi001"][0]["timeoutInMillis"] = 5000
 	}, on("gateway-timeout")},
@@ -225,6 +287,105 @@ var plants = map[string]plant{
 	}, on("rights")},
 	"a clock that is a minute behind AWS":  {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(time.Minute) }, on("clock")},
 	"a clock that is a minute ahead of it": {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(-time.Minute) }, on("clock")},
+}
+
+// sound are deployments without a mistake, however they look.
+var sound = map[string]func(*doctortest.World){
+	"aliases": func(w *doctortest.World) {
+		for _, name := range []string{"orders", "receipts", "worker"} {
+			alias(w, name)
+			w.Function(name)["Environment"] = object{"Variables": object{"IDEM_TABLE": "records-dev"}} // of $LATEST
+		}
+		w.Versions["worker:live"]["Environment"].(object)["Variables"].(object)["SAMEKEY_FUNCTIONS"] = "orders:live"
+	},
+	"an alias that nothing uses": func(w *doctortest.World) {
+		w.Aliases = map[string][]string{"worker": {"old"}}
+		w.Versions = map[string]object{"worker:old": clone(w.Function("worker"))}
+		w.Versions["worker:old"]["Timeout"] = 10
+		w.Versions["worker:old"]["Environment"].(object)["Variables"].(object)["SAMEKEY_APP"] = "shop"
+	},
+	"a worker without SAMEKEY_APP": func(w *doctortest.World) {
+		delete(w.Env("worker"), "SAMEKEY_APP")
+	},
+	"a worker without any SAMEKEY_APP": func(w *doctortest.World) {
+		delete(w.Env("worker"), "SAMEKEY_APP")
+		delete(w.Env("orders"), "SAMEKEY_APP")
+		for _, a := range w.Alarms {
+			a["Dimensions"] = []any{object{"Name": "App", "Value": "worker"}}
+		}
+	},
+	"filters of its namespaces": func(w *doctortest.World) {
+		w.Env("worker")["SAMEKEY_NAMESPACES"] = "rides, shop"
+		w.Mapping("stream")["FilterCriteria"] = object{"Filters": []any{
+			object{"Pattern": `{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1#rides#"},{"prefix":"v1#shop#"}]}}}}`},
+			object{"Pattern": `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`},
+		}}
+	},
+	"an emulator that tells units of a table on demand": func(w *doctortest.World) {
+		w.Table["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+		index(w)["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+	},
+	"a limit of its writes": func(w *doctortest.World) {
+		w.Table["OnDemandThroughput"] = object{"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 1000}
+	},
+	"the batch before failed": func(w *doctortest.World) { w.Mapping("stream")["LastProcessingResult"] = "No records processed" },
+}
+
+// A deployment that looks otherwise, and has no mistake, has none.
+func TestSoundDeployments(t *testing.T) { t.Parallel(); synctest.Test(t, soundDeployments) }
+
+func soundDeployments(t *testing.T) {
+	for name, change := range sound {
+		w := world()
+		change(w)
+		r := examine(t, w, options())
+		if len(r.Findings) != 0 || len(r.NotChecked) != 0 {
+			t.Errorf("%s: %+v, not checked %+v", name, r.Findings, r.NotChecked)
+		}
+	}
+}
+
+// alias deploys a function by the alias live: its mappings, permissions and integrations
+// are the alias's, and so are the variables of its version, which are returned.
+func alias(w *doctortest.World, name string) object {
+	if w.Aliases == nil {
+		w.Aliases, w.Versions = make(map[string][]string), make(map[string]object)
+	}
+	arn := "arn:aws:lambda:us-east-1:123456789012:function:" + name
+	w.Aliases[name] = []string{"live"}
+	w.Versions[name+":live"] = clone(w.Function(name))
+	for _, m := range w.Mappings {
+		if m["FunctionArn"] == arn {
+			m["FunctionArn"] = arn + ":live"
+		}
+	}
+	if p, ok := w.Policies[name]; ok {
+		w.Policies[name+":live"] = p
+		delete(w.Policies, name)
+	}
+	for _, all := range w.Integrations {
+		for _, i := range all {
+			i["integrationUri"] = strings.ReplaceAll(i["integrationUri"].(string), arn+"/", arn+":live/")
+		}
+	}
+	for _, all := range w.Resources {
+		for _, r := range all {
+			i := r["resourceMethods"].(object)["POST"].(object)["methodIntegration"].(object)
+			i["uri"] = strings.ReplaceAll(i["uri"].(string), arn+"/", arn+":live/")
+		}
+	}
+	return w.Versions[name+":live"]
+}
+
+func clone(o object) (c object) {
+	raw, err := json.Marshal(o)
+	if err == nil {
+		err = json.Unmarshal(raw, &c)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return c
 }
 
 // index is the table's first index.
@@ -303,6 +464,18 @@ func noRights(t *testing.T) {
 				t.Errorf("without %s: %+v", op, r.Findings)
 			}
 		}
+	}
+}
+
+// An answer that can't be read, as an emulator's, is not checked: the rest is.
+func TestUnreadableAnswer(t *testing.T) { t.Parallel(); synctest.Test(t, unreadableAnswer) }
+
+func unreadableAnswer(t *testing.T) {
+	w := world()
+	w.Table["DeletionProtectionEnabled"] = "true"
+	r := examine(t, w, options())
+	if len(r.Findings) != 0 || len(r.Good) < 15 || r.Unanswered() == 0 {
+		t.Errorf("good %v, %+v, not checked %+v", r.Good, r.Findings, r.NotChecked)
 	}
 }
 

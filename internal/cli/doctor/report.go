@@ -28,8 +28,9 @@ type Finding struct {
 
 // Unchecked is a check that could not be made.
 type Unchecked struct {
-	Check string `json:"check"`
-	Why   string `json:"why"`
+	Check      string `json:"check"`
+	Why        string `json:"why"`
+	Unanswered bool   `json:"unanswered,omitempty"` // AWS didn't say; else there is nothing to look at, or a flag is needed
 }
 
 // Report is the result of an examination.
@@ -52,12 +53,23 @@ func (r *Report) Mistakes() int {
 	return n
 }
 
+// Unanswered counts the checks for which AWS gave no answer.
+func (r *Report) Unanswered() int {
+	n := 0
+	for _, u := range r.NotChecked {
+		if u.Unanswered {
+			n++
+		}
+	}
+	return n
+}
+
 // Examine makes all checks on the facts. The worst findings come first.
 func Examine(f *Facts) *Report {
 	r := &Report{Table: f.Options.Table, At: f.Now, Good: []string{}, Findings: []Finding{}, NotChecked: []Unchecked{}}
 	for _, c := range All() {
 		if why := f.missing(c.Needs); why != "" {
-			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why})
+			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why, true})
 			continue
 		}
 		found, why := c.find(f)
@@ -68,7 +80,7 @@ func Examine(f *Facts) *Report {
 		}
 		switch {
 		case why != "":
-			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why})
+			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why, false})
 		case len(found) == 0:
 			r.Good = append(r.Good, c.ID)
 		}

@@ -15,9 +15,8 @@ type effect struct {
 }
 
 // effectOf recognises calls with an effect: of the AWS SDK, net/http, database/sql,
-// pgx and stripe-go. Clients are recognised by the types of their parameters, so
-// that interfaces of the user's own are seen too. It returns nil for reads, and
-// wherever the call may be a read.
+// pgx and stripe-go, by the types of their parameters, and of anybody's clients, by
+// their names. It returns nil for reads, and wherever the call may be a read.
 func (c *code) effectOf(call *ast.CallExpr) *effect {
 	fn, ok := calleeOf(c.info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil {
@@ -41,7 +40,7 @@ func (c *code) effectOf(call *ast.CallExpr) *effect {
 			return &effect{what: c.nameOf(fn), twice: true}
 		}
 	}
-	return nil
+	return c.clientEffect(fn)
 }
 
 // receiverOf names the type whose method a function is; "" if it is none.
@@ -171,19 +170,28 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// verb begins the names of calls that, made again, do something again.
-var verb = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
+// verb begins the names of calls that, made again, do something again. Some verbs are
+// things too, and some names end like those of reads.
+var (
+	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
+	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
+	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
+)
 
-// clientCall recognises a call of somebody's client whose name says that it does
+// clientEffect recognises a call of somebody's client whose name says that it does
 // something: it takes a context, and is an interface's or of another module.
-func (c *code) clientCall(call *ast.CallExpr) *effect {
-	fn, ok := calleeOf(c.info, call).(*types.Func)
-	if !ok || fn.Pkg() == nil || c.decls[fn] != nil || !verb.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
+func (c *code) clientEffect(fn *types.Func) *effect {
+	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil
 	}
 	params := fn.Signature().Params()
-	if params.Len() < 2 || params.At(0).Type().String() != "context.Context" {
+	if params.Len() < 2 || params.At(0).Type().String() != "context.Context" || noun.MatchString(fn.Name()) && params.Len() < 3 {
 		return nil
+	}
+	for param := range params.Variables() { // what awsEffect knows better
+		if named := namedOf(param.Type()); named != nil && named.Obj().Pkg() != nil && awsService.MatchString(named.Obj().Pkg().Path()) {
+			return nil
+		}
 	}
 	return &effect{c.nameOf(fn), true}
 }

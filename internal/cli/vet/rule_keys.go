@@ -88,9 +88,6 @@ func (c *code) firstRepeated(body *ast.BlockStmt, seen map[*types.Func]bool) (at
 			return at == nil
 		}
 		eff := c.effectOf(call)
-		if eff == nil {
-			eff = c.clientCall(call)
-		}
 		if eff != nil && eff.twice {
 			at, what = call, eff.what
 			return false

@@ -71,6 +71,13 @@ func (t *shardTree) finish(id string) {
 	t.done[id] = true
 }
 
+// pass takes a shard that is not read for one that has been.
+func (t *shardTree) pass(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.started[id], t.done[id] = true, true
+}
+
 func (t *shardTree) listed(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

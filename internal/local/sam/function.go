@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -198,13 +199,34 @@ func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	return Source{}, false
 }
 
+// reserved are the names of variables that Lambda sets.
+var reserved = []string{
+	"AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_NAME",
+	"AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME", "AWS_LAMBDA_LOG_STREAM_NAME", "AWS_LAMBDA_RUNTIME_API",
+	"AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LAMBDA_TASK_ROOT", "_HANDLER", "_X_AMZN_TRACE_ID",
+}
+
+var nameOfVariable = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
+
+// maxEnvironment is how many bytes a function's variables may have.
+const maxEnvironment = 4096
+
+// environment returns a function's variables. It refuses what a deployment would be
+// refused for.
 func (t *Template) environment(p *props) map[string]string {
 	variables := p.mapping("Environment").mapping("Variables")
 	out := maps.Clone(t.opts.Environment)
 	if out == nil {
 		out = make(map[string]string)
 	}
+	size := 1 // as JSON, which Lambda measures
 	for name := range entries(variables.node) {
+		switch {
+		case slices.Contains(reserved, name):
+			variables.fail(name, errors.New("refused by Lambda: the name is reserved"))
+		case !nameOfVariable.MatchString(name):
+			variables.fail(name, errors.New("refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"))
+		}
 		if _, replaced := t.opts.Environment[name]; replaced {
 			continue
 		}
@@ -214,7 +236,11 @@ func (t *Template) environment(p *props) map[string]string {
 				variables.fail(name, err)
 			}
 			out[name] = s
+			size += len(name) + len(s) + len(`"":"",`)
 		}
+	}
+	if size > maxEnvironment {
+		variables.fail("", fmt.Errorf("refused by Lambda: %d bytes as JSON, at most %d", size, maxEnvironment))
 	}
 	return out
 }

@@ -29,7 +29,7 @@ func load(t *testing.T, template string, optFns ...func(*sam.Options)) *sam.Temp
 }
 
 // base has something of everything to refer to. The tests add the value of the
-// variable X.
+// variable XX.
 const base = `
 Parameters:
   Stage: {Type: String, Default: dev, AllowedValues: [dev, prod]}
@@ -72,7 +72,7 @@ Resources:
       Runtime: provided.al2023
       Environment:
         Variables:
-          X: `
+          XX: `
 
 // variable resolves a value as a function's variable.
 func variable(t *testing.T, value string, optFns ...func(*sam.Options)) (string, bool, error) {
@@ -83,7 +83,7 @@ func variable(t *testing.T, value string, optFns ...func(*sam.Options)) (string,
 	if err != nil {
 		return "", false, err
 	}
-	v, ok := functions[0].Environment["X"]
+	v, ok := functions[0].Environment["XX"]
 	return v, ok, nil
 }
 
@@ -186,7 +186,7 @@ func TestWhatCannotBeKnownIsRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", value, err, want)
 			continue
 		}
-		if !strings.Contains(err.Error(), "Fn.Environment.Variables.X (line 43)") {
+		if !strings.Contains(err.Error(), "Fn.Environment.Variables.XX (line 43)") {
 			t.Errorf("%s: error %v doesn't tell where", value, err)
 		}
 	}
@@ -200,7 +200,7 @@ func TestParametersAndVariablesFromOutside(t *testing.T) {
 	if err != nil || got != "prod+u+s+xy+p" {
 		t.Errorf("%q, %v", got, err)
 	}
-	got, _, err = variable(t, `!ImportValue nowhere`, func(o *sam.Options) { o.Environment = map[string]string{"X": "given"} })
+	got, _, err = variable(t, `!ImportValue nowhere`, func(o *sam.Options) { o.Environment = map[string]string{"XX": "given"} })
 	if err != nil || got != "given" {
 		t.Errorf("%q, %v", got, err)
 	}

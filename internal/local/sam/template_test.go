@@ -192,6 +192,7 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 	t.Parallel()
 	const function = "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Properties:\n      CodeUri: dist\n      Runtime: provided.al2023\n"
 	event := func(s string) string { return function + "      Events: {E: " + s + "}\n" }
+	environment := func(s string) string { return function + "      Environment: {Variables: {" + s + "}}\n" }
 	scaled := func(n string) string {
 		return "{Type: SQS, Properties: {Queue: !GetAtt Q.Arn, ScalingConfig: {MaximumConcurrency: " + n + "}}}}\n  Q: {Type: AWS::SQS::Queue"
 	}
@@ -206,6 +207,10 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 		"code in a bucket":     {strings.Replace(function, "dist", "s3://b/k", 1), "Fn.CodeUri (line 5): has to be a folder"},
 		"timeout of letters":   {function + "      Timeout: soon\n", `Fn.Timeout (line 7): "soon" is not a whole number`},
 		"concurrency unclear":  {function + "      CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: many}\n", `"many" is not a whole number`},
+		"a reserved variable":  {environment("AWS_REGION: eu-west-1"), "Fn.Environment.Variables.AWS_REGION (line 7): refused by Lambda: the name is reserved"},
+		"a variable's letter":  {environment("A: b"), "refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"},
+		"a variable's sign":    {environment("MY-NAME: b"), "refused by Lambda: a name has"},
+		"5 KB of variables":    {environment("LONG: " + strings.Repeat("x", 4087)), "Fn.Environment.Variables (line 7): refused by Lambda: 4098 bytes as JSON, at most 4096"},
 		"no concurrency":       {function + "      ReservedConcurrentExecutions: 0\n", "could never run"},
 		"format 1.0":           {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
 		"an API that isn't":    {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},

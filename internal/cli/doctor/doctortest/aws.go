@@ -76,7 +76,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 	if err := json.Unmarshal(body, &in); err != nil {
 		return nil, err
 	}
-	if name, named := in["TableName"]; table && named && name != w.Table["TableName"] {
+	if name, named := in["TableName"]; table && named && name != w.Table["TableName"] && name != w.Table["TableArn"] {
 		return w.fail(req, http.StatusBadRequest, "ResourceNotFoundException")
 	}
 	switch op {
@@ -159,8 +159,12 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 		name, op = part[2], "GetFunctionRecursionConfig"
 	case len(part) == 4:
 		name = part[2]
-		op = map[string]string{"configuration": "GetFunctionConfiguration", "concurrency": "GetFunctionConcurrency", "policy": "GetPolicy"}[part[3]]
+		op = map[string]string{"configuration": "GetFunctionConfiguration", "concurrency": "GetFunctionConcurrency", "policy": "GetPolicy", "aliases": "ListAliases"}[part[3]]
 	}
+	if q := query.Get("Qualifier"); q != "" {
+		name += ":" + q
+	}
+	whole := w.whole(name)
 	if code := w.Refused["Lambda."+op]; code != "" {
 		return w.fail(req, http.StatusForbidden, code)
 	}
@@ -179,19 +183,34 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 		all := []Object{}
 		for _, m := range w.Mappings {
 			fn, _ := m["FunctionArn"].(string)
-			if want := query.Get("EventSourceArn"); want != "" && want == m["EventSourceArn"] || query.Has("FunctionName") && strings.HasSuffix(fn, ":"+query.Get("FunctionName")) {
+			if want := query.Get("EventSourceArn"); want != "" && want == m["EventSourceArn"] || query.Has("FunctionName") && fn == w.whole(query.Get("FunctionName")) {
 				all = append(all, m)
 			}
 		}
 		return w.json(req, plain, Object{"EventSourceMappings": all})
 	}
 	for _, f := range w.Functions {
-		if f["FunctionName"] != name {
-			continue
+		arn, _ := f["FunctionArn"].(string)
+		name, _ := f["FunctionName"].(string)
+		alias := strings.TrimPrefix(whole, arn+":")
+		if whole != arn {
+			if !slices.Contains(w.Aliases[name], alias) {
+				continue
+			}
+			if v, ok := w.Versions[name+":"+alias]; ok {
+				f = v
+			}
+			name += ":" + alias
 		}
 		switch {
 		case op == "GetFunctionConfiguration":
 			return w.json(req, plain, f)
+		case op == "ListAliases":
+			all := []Object{}
+			for _, alias := range w.Aliases[name] {
+				all = append(all, Object{"Name": alias, "AliasArn": arn + ":" + alias, "FunctionVersion": "1"})
+			}
+			return w.json(req, plain, Object{"Aliases": all})
 		case op == "GetFunctionConcurrency":
 			out := Object{}
 			if n, ok := w.Concurrency[name]; ok {
@@ -205,6 +224,14 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 		}
 	}
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
+}
+
+// whole is the ARN of a function in the account, with the alias if it is named.
+func (w *World) whole(name string) string {
+	if strings.HasPrefix(name, "arn:") {
+		return name
+	}
+	return "arn:aws:lambda:us-east-1:123456789012:function:" + name
 }
 
 func (w *World) gateway(req *http.Request) (*http.Response, error) {

@@ -23,9 +23,11 @@ type World struct {
 	Table, TTL, Backups Object
 	Items               []Object
 	Functions, Mappings []Object
+	Aliases             map[string][]string // of functions
+	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
 	Concurrency         map[string]int
-	RecursiveLoop       string // of each function; "" for Terminate
-	Policies            map[string]string
+	RecursiveLoop       string              // of each function; "" for Terminate
+	Policies            map[string]string   // of functions, and of aliases as orders:live
 	Integrations        map[string][]Object // of HTTP APIs
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs

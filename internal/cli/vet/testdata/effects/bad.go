@@ -112,3 +112,22 @@ func charge(ctx context.Context, sc *stripe.Client) error {
 	sc.V1Charges.Create(ctx, &stripe.ChargeCreateParams{}) // want `effects: stripe.v1ChargeService.Create runs outside`
 	return err
 }
+
+// A charge behind an interface is one too.
+func (a *App) byInterface(ctx context.Context, req request) (response, error) {
+	_, err := idem.Atomic(ctx, "order", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		return a.pay.Charge(ctx, 20, tx.Key("payments")) // want `effects: Payments.Charge runs in an idem.Atomic, which may run many times`
+	})
+	if err != nil {
+		return response{}, a.pay.Refund(ctx, req.ID) // want `effects: Payments.Refund runs outside of the phases`
+	}
+	if _, err := a.pay.Charge(ctx, 20, req.ID); err != nil { // want `effects: Payments.Charge runs outside of the phases`
+		return response{}, err
+	}
+	return response{Status: 201}, a.again(ctx) // want `effects: App.again calls Payments.Charge runs outside`
+}
+
+func (a *App) again(ctx context.Context) error {
+	_, err := a.pay.Charge(ctx, 20, "2")
+	return err
+}

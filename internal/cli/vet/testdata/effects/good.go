@@ -51,6 +51,16 @@ func (a *App) reads(ctx context.Context, req request) (response, error) {
 	if _, err := a.db.QueryContext(ctx, "SELECT 1"); err != nil {
 		return response{}, err
 	}
+	if _, err := a.pay.Order(ctx, req.ID); err != nil {
+		return response{}, err
+	}
+	if _, err := a.pay.OrderByID(ctx, req.ID, "total", "lines"); err != nil {
+		return response{}, err
+	}
+	if _, err := a.pay.ChargeStatus(ctx, req.ID); err != nil {
+		return response{}, err
+	}
+	a.pay.Send("to a channel, perhaps")
 	slog.Info("read")
 	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 		_, err := a.items.GetItem(ctx, &dynamodb.GetItemInput{})

@@ -22,7 +22,19 @@ type Mails interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 }
 
+// Payments is a client of a provider, as handlers have it. What it reads has names of
+// things.
+type Payments interface {
+	Charge(ctx context.Context, amount int, key string) (string, error)
+	Refund(ctx context.Context, charge string) error
+	Order(ctx context.Context, id string) (Order, error)
+	OrderByID(ctx context.Context, id string, fields ...string) (Order, error)
+	ChargeStatus(ctx context.Context, id string) (string, error)
+	Send(text string)
+}
+
 type App struct {
+	pay   Payments
 	mails Mails
 	items *dynamodb.Client
 	http  *http.Client

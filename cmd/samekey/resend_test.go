@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/local/eventsource"
+)
+
+// lambdaRuns is a Lambda with one function.
+type lambdaRuns struct {
+	fn func(ctx context.Context, payload []byte) ([]byte, error)
+}
+
+func (l lambdaRuns) Do(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp := &http.Response{StatusCode: http.StatusOK, Request: req, Header: http.Header{}}
+	out, err := l.fn(req.Context(), body)
+	if err != nil {
+		resp.Header.Set("X-Amz-Function-Error", "Unhandled")
+		out = []byte(`{"errorMessage":"` + err.Error() + `"}`)
+	}
+	resp.Body = io.NopCloser(strings.NewReader(string(out)))
+	return resp, nil
+}
+
+// staged is a finished record with a job, in the form of a stream's images.
+func (d *desk) staged(t *testing.T, key, job string) string {
+	t.Helper()
+	req := request()
+	req.Key = key
+	if _, err := d.engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob(job, "to "+key))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pk, err := recordkey.Of(t.Context(), recordkey.Customer{Namespace: "rides", Key: key, Scope: "jwt:jane"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := d.env["IDEM_TABLE"]
+	out, err := d.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := attributevalue.MarshalMapJSON(out.Item)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// What TTL removed is handed to the worker again, which delivers it; a record that fails
+// holds up none of the others. What the table has is the sweep's.
+func TestResend(t *testing.T) {
+	d := newDesk(t)
+	inTable, gone, failing, byHand := d.staged(t, "k-in-table", "mail"), d.staged(t, "k-gone", "mail"), d.staged(t, "k-failing", "fax"), d.staged(t, "k-by-hand", "mail")
+	record := func(n, name, images, by string) string {
+		return `{"eventName":"` + name + `","eventSource":"aws:dynamodb",` + by + `"dynamodb":{"ApproximateCreationDateTime":1763800000.0,` + images + `,"SequenceNumber":"` + n + `"}}`
+	}
+	const ttl = `"userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},`
+	object := eventsource.Failure{Payload: []byte(`{"Records":[` + strings.Join([]string{
+		record("1", "INSERT", `"NewImage":`+inTable, ""),
+		record("2", "REMOVE", `"OldImage":`+failing, ttl),
+		record("3", "REMOVE", `"OldImage":`+byHand, ""),
+		record("4", "REMOVE", `"OldImage":`+gone, ttl),
+	}, ",") + `]}`)}.Object()
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "aws", "lambda", "object"), object)
+
+	var sent []string
+	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
+		if job.Kind == "fax" {
+			return errors.New("no line")
+		}
+		sent = append(sent, string(job.Args))
+		return nil
+	})
+	worker := lambdaRuns{stream.NewDrain(d.store, sink).Invoke}
+	code, stdout, stderr := callAt(t, worker, "resend", "--function", "worker", folder)
+	if code != 1 || stdout != "2 removed records of 1 files were handed over, 1 failed\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+	if !slices.Equal(sent, []string{`"to k-gone"`}) {
+		t.Errorf("delivered %q", sent)
+	}
+}
+
+func write(t *testing.T, path string, raw []byte) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, raw, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestResendWorstInputs(t *testing.T) {
+	someAccount(t)
+	good := filepath.Join(t.TempDir(), "good")
+	write(t, good, eventsource.Failure{Payload: []byte(`{"Records":[{"eventName":"REMOVE","userIdentity":{"principalId":"dynamodb.amazonaws.com"}}]}`)}.Object())
+	queue := filepath.Join(t.TempDir(), "queue")
+	write(t, queue, eventsource.Failure{}.Message())
+	other := filepath.Join(t.TempDir(), "other")
+	write(t, other, []byte("Tickets"))
+	half, err := json.Marshal(map[string]string{"payload": "{"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := filepath.Join(t.TempDir(), "broken")
+	write(t, broken, half)
+	says := func(answer string, err error) lambdaRuns {
+		return lambdaRuns{func(context.Context, []byte) ([]byte, error) { return []byte(answer), err }}
+	}
+	for name, tt := range map[string]struct {
+		args   []string
+		aws    lambdaRuns
+		code   int
+		stderr string
+	}{
+		"no worker named":  {args: []string{good}, code: 2, stderr: "which worker? Set --function"},
+		"no file named":    {args: []string{"--function", "w"}, code: 2, stderr: "0 arguments, of 1"},
+		"no such file":     {args: []string{"--function", "w", filepath.Join(t.TempDir(), "nothing")}, code: 1, stderr: "no such file"},
+		"a queue's":        {args: []string{"--function", "w", queue}, code: 1, stderr: "it has no payload: only a bucket gets the records"},
+		"something else":   {args: []string{"--function", "w", other}, code: 1, stderr: "not an object of the bucket"},
+		"half an event":    {args: []string{"--function", "w", broken}, code: 1, stderr: "its payload is not an event"},
+		"a worker's error": {args: []string{"--function", "w", good}, aws: says("", errors.New("no table")), code: 1, stderr: "the worker failed: no table"},
+		"no worker":        {args: []string{"--function", "w", good}, aws: says(`"hello"`, nil), code: 1, stderr: "it is no worker"},
+		"done":             {args: []string{"--function", "w", good}, aws: says(`{"batchItemFailures":[]}`, nil)},
+	} {
+		code, stdout, stderr := callAt(t, tt.aws, append([]string{"resend"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
+		}
+	}
+}
