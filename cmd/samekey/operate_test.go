@@ -393,8 +393,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Parked jobs are handed out again, with the decision in the record; sweeps see them.
-func TestRedriveAndSweep(t *testing.T) {
+// Parked jobs are handed out again, with the decision in the record.
+func TestRedrive(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "jane's address"), idem.NewJob("mail", "omar's"))
@@ -417,7 +417,6 @@ func TestRedriveAndSweep(t *testing.T) {
 	}
 	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list", "--scan", "--pages", "1000")))
 	golden(t, "get-parked.txt", scrubbed(d.ok(t, "get", rec.PK)))
-	golden(t, "sweep.txt", scrubbed(d.ok(t, "sweep", "--dry-run", "--pages", "1000")))
 	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
 	golden(t, "redrive.txt", scrubbed(d.ok(t, "redrive", "--yes", rec.ID+".0.0")))
@@ -427,9 +426,6 @@ func TestRedriveAndSweep(t *testing.T) {
 	}
 	if out := d.ok(t, "list"); out != "" {
 		t.Errorf("listed %s", out)
-	}
-	if out := d.ok(t, "sweep", "--pages", "1000", "--json"); !strings.Contains(out, `"complete": true`) {
-		t.Errorf("printed %s", out)
 	}
 }
 

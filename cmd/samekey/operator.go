@@ -27,9 +27,14 @@ type account struct {
 }
 
 func (a *account) register(fs *pflag.FlagSet) {
+	a.registerPlace(fs)
+	fs.StringVar(&a.endpoint, "endpoint-url", "", "the `URL` of DynamoDB, such as a local one; default AWS_ENDPOINT_URL_DYNAMODB")
+}
+
+// registerPlace is register for a command that doesn't ask DynamoDB.
+func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.region, "region", "", "the AWS `REGION`; default as for AWS's own tools: AWS_REGION, or that of the profile")
 	fs.StringVar(&a.profile, "profile", "", "a `PROFILE` of AWS's config files, also one with SSO; default AWS_PROFILE")
-	fs.StringVar(&a.endpoint, "endpoint-url", "", "the `URL` of DynamoDB, such as a local one; default AWS_ENDPOINT_URL_DYNAMODB")
 }
 
 // open finds region and credentials: by the environment, by profiles with SSO, roles
