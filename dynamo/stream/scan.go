@@ -36,8 +36,8 @@ type scanner struct {
 // each calls fn with the relevant items of every page, from the pass's place on.
 // Reads are eventually consistent and use no write capacity, so claims are not
 // affected. each ends early, without an error, when ctx ends or the time is up by
-// the wall clock. It leaves a segment at its place if it can't be read, or if fn
-// reports that it could neither work on a page nor put it off.
+// the wall clock. It leaves a segment at its place if it can't be read, or if there
+// was no time for a page, which fn reports.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) bool) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
@@ -62,8 +62,7 @@ func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]it
 			s.pages++
 			s.scanned += int(got.ScannedCount)
 			if !fn(got.Items) {
-				errs = append(errs, fmt.Errorf("dynamo: sweep: segment %d of %d waits: too much fails", segment, s.segments))
-				break
+				return errors.Join(errs...)
 			}
 			last, more := got.LastEvaluatedKey[item.AttrPK].(*types.AttributeValueMemberS)
 			if to.done = !more; more {

@@ -128,22 +128,30 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	}
 	rep := &Report{ByReason: make(map[Reason]Tally)}
 	over, undone := s.pass(ctx, act)
-	see := func(items []item.Map, later func(pks []string) bool) bool {
+	end, ctx, cancel := s.end(ctx)
+	defer cancel()
+	see := func(items []item.Map) (failed []string) {
 		found := s.look(ctx, items)
 		rep.opened(found.oldestOpen)
 		for _, e := range found.entries {
 			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
 		}
 		if !act {
-			return true
+			return nil
 		}
 		failed, err := s.act(ctx, found, rep)
 		undone = errors.Join(undone, err)
-		return later(failed)
+		return failed
 	}
-	end := s.end(ctx)
 	again := s.again(ctx, half(end), over, see)
-	err := scan.each(ctx, end, over, func(items []item.Map) bool { return see(over.fresh(items), over.later) })
+	err := scan.each(ctx, end, over, func(items []item.Map) bool {
+		failed := see(over.fresh(items))
+		if len(failed) > 0 && out(ctx, end) {
+			return false // there was no time for them
+		}
+		over.later(failed)
+		return true
+	})
 	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
 	rep.PassBegan, rep.Coverage = over.began, over.coverage()
 	over.save(ctx)
@@ -172,18 +180,23 @@ func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
 	return p, err
 }
 
-// end returns when the scan must be over, by the wall clock; zero for never.
-func (s *Sweep) end(ctx context.Context) (end time.Time) {
+// end returns when the scan must be over, by the wall clock, zero for never; and a
+// context for the work on its last pages, which leaves time to store its place.
+func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	if s.opt.Budget > 0 {
 		end = time.Now().Add(s.opt.Budget)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		deadline = deadline.Add(-max(time.Until(deadline)/10, time.Second))
-		if end.IsZero() || deadline.Before(end) {
-			end = deadline
-		}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		work, cancel = context.WithCancel(ctx)
+		return end, work, cancel
 	}
-	return end
+	last := deadline.Add(-max(time.Until(deadline)/10, time.Second))
+	if end.IsZero() || last.Before(end) {
+		end = last
+	}
+	work, cancel = context.WithDeadline(ctx, last.Add(deadline.Sub(last)/2))
+	return end, work, cancel
 }
 
 func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {

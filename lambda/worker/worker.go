@@ -44,7 +44,8 @@ type Options struct {
 	// Share is how much of the time of a batch of the stream each sink may use, and
 	// the queue. A batch may take three times as long, acknowledgements included. A
 	// job that comes again from the queue has the whole share to itself: it must be
-	// longer than a sink takes for one job. Default: 5 seconds.
+	// longer than a sink takes for one job. So has each page of the sweep, and again while
+	// the sink takes jobs. Default: 5 seconds.
 	Share time.Duration
 
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
@@ -173,7 +174,7 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
-	report, err := w.sweep.Run(ctx)
+	report, err := w.sweep.Run(atEase(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -189,7 +189,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "ShareHalves", what: "a sink that hangs takes all of its share from each batch",
-			in: "lambda/worker.share.use", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
+			in: "lambda/worker.share.turn", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
 		},
 		{
 			rule: "Reaper", what: "an unfinished operation goes away in silence", row: "R87",
@@ -231,7 +231,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepAgain", what: "what failed waits until the pass comes by again",
-			in: "dynamo/stream.Sweep.scan", old: "return $later($failed)", new: "return $later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
+			in: "dynamo/stream.Sweep.scan", old: "$over.later($failed)", new: "$over.later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
 		},
 		{
 			rule: "SweepAgain", what: "of two sweeps the slower one forgets what failed with the other",
@@ -243,12 +243,12 @@ func streamMutants() []mutant {
 			new: "if $p.again = $again; $p.lost && !slices.Equal($again, nil) {", run: "^TestTwoSweepsKeepWhatFailed$",
 		},
 		{
-			rule: "SweepAgain", what: "where too much fails the pass leaves the table behind unworked",
-			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 {", run: "^TestRoomForWhatFails$",
+			rule: "SweepAgain", what: "what has just failed makes way",
+			in: "dynamo/stream.pass.later", old: "$over > 0 && $f.runs >= giveWayAfter", new: "$over > 0", run: "^TestRoomForWhatFails$",
 		},
 		{
-			rule: "SweepPoison", what: "records that fail for ever hold up the pass",
-			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 && $f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
+			rule: "SweepPoison", what: "what fails for ever makes way for nothing",
+			in: "dynamo/stream.pass.later", old: "$over > 0 && $f.runs >= giveWayAfter", new: "$over > 0 && $f.runs < 0", run: "^TestRoomForWhatFails$",
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle", row: "R80",
