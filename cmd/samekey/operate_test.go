@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -427,6 +428,61 @@ func TestRedrive(t *testing.T) {
 	if out := d.ok(t, "list"); out != "" {
 		t.Errorf("listed %s", out)
 	}
+}
+
+// refuses is a sink that refuses each job for a reason of its own.
+type refuses func(jobs.Delivery) error
+
+func (r refuses) Deliver(_ context.Context, batch []jobs.Delivery) (errs []error) {
+	for _, d := range batch {
+		errs = append(errs, r(d))
+	}
+	return errs
+}
+
+// After an outage nobody goes from record to record: filters hand out what they match, in
+// any record, and nothing else.
+func TestRedriveByFilters(t *testing.T) {
+	d := newDesk(t)
+	for i := range 3 {
+		req := request()
+		req.Key += strconv.Itoa(i)
+		if _, err := d.engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", i), idem.NewJob("audit", i))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sink := refuses(func(job jobs.Delivery) error {
+		if job.Kind == "mail" && string(job.Args) == "2" {
+			return errors.New("550 no such user")
+		}
+		return errors.New("451 try later")
+	})
+	if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
+		o.PagesPerSecond, o.Now = 1000, func() time.Time { return time.Now().Add(time.Hour) }
+		o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+	}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--kind", "index")
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all", "--older", "1h")
+	d.fails(t, 2, "filters are for the whole table", "redrive", "--yes", "--kind", "mail", "v1#rides#x")
+	for _, run := range []struct {
+		args string
+		want string
+	}{
+		{"--all --dry-run --json", `"records": 3,` + "\n" + `  "jobs": 6,`},
+		{"--kind mail --error 451 --dry-run", ""},
+		{"--kind mail --error 451 --yes", "2 handed out again"},
+		{"--error 550 --yes --json", `"jobs": 1,`},
+		{"--all --yes", "3 handed out again"},
+	} {
+		if out := d.ok(t, append([]string{"redrive"}, strings.Fields(run.args)...)...); !strings.Contains(out, run.want) || run.want == "" && out != "" {
+			t.Errorf("%s: printed %s", run.args, out)
+		}
+	}
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all")
 }
 
 // A job that is parked while the person thinks was not shown: it stays parked.

@@ -113,3 +113,25 @@ func TestSweepDeliversAtThePaceOfItsSinks(t *testing.T) {
 		})
 	}
 }
+
+// A function may be deployed before the sink of its jobs: they wait for it, as for one
+// that is down, and nobody has to hand them out one by one.
+func TestKindBeforeItsSink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := &lockedDB{}
+		store := missed(t, db, 16)
+		route := jobs.Route{"mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return nil })}
+		quiet := func(o *Options) { o.Logger, o.Sink = slog.New(slog.DiscardHandler), route }
+		for run := range 20 {
+			if rep := sweepNow(t, New(db, store, noQueue{}, quiet)); rep.ByReason[stream.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[stream.ReasonParked].Count != 0 {
+				t.Fatalf("run %d: %+v", run, rep)
+			}
+			time.Sleep(time.Hour)
+		}
+		route["other"] = route["mail"]
+		if rep := sweepNow(t, New(db, store, noQueue{}, quiet)); rep.Delivered != 8 {
+			t.Errorf("with its sink: %+v", rep)
+		}
+	})
+}

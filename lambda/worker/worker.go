@@ -28,7 +28,7 @@ type Worker struct {
 // Options are a worker's settings; the zero value is the default.
 type Options struct {
 	// Sink is where jobs go: a [jobs.Route], which has a sink for each kind, or one
-	// for all. Default: a route without sinks, which refuses each job.
+	// for all. Default: a route without sinks, for which each job waits.
 	Sink jobs.Sink
 	// Functions take the tickets of abandoned operations. Default: none, and each
 	// ticket is [completer.TicketNotMine].

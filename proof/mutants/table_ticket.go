@@ -154,7 +154,15 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "JobsRoute", what: "a job without a sink counts as delivered",
-			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("no sink for jobs of kind %q", $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
+			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
+		},
+		{
+			rule: "JobsRoute", what: "a job is parked whose function was deployed before its sink",
+			in: "idem/jobs.Route.Deliver", old: `fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: `fmt.Errorf("there is none for jobs of kind %q", $d.Kind)`, pkg: "lambda/worker", run: "^TestKindBeforeItsSink$",
+		},
+		{
+			rule: "RedriveFilter", what: "a filter hands out jobs that failed for another reason",
+			in: "cmd/samekey.redriver.matching", old: "strings.Contains($j.Failed, $m.cause)", new: "true", run: "^TestRedriveByFilters$",
 		},
 		{
 			rule: "JobsRoute", what: "a sink that says nothing of a job has delivered it",
