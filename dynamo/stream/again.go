@@ -36,6 +36,8 @@ const (
 // the others wait for the next pass, as those do that have failed often enough. So no
 // failure holds up the pass.
 func (p *pass) later(pks []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	over := len(p.again) + len(pks) - maxAgain
 	p.again = slices.DeleteFunc(p.again, func(f failure) bool {
 		gives := over > 0 && f.runs >= giveWayAfter
@@ -67,12 +69,16 @@ func (p *pass) take(n int) []failure {
 	return batch
 }
 
-// fresh removes the items that were tried in this run.
-func (p *pass) fresh(items []item.Map) []item.Map {
-	return slices.DeleteFunc(items, func(it item.Map) bool {
-		_, tried := p.tried[item.PK(it)]
-		return tried
-	})
+// part returns the items that were not tried in this run, and those that were.
+func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
+	for _, it := range items {
+		if _, was := p.tried[item.PK(it)]; was {
+			tried = append(tried, it)
+		} else {
+			fresh = append(fresh, it)
+		}
+	}
+	return fresh, tried
 }
 
 // joinAgain adds the failures of another sweep, except those that this sweep has

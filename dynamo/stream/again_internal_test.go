@@ -39,14 +39,14 @@ func TestPassIsHeldUpByNoFailures(t *testing.T) {
 	p.begin(1, time.Now())
 	seen := 0
 	s := &scanner{api: poison{records: 3 * maxAgain}, segments: 1, pageSize: 500, perSecond: 1e6}
-	if err := s.each(t.Context(), time.Time{}, p, func(items []item.Map) bool {
+	if err := s.each(t.Context(), time.Time{}, p, func(items []item.Map) (tally, bool) {
 		pks := make([]string, len(items))
 		for i, it := range items {
 			pks[i] = item.PK(it)
 		}
 		seen += len(items)
 		p.later(pks)
-		return true
+		return tally{}, true
 	}); err != nil || !p.whole() || seen != 3*maxAgain || len(p.again) != maxAgain {
 		t.Errorf("%d seen, %d wait, at %+v: %v", seen, len(p.again), p.at, err)
 	}
@@ -102,8 +102,8 @@ func TestThoseThatFailedGoToTheEnd(t *testing.T) {
 	if got := fmt.Sprint(p.again); got != "[{c 1} {b 3}]" {
 		t.Errorf("got %s", got)
 	}
-	if got := p.fresh([]item.Map{item.Key("a"), item.Key("b"), item.Key("c"), item.Key("d")}); len(got) != 2 || item.PK(got[0]) != "c" {
-		t.Errorf("fresh are %v", got)
+	if got, tried := p.part([]item.Map{item.Key("a"), item.Key("b"), item.Key("c"), item.Key("d")}); len(got) != 2 || item.PK(got[0]) != "c" || len(tried) != 2 {
+		t.Errorf("fresh are %v, tried %v", got, tried)
 	}
 	if half(time.Time{}) != (time.Time{}) {
 		t.Error("half of for ever")

@@ -167,7 +167,9 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	case sourceSchedule:
 		return w.runSweep(ctx)
 	case sourceCount:
-		return w.count(ctx)
+		counted, err := w.count(ctx)
+		_, undone := w.sweep.GoOn(atEase(ctx))
+		return counted, errors.Join(err, undone)
 	default:
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepGoesOn", what: "a run doesn't store its place",
-			in: "dynamo/stream.Sweep.scan", old: "$over.save($ctx)", new: "", run: "^TestEveryRecordIsVisited$",
+			in: "dynamo/stream.Sweep.scan", old: "$over.busy = time.Time{}; $over.save($ctx)", new: "$over.busy = time.Time{}", run: "^TestEveryRecordIsVisited$",
 		},
 		{
 			rule: "SweepGoesOn", what: "a run that is killed has stored nothing",
@@ -224,6 +224,18 @@ func streamMutants() []mutant {
 		{
 			rule: "SweepJoin", what: "the slower of two sweeps forgets how far it came",
 			in: "dynamo/stream.cursor.join", old: "$c.at[$i] = further($p, $c.at[$i])", new: "$c.at[$i] = $p", run: "^TestTwoSweepsLoseNoProgress$",
+		},
+		{
+			rule: "SweepCounts", what: "what a pass counts flaps with each of its runs",
+			in: "dynamo/stream.cursor.found", old: "return $sum.atLeast($c.last)", new: "return $sum", pkg: "lambda/worker", run: "^TestCountsAreThoseOfThePass$",
+		},
+		{
+			rule: "SweepBusy", what: "two runs do the same work of a pass",
+			in: "dynamo/stream.Sweep.GoOn", old: "$s.opt.Now().Before($over.busy)", new: "false", pkg: "lambda/worker", run: "^TestRunLeavesAPassToAnother$",
+		},
+		{
+			rule: "SweepBusy", what: "a run begins a pass that its schedule has not asked for",
+			in: "dynamo/stream.Sweep.GoOn", old: "$over.fresh ||", new: "", pkg: "lambda/worker", run: "^TestRunLeavesAPassToAnother$",
 		},
 		{
 			rule: "SweepOverdue", what: "a first pass that never ends is never overdue", row: "R134",

@@ -25,7 +25,7 @@ func sound() map[string]string {
 			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
 		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_MAX_TRIES": "7",
-		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
+		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "16", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
 		"SAMEKEY_LEASE_MARGIN": "1s", // of another function of the stack
 	}
 }
