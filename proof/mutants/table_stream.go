@@ -238,6 +238,14 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.Sweep.GoOn", old: "$over.fresh ||", new: "", pkg: "lambda/worker", run: "^TestRunLeavesAPassToAnother$",
 		},
 		{
+			rule: "OldImage", what: "a mapping that is made anew delivers a day of jobs again",
+			in: "dynamo/stream.Drain.recheck", old: "time.Since($t.time) < oldImage", new: "true", run: "^TestRemadeMappingDeliversNothingTwice$",
+		},
+		{
+			rule: "OldImage", what: "each stream record costs a read",
+			in: "dynamo/stream.Drain.recheck", old: "time.Since($t.time) < oldImage", new: "false", run: "^TestRemadeMappingDeliversNothingTwice$",
+		},
+		{
 			rule: "SweepOverdue", what: "a first pass that never ends is never overdue", row: "R134",
 			in: "dynamo/stream.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
