@@ -165,6 +165,14 @@ func ticketMutants() []mutant {
 			in: "cmd/samekey.redriver.matching", old: "strings.Contains($j.Failed, $m.cause)", new: "true", run: "^TestRedriveByFilters$",
 		},
 		{
+			rule: "BusExists", what: "events to a bus that doesn't exist count as delivered",
+			in: "lambda/sink.Bus.exists", old: "$b.known || $b.name == \"default\"", new: "true || $b.known", run: "^TestBusThatDoesNotExist$",
+		},
+		{
+			rule: "BusExists", what: "a kind is staged that no bus takes",
+			in: "idem.checkJob", old: "len($j.Kind) > maxKind", new: "false", run: "^TestPhaseRefuses", 
+		},
+		{
 			rule: "JobsRoute", what: "a sink that says nothing of a job has delivered it",
 			in: "idem/jobs.Route.Deliver", old: "errlist.Pad(guarded($ctx, $r[$part[0].Kind], $part), len($part))", new: "errlist.Pad(guarded($ctx, $r[$part[0].Kind], $part), 0)", run: "^TestRouteWorksSideBySide$",
 		},
