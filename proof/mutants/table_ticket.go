@@ -170,7 +170,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "BusExists", what: "a kind is staged that no bus takes",
-			in: "idem.checkJob", old: "len($j.Kind) > maxKind", new: "false", run: "^TestPhaseRefuses", 
+			in: "idem.checkJob", old: "len($j.Kind) > maxKind", new: "false", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "JobsRoute", what: "a sink that says nothing of a job has delivered it",
