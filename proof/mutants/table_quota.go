@@ -5,7 +5,7 @@ func rotationMutants() []mutant {
 	return []mutant{
 		{
 			rule: "BucketAhead", what: "a clock that is ahead starves the others",
-			in: "dynamo.Buckets.Lease", old: "max($now, $at)", new: "$own", run: "^TestClockAheadStarvesNobody$",
+			in: "dynamo.Buckets.Lease", old: "max($now, $at)", new: "min($now, $at)", run: "^TestClockAheadStarvesNobody$",
 		},
 		{
 			rule: "BucketAhead", what: "a clock that is behind sets the bucket's time back, and tokens come in twice",
