@@ -32,28 +32,32 @@ var _ quota.Shared = (*Buckets)(nil)
 // drain, completer or sweep takes them for records.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
-// A bucket is an item with the time at which it is full, in microseconds.
+// A bucket is an item with the time at which it is full, and its own time: the latest
+// clock that has leased from it. Both are in microseconds.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"
+	attrAt       = "at_us"
 
+	// atCondition: no clock sets the bucket's time back, or tokens would come in twice.
+	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
 	// fullCondition: of two processes that find a full bucket, one takes the first lot.
-	fullCondition = "attribute_not_exists(pk) OR full_us <= :now"
+	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
 	// usedCondition: two lots at once both count, and together never more than the
 	// bucket holds.
-	usedCondition = "full_us BETWEEN :now AND :most"
+	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
 	// wrongCondition: of two processes that mend a bucket, one does.
 	wrongCondition = "full_us = :seen"
 
-	fullSet = "SET full_us = :full, exp_s = :exp"
-	usedSet = "SET full_us = full_us + :cost, exp_s = :exp"
+	fullSet = "SET full_us = :full, at_us = :now, exp_s = :exp"
+	usedSet = "SET full_us = full_us + :cost, at_us = :now, exp_s = :exp"
 )
 
 const (
 	// leaseRounds is how often a lease is sent while others take lots too.
 	leaseRounds = 4
-	// maxSkew is how far clocks may differ. A bucket that fills later than any clock
-	// explains was written by a wrong clock, and is taken for full.
+	// maxSkew is how far clocks may differ. A bucket whose time no clock explains was
+	// written by a wrong clock, and is taken for full.
 	maxSkew = 5 * time.Minute
 	// bucketLasts is how long the item of a full bucket remains.
 	bucketLasts = time.Hour
@@ -61,36 +65,42 @@ const (
 
 // Lease implements [quota.Shared].
 //
-// A process whose clock is ahead gets the tokens of that time too early, once; others
-// then wait longer by the same time.
+// A process whose clock is ahead gets the tokens of that time too early, once. It has
+// moved the bucket's time, by which the others lease from then on.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
-	want, seen, now := l.Tokens, micros(l.Full), micros(l.Now)
+	want, seen, own := l.Tokens, micros(l.Full), micros(l.Now)
+	now, wrong := own+l.Ahead.Microseconds(), false
 	for range leaseRounds {
 		u := bucketUpdate{exp: now + (l.Fill + bucketLasts).Microseconds()}
 		cost := costOf(l, want)
 		switch {
-		case seen > now+(l.Fill+maxSkew).Microseconds():
-			u.condition, u.set, u.args = wrongCondition, fullSet, map[string]int64{":seen": seen, ":full": now + cost}
+		case wrong || seen > now+(l.Fill+maxSkew).Microseconds():
+			u.condition, u.set, u.args = wrongCondition, fullSet, map[string]int64{":seen": seen, ":full": now + cost, ":now": now}
 		case seen > now:
 			u.condition, u.set, u.args = usedCondition, usedSet, map[string]int64{":cost": cost, ":most": now + l.Fill.Microseconds() - cost, ":now": now}
 		default:
 			u.condition, u.set, u.args = fullCondition, fullSet, map[string]int64{":full": now + cost, ":now": now}
 		}
-		full, applied, err := b.send(ctx, pk, u)
+		full, at, applied, err := b.send(ctx, pk, u)
 		if err != nil {
 			return quota.Leased{}, err
 		}
 		if applied {
-			return quota.Leased{Tokens: want, Full: time.UnixMicro(full)}, nil
+			return quota.Leased{Tokens: want, Full: time.UnixMicro(full), Ahead: time.Duration(now-own) * time.Microsecond}, nil
 		}
-		seen = full
-		if late := full - now; late > 0 && late <= (l.Fill+maxSkew).Microseconds() {
+		seen, now = full, max(now, at)
+		if wrong = at > own+maxSkew.Microseconds(); wrong {
+			now = own
+		}
+		if late := full - now; !wrong && late > 0 && late <= (l.Fill+maxSkew).Microseconds() {
 			room := l.Fill.Microseconds() - late
 			want = min(l.Tokens, tokensIn(l, room))
 			if want < l.Need {
 				wait := max(costOf(l, l.Need)-room, 1)
-				return quota.Leased{Wait: time.Duration(wait) * time.Microsecond, Full: time.UnixMicro(full)}, nil
+				return quota.Leased{
+					Wait: time.Duration(wait) * time.Microsecond, Full: time.UnixMicro(full), Ahead: time.Duration(now-own) * time.Microsecond,
+				}, nil
 			}
 		} else {
 			want = l.Tokens
@@ -105,9 +115,9 @@ type bucketUpdate struct {
 	exp            int64
 }
 
-// send sends an update. It returns the bucket's time after it, or, if it was
-// refused, the time that refused it; 0 without an item.
-func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full int64, applied bool, err error) {
+// send sends an update. It returns when the bucket is full after it, or, if it was
+// refused, the times that refused it; 0 without an item.
+func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at int64, applied bool, err error) {
 	var v item.Values
 	args := item.Map{":exp": v.Num(u.exp / 1e6)}
 	for name, n := range u.args {
@@ -119,32 +129,35 @@ func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full int
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		full, err = fullOf(failed.Item)
-		return full, false, err
+		full, err = timeOf(failed.Item, attrFull)
+		if err == nil {
+			at, err = timeOf(failed.Item, attrAt)
+		}
+		return full, at, false, err
 	}
 	if err != nil {
 		_, err = item.WriteError("lease", err)
-		return 0, false, err
+		return 0, 0, false, err
 	}
-	full, err = fullOf(out.Attributes)
-	return full, true, err
+	full, err = timeOf(out.Attributes, attrFull)
+	return full, 0, true, err
 }
 
-// fullOf reads the time of a bucket; 0 without an item.
-func fullOf(it item.Map) (int64, error) {
-	raw, there := it[attrFull]
+// timeOf reads a time of a bucket; 0 without one.
+func timeOf(it item.Map, name string) (int64, error) {
+	raw, there := it[name]
 	if !there {
 		return 0, nil
 	}
 	n, ok := raw.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0, fmt.Errorf("dynamo: lease: %w: %s is no number", store.ErrCorrupt, attrFull)
+		return 0, fmt.Errorf("dynamo: lease: %w: %s is no number", store.ErrCorrupt, name)
 	}
-	full, err := strconv.ParseInt(n.Value, 10, 64)
+	us, err := strconv.ParseInt(n.Value, 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("dynamo: lease: %w: %s: %w", store.ErrCorrupt, attrFull, err)
+		return 0, fmt.Errorf("dynamo: lease: %w: %s: %w", store.ErrCorrupt, name, err)
 	}
-	return full, nil
+	return us, nil
 }
 
 // micros returns t in microseconds; 0 for the zero time.

@@ -16,6 +16,9 @@ type Job = store.Job
 // acknowledgement grows with the record's size.
 const maxJobs = 50
 
+// maxKind is how long a kind may be: EventBridge takes no longer detail type.
+const maxKind = 128
+
 // NewJob returns a job with v as JSON in its Args. If v has no JSON form, staging
 // the job fails its phase ([ErrWrite]).
 func NewJob(kind string, v any) Job {
@@ -31,6 +34,8 @@ func checkJob(j Job) error {
 	switch {
 	case j.Kind == "":
 		return fmt.Errorf("%w: a job without a Kind", ErrWrite)
+	case len(j.Kind) > maxKind:
+		return fmt.Errorf("%w: a job's Kind has %d bytes: at most %d", ErrWrite, len(j.Kind), maxKind)
 	case !json.Valid(j.Args) || !utf8.Valid(j.Args):
 		return fmt.Errorf("%w: the Args of job %q are not JSON", ErrWrite, j.Kind)
 	case j.Tries != 0 || j.Failed != "":

@@ -426,6 +426,10 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 			tx.Stage(idem.NewJob("j", func() {}))
 			return 1, nil
 		}), idem.ErrWrite},
+		"a job with a long kind": {atomic(func(_ context.Context, tx *idem.Tx) (int, error) {
+			tx.Stage(idem.NewJob(strings.Repeat("k", 129), 1))
+			return 1, nil
+		}), idem.ErrWrite},
 		"a job without a kind": {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Stage(idem.NewJob("", 1)); return 1, nil }), idem.ErrWrite},
 		"51 jobs": {atomic(func(_ context.Context, tx *idem.Tx) (int, error) {
 			for range 51 {

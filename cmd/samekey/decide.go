@@ -179,25 +179,6 @@ func newForget(env environment) *cobra.Command {
 	return changeExits(cmd)
 }
 
-func newRedrive(env environment) *cobra.Command {
-	var names []string
-	cmd := &cobra.Command{
-		Use: "redrive {REF | --key KEY [--scope SCOPE]} [JOB...] [FLAGS]", Short: "Deliver parked jobs again",
-		Long: "Hands parked jobs of a record out again: all, or those named by their id or by PHASE.INDEX.\nRemove the cause of their failures first.",
-	}
-	p := newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Redrive, Jobs: names} }})
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if names = args; p.find.key == "" && len(args) > 0 {
-			if names = args[1:]; len(names) == 0 && isJob.MatchString(args[0]) {
-				names = args[:1]
-			}
-		}
-		return run(cmd, args)
-	}
-	return changeExits(cmd)
-}
-
 // settling are the flags of settle.
 type settling struct {
 	status                      int

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -102,7 +103,7 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")
 	fs.BoolVar(&l.each, "each", false, "a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
-	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 500 records of 1 KB takes 64 read units")
+	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 1000 records of 1 KB takes 128 read units")
 	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")
 }
 
@@ -263,6 +264,7 @@ func (l *lister) fold(e stream.Entry) {
 // counted counts the items of a scan.
 type counted struct {
 	stream.ScanAPI
+	mu   sync.Mutex
 	n    int64
 	seen func(int64)
 }
@@ -270,6 +272,8 @@ type counted struct {
 func (c *counted) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	out, err := c.ScanAPI.Scan(ctx, in, optFns...)
 	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		c.n += int64(out.ScannedCount)
 		c.seen(c.n)
 	}

@@ -174,7 +174,7 @@ func TestDecisionWithoutAnAnswer(t *testing.T) {
 			parkedly, []string{"redrive"}, true, func(t *testing.T, d *desk) {
 				t.Helper()
 				rec := d.record(t)
-				if _, err := stream.RedriveBy(t.Context(), d.store, rec.PK, rec.ID, "omar"); err != nil {
+				if _, err := stream.Redrive(t.Context(), d.store, rec.PK, rec.ID, "omar"); err != nil {
 					t.Error(err)
 				}
 			}, "nothing was changed",

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -426,8 +427,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Parked jobs are handed out again, with the decision in the record; sweeps see them.
-func TestRedriveAndSweep(t *testing.T) {
+// Parked jobs are handed out again, with the decision in the record.
+func TestRedrive(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "jane's address"), idem.NewJob("mail", "omar's"))
@@ -451,7 +452,6 @@ func TestRedriveAndSweep(t *testing.T) {
 	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list"))) // as the scan has it, and get
 	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list", "--scan", "--pages", "1000")))
 	golden(t, "get-parked.txt", scrubbed(d.ok(t, "get", rec.PK)))
-	golden(t, "sweep.txt", scrubbed(d.ok(t, "sweep", "--dry-run", "--pages", "1000")))
 	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
 	golden(t, "redrive.txt", scrubbed(d.ok(t, "redrive", "--yes", rec.ID+".0.0")))
@@ -462,9 +462,61 @@ func TestRedriveAndSweep(t *testing.T) {
 	if out := d.ok(t, "list"); out != "" {
 		t.Errorf("listed %s", out)
 	}
-	if out := d.ok(t, "sweep", "--pages", "1000", "--json"); !strings.Contains(out, `"complete": true`) {
-		t.Errorf("printed %s", out)
+}
+
+// refuses is a sink that refuses each job for a reason of its own.
+type refuses func(jobs.Delivery) error
+
+func (r refuses) Deliver(_ context.Context, batch []jobs.Delivery) (errs []error) {
+	for _, d := range batch {
+		errs = append(errs, r(d))
 	}
+	return errs
+}
+
+// After an outage nobody goes from record to record: filters hand out what they match, in
+// any record, and nothing else.
+func TestRedriveByFilters(t *testing.T) {
+	d := newDesk(t)
+	for i := range 3 {
+		req := request()
+		req.Key += strconv.Itoa(i)
+		if _, err := d.engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", i), idem.NewJob("audit", i))
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sink := refuses(func(job jobs.Delivery) error {
+		if job.Kind == "mail" && string(job.Args) == "2" {
+			return errors.New("550 no such user")
+		}
+		return errors.New("451 try later")
+	})
+	if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
+		o.PagesPerSecond, o.Now = 1000, func() time.Time { return time.Now().Add(time.Hour) }
+		o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+	}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--kind", "index")
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all", "--older", "1h")
+	d.fails(t, 2, "filters are for the whole table", "redrive", "--yes", "--kind", "mail", "v1#rides#x")
+	for _, run := range []struct {
+		args string
+		want string
+	}{
+		{"--all --dry-run --json", `"records": 3,` + "\n" + `  "jobs": 6,`},
+		{"--kind mail --error 451 --dry-run", ""},
+		{"--kind mail --error 451 --yes", "2 handed out again"},
+		{"--error 550 --yes --json", `"jobs": 1,`},
+		{"--all --yes", "3 handed out again"},
+	} {
+		if out := d.ok(t, append([]string{"redrive"}, strings.Fields(run.args)...)...); !strings.Contains(out, run.want) || run.want == "" && out != "" {
+			t.Errorf("%s: printed %s", run.args, out)
+		}
+	}
+	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all")
 }
 
 // A job that is parked while the person thinks was not shown: it stays parked.

@@ -1,71 +1,70 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
-	"log/slog"
-	"time"
+	"fmt"
+	"maps"
+	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/dynamo/stream"
 )
 
+// sweepNow is the event of a schedule that asks a worker, or a function of a sweep's
+// own, to sweep.
+const sweepNow = `{"source":"aws.scheduler","task":"sweep"}`
+
 func newSweep(env environment) *cobra.Command {
-	var pages float64
-	var budget time.Duration
-	var dryRun bool
+	var function string
+	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "sweep [FLAGS]",
-		Short: "Look at the whole table now, as the worker's sweep does",
-		Long: `Reads the whole table, lets finished records go whose jobs are delivered, and brings the
-index of what waits for people up to date. Late jobs and abandoned operations are
-counted: the worker, which has the sinks and the queue, ends them. A pass that doesn't
-end goes on with the next run, here or in the worker.`,
+		Use:   "sweep --function WORKER [FLAGS]",
+		Short: "Have the worker sweep the table now",
+		Long: `Invokes the worker as its schedule does: it delivers late jobs, makes tickets of abandoned
+operations and brings the index of what waits for people up to date. The command waits
+for the end of the run, at most the function's timeout. samekey list --scan only looks.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
-	op := newOperator(env, fs)
-	progress := newProgress(env, fs)
-	fs.Float64Var(&pages, "pages", 4, "pages a second; a page of 500 records of 1 KB takes 64 read units")
-	fs.DurationVar(&budget, "budget", 0, "end after this `TIME`; the next run goes on")
-	fs.BoolVar(&dryRun, "dry-run", false, "read only, from the beginning")
+	place := account{env: env}
+	place.registerPlace(fs)
+	fs.StringVar(&function, "function", "", "the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
+	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		if pages <= 0 || budget < 0 {
-			return wrongCallf("--pages is above 0, --budget not negative")
+		if function == "" {
+			return wrongCallf("which worker? Set --function; samekey list --scan looks through the table and changes nothing")
 		}
-		if err := op.open(ctx); err != nil {
+		if err := place.open(cmd.Context()); err != nil {
 			return err
 		}
-		if err := op.ours(ctx); err != nil { // before it writes its place into the table
-			return err
-		}
-		total := op.tellScan(pages)
-		progress.start("items seen")
-		api := &counted{ScanAPI: op.client, seen: func(n int64) { progress.at(n, total) }}
-		s := stream.NewSweep(api, op.store, func(o *stream.SweepOptions) {
-			o.PagesPerSecond, o.Budget, o.Now, o.Logger = pages, budget, env.now, slog.New(slog.DiscardHandler)
+		env.note("function %s, Region %s", function, place.sdk.Region)
+		client := lambda.NewFromConfig(place.sdk, func(o *lambda.Options) {
+			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // a run without an answer goes on
 		})
-		run := s.Run
-		if dryRun {
-			run = s.List
-		}
-		rep, err := run(ctx)
-		progress.end()
-		if err == nil {
-			err = ctx.Err()
-		}
+		out, err := client.Invoke(cmd.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte(sweepNow)})
 		switch {
-		case op.json:
-			err = errors.Join(err, env.printJSON(rep))
-		case err == nil:
-			err = env.say("%d items seen, %d records let go; the pass is complete: %t", rep.Scanned, rep.LetGo, rep.Complete)
-			l := &lister{op: op, max: len(rep.Entries)}
-			for _, e := range rep.Entries {
-				l.fold(e)
-			}
-			list := &listed{From: "scan", Complete: rep.Complete, Scanned: rep.Scanned, ByReason: rep.ByReason, Entries: rep.Entries}
-			err = errors.Join(err, l.print(list))
+		case err != nil:
+			return err
+		case out.FunctionError != nil:
+			var told struct{ ErrorMessage string }
+			_ = json.Unmarshal(out.Payload, &told) // else the kind of error is all there is
+			return fmt.Errorf("the run left work undone, which the next run tries first: %s: %s", *out.FunctionError, told.ErrorMessage)
+		}
+		var rep stream.Report
+		if err := json.Unmarshal(out.Payload, &rep); err != nil {
+			return fmt.Errorf("it is no worker: its answer is not a sweep's: %w", err)
+		}
+		if asJSON {
+			return env.printJSON(rep)
+		}
+		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations stuck, %d records let go; the pass is complete: %t",
+			rep.Scanned, rep.Delivered, rep.Queued, rep.MadeStuck, rep.LetGo, rep.Complete)
+		for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
+			err = errors.Join(err, env.say("%s: %d", why, rep.ByReason[why].Count))
 		}
 		return err
 	}

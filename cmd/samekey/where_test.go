@@ -23,8 +23,6 @@ func onEveryTable() [][]string {
 		{"list", "--scan", "--pages", "1000"},
 		{"stats", "--pages", "1000"},
 		{"stats", "--scan", "--pages", "1000", "--json"},
-		{"sweep", "--pages", "1000"},
-		{"sweep", "--dry-run", "--pages", "1000"},
 		{"erase", "--caller", "jwt:jane", "--yes"},
 		{"get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
 		{"forget", "--pages", "1000", "--yes", "AAAAAAAA"},

@@ -32,7 +32,6 @@ func everyCommand() [][]string {
 		{"release", "--yes", pk},
 		{"forget", "--yes", pk},
 		{"redrive", "--yes", pk},
-		{"sweep", "--pages", "1000"},
 	}
 }
 

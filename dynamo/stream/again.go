@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-// failure is a record on which a run of a sweep failed. The pass continues without
-// it, since the record may fail forever; the next run tries it first, since the pass
-// may take a day to come back.
+// failure is a record on which a run of a sweep failed. The pass goes on without it,
+// since the record may fail for ever; the next run tries it first, since the next pass
+// may take a day to come to it.
 type failure struct {
 	pk   string
 	runs int64 // in which it has failed
@@ -26,54 +26,37 @@ const (
 	// the cursor's item.
 	maxAgain = 1000
 	// giveWayAfter is the number of failed runs after which a record gives its place
-	// to others if there is no room: it then waits for the pass.
+	// to others if there is no room.
 	giveWayAfter = 4
 	// againBatch is how many records are read before they are worked on.
 	againBatch = 100
 )
 
-// room makes room for n more failures, and returns the list without those that gave
-// way; false if too few can give way.
-func room(list []failure, n int) ([]failure, bool) {
-	over := len(list) + n - maxAgain
-	if over <= 0 {
-		return list, true
-	}
-	left := make([]failure, 0, len(list))
-	for _, f := range list {
-		if over > 0 && f.runs >= giveWayAfter {
+// later lets the next run try records that failed in this run, as far as there is room:
+// the others wait for the next pass, as those do that have failed often enough. So no
+// failure holds up the pass.
+func (p *pass) later(pks []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := len(p.again) + len(pks) - maxAgain
+	p.again = slices.DeleteFunc(p.again, func(f failure) bool {
+		gives := over > 0 && f.runs >= giveWayAfter
+		if gives {
 			over--
-			continue
 		}
-		left = append(left, f)
+		return gives
+	})
+	for _, pk := range pks[:max(0, min(len(pks), maxAgain-len(p.again)))] {
+		p.again = append(p.again, failure{pk, 1})
 	}
-	return left, over <= 0
-}
-
-// later lets the next run try records that failed in this run. It returns false, and
-// records nothing, if too many wait already: then the failure is not one of single
-// records, and the pass waits too, so that no part of the table is skipped. Each
-// waiting record gives way in the end.
-func (p *pass) later(pks []string) bool {
-	pks = pks[:min(len(pks), maxAgain)] // of the same page: the rest is for the next pass
-	list, ok := room(p.again, len(pks))
-	if !ok {
-		return false
-	}
-	for _, pk := range pks {
-		list = append(list, failure{pk, 1})
-	}
-	p.again = list
-	return true
 }
 
 // stillLater puts back records that failed again, behind the others, so that a run
 // without time for all of them begins with other records than the last run.
-func (p *pass) stillLater(pks []string) bool {
+func (p *pass) stillLater(pks []string) {
 	for _, pk := range pks {
 		p.again = append(p.again, failure{pk, p.tried[pk] + 1})
 	}
-	return true
 }
 
 // take removes the next n records to try.
@@ -86,12 +69,16 @@ func (p *pass) take(n int) []failure {
 	return batch
 }
 
-// fresh removes the items that were tried in this run.
-func (p *pass) fresh(items []item.Map) []item.Map {
-	return slices.DeleteFunc(items, func(it item.Map) bool {
-		_, tried := p.tried[item.PK(it)]
-		return tried
-	})
+// part returns the items that were not tried in this run, and those that were.
+func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
+	for _, it := range items {
+		if _, was := p.tried[item.PK(it)]; was {
+			tried = append(tried, it)
+		} else {
+			fresh = append(fresh, it)
+		}
+	}
+	return fresh, tried
 }
 
 // joinAgain adds the failures of another sweep, except those that this sweep has
@@ -109,7 +96,7 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 
 // again calls see for the records that failed before, until end: the rest of the
 // time is the pass's.
-func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map, func([]string) bool) bool) error {
+func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {
 		batch := p.take(min(todo, againBatch))
@@ -126,8 +113,7 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 				items = append(items, got.Item)
 			}
 		}
-		p.stillLater(unread)
-		see(items, p.stillLater)
+		p.stillLater(append(unread, see(items)...))
 	}
 	return errors.Join(errs...)
 }

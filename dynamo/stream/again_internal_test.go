@@ -31,49 +31,24 @@ func (p poison) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	return out, nil
 }
 
-// Where too much fails the pass waits for it to be mended, but not for ever: what
-// has failed often enough makes way for what hasn't been tried.
-func TestPassWaitsForATimeWhereTooMuchFails(t *testing.T) {
+// However much fails, a pass comes to its end; what there is no room for is tried by the
+// next pass.
+func TestPassIsHeldUpByNoFailures(t *testing.T) {
 	t.Parallel()
-	const page = 500
-	table := poison{records: 3 * maxAgain}
 	p := &pass{tried: make(map[string]int64)}
 	p.begin(1, time.Now())
-	tries := make(map[string]int)
-	runs, waited := 0, 0
-	for ; !p.whole(); runs++ {
-		if runs > 3*giveWayAfter {
-			t.Fatalf("the pass stands at %+v", p.at)
+	seen := 0
+	s := &scanner{api: poison{records: 3 * maxAgain}, segments: 1, pageSize: 500, perSecond: 1e6}
+	if err := s.each(t.Context(), time.Time{}, p, func(items []item.Map) (tally, bool) {
+		pks := make([]string, len(items))
+		for i, it := range items {
+			pks[i] = item.PK(it)
 		}
-		s := &scanner{api: table, segments: 1, pageSize: page, perSecond: 1e6}
-		clear(p.tried)
-		var again []string
-		for _, f := range p.take(len(p.again)) {
-			again = append(again, f.pk)
-			tries[f.pk]++
-		}
-		p.stillLater(again)
-		if err := s.each(t.Context(), time.Time{}, p, func(items []item.Map) bool {
-			var pks []string
-			for _, it := range items {
-				pks = append(pks, item.PK(it))
-				tries[item.PK(it)]++
-			}
-			return p.later(pks)
-		}); err != nil {
-			waited++
-		}
-		if len(p.again) > maxAgain {
-			t.Fatalf("%d records wait", len(p.again))
-		}
-	}
-	if len(tries) != table.records || waited == 0 {
-		t.Errorf("%d runs saw %d of %d records, and %d waited", runs, len(tries), table.records, waited)
-	}
-	for pk, n := range tries {
-		if n < 2 && pk < fmt.Sprintf("%06d", 2*maxAgain) {
-			t.Errorf("%s was tried %d times", pk, n)
-		}
+		seen += len(items)
+		p.later(pks)
+		return tally{}, true
+	}); err != nil || !p.whole() || seen != 3*maxAgain || len(p.again) != maxAgain {
+		t.Errorf("%d seen, %d wait, at %+v: %v", seen, len(p.again), p.at, err)
 	}
 }
 
@@ -86,36 +61,35 @@ func TestRoomForWhatFails(t *testing.T) {
 		return l
 	}
 	for name, tt := range map[string]struct {
-		list []failure
-		n    int
-		left int
-		ok   bool
+		list  []failure
+		n     int
+		old   int // that are left
+		fresh int
 	}{
-		"nothing waits":                      {nil, maxAgain, 0, true},
-		"as much as there is":                {list(maxAgain-5, 1), 5, maxAgain - 5, true},
-		"one too many, and all are young":    {list(maxAgain-5, giveWayAfter-1), 6, maxAgain - 5, false},
-		"one too many, and one is old":       {append(list(maxAgain-5, 1), list(1, giveWayAfter)...), 5, maxAgain - 5, true},
-		"two too many, and one is old":       {append(list(maxAgain-5, 1), list(1, giveWayAfter)...), 6, maxAgain - 5, false},
-		"no more make way than have to":      {list(maxAgain, giveWayAfter), 7, maxAgain - 7, true},
-		"a list that two sweeps made longer": {list(maxAgain+9, giveWayAfter), 1, maxAgain - 1, true},
+		"nothing waits":                      {nil, maxAgain, 0, maxAgain},
+		"as much as there is":                {list(maxAgain-5, 1), 5, maxAgain - 5, 5},
+		"one too many, and all are young":    {list(maxAgain-5, giveWayAfter-1), 6, maxAgain - 5, 5},
+		"one too many, and one is old":       {append(list(maxAgain-5, 1), list(1, giveWayAfter)...), 5, maxAgain - 5, 5},
+		"two too many, and one is old":       {append(list(maxAgain-5, 1), list(1, giveWayAfter)...), 6, maxAgain - 5, 5},
+		"no more make way than have to":      {list(maxAgain, giveWayAfter), 7, maxAgain - 7, 7},
+		"a list that two sweeps made longer": {list(maxAgain+9, giveWayAfter), 1, maxAgain - 1, 1},
+		"a longer list of young ones":        {list(maxAgain+9, 1), 1, maxAgain + 9, 0},
 	} {
-		left, ok := room(tt.list, tt.n)
-		if ok != tt.ok || ok && len(left) != tt.left {
-			t.Errorf("%s: %d are left, %v; want %d, %v", name, len(left), ok, tt.left, tt.ok)
+		p := &pass{cursor: cursor{again: tt.list}}
+		pks := make([]string, tt.n)
+		for i := range pks {
+			pks[i] = "new"
 		}
-	}
-}
-
-// A page with more failures than can ever wait isn't waited for.
-func TestPageWithTooManyFailures(t *testing.T) {
-	t.Parallel()
-	p := &pass{tried: make(map[string]int64)}
-	pks := make([]string, maxAgain+1)
-	for i := range pks {
-		pks[i] = strconv.Itoa(i)
-	}
-	if !p.later(pks) || len(p.again) != maxAgain {
-		t.Errorf("%d wait", len(p.again))
+		p.later(pks)
+		fresh := 0
+		for _, f := range p.again {
+			if f.pk == "new" && f.runs == 1 {
+				fresh++
+			}
+		}
+		if old := len(p.again) - fresh; old != tt.old || fresh != tt.fresh {
+			t.Errorf("%s: %d old and %d new wait; want %d and %d", name, old, fresh, tt.old, tt.fresh)
+		}
 	}
 }
 
@@ -128,8 +102,8 @@ func TestThoseThatFailedGoToTheEnd(t *testing.T) {
 	if got := fmt.Sprint(p.again); got != "[{c 1} {b 3}]" {
 		t.Errorf("got %s", got)
 	}
-	if got := p.fresh([]item.Map{item.Key("a"), item.Key("b"), item.Key("c"), item.Key("d")}); len(got) != 2 || item.PK(got[0]) != "c" {
-		t.Errorf("fresh are %v", got)
+	if got, tried := p.part([]item.Map{item.Key("a"), item.Key("b"), item.Key("c"), item.Key("d")}); len(got) != 2 || item.PK(got[0]) != "c" || len(tried) != 2 {
+		t.Errorf("fresh are %v, tried %v", got, tried)
 	}
 	if half(time.Time{}) != (time.Time{}) {
 		t.Error("half of for ever")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -13,6 +14,7 @@ import (
 // todo is the drain's work on one operation of a batch.
 type todo struct {
 	image *store.Record // the newest in the batch
+	time  time.Time     // of that
 	gone  bool          // the record is no longer in the table
 	jobs  []jobRef      // to be delivered
 	lost  []jobRef      // parked jobs of a deleted record, which can't be redriven any more
@@ -82,7 +84,7 @@ func (t *todo) add(c *change) {
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.at = true, c.at
 	}
-	t.image, t.gone = c.new, false
+	t.image, t.time, t.gone = c.new, c.time, false
 }
 
 func (t *todo) remove(c *change) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,8 @@ type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // begin of the pass under way; zero between two passes
 	passed time.Time // end of the last whole pass; zero before the first
+	busy   time.Time // until when a run is at work; zero for none, or unknown
+	last   tally     // what the last whole pass has found
 	at     []place   // by segment, of the pass under way
 	again  []failure // to be tried by the next run
 }
@@ -29,6 +32,7 @@ type cursor struct {
 type place struct {
 	after string // partition key of the last item that was seen; "" at the begin
 	seen  int64  // items up to there
+	found tally  // in these items
 	done  bool
 }
 
@@ -64,12 +68,25 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
+// found is what the pass has found, by what it has seen so far and by the last pass.
+func (c *cursor) found() tally {
+	var sum tally
+	for _, p := range c.at {
+		sum = sum.with(p.found)
+	}
+	if c.whole() {
+		return sum
+	}
+	return sum.atLeast(c.last)
+}
+
 // next returns c in its next stored form: without a pass under way if the pass is
 // complete.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
 	if c.whole() {
+		n.last = c.found()
 		n.began, n.passed, n.at = time.Time{}, now.Truncate(time.Millisecond), nil
 	}
 	return n
@@ -82,7 +99,7 @@ func (c *cursor) join(theirs cursor) bool {
 		*c = theirs
 		return false
 	}
-	c.ver, c.passed = theirs.ver, theirs.passed
+	c.ver, c.passed, c.last = theirs.ver, theirs.passed, theirs.last
 	for i, p := range theirs.at {
 		c.at[i] = further(p, c.at[i])
 	}
@@ -112,7 +129,10 @@ type pass struct {
 	table *item.Table // nil: not stored
 	name  string
 	now   func() time.Time
+	acts  bool // else it only lists
+	fresh bool // none was under way
 
+	mu      sync.Mutex       // the fields below, and the cursor
 	tried   map[string]int64 // by partition key, in this run: the number of earlier failed runs
 	unsaved int              // pages
 	lost    bool             // another sweep has ended the pass
@@ -123,8 +143,23 @@ type pass struct {
 // then are read again.
 const savePages = 50
 
+// place returns the place in a segment: its end, if the pass is lost.
+func (p *pass) place(segment int) place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return place{done: true}
+	}
+	return p.at[segment]
+}
+
 // moved records the progress of a segment. It returns false if the pass is lost.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return false
+	}
 	p.at[segment] = further(p.at[segment], to)
 	if p.unsaved++; p.unsaved >= savePages {
 		p.save(ctx)
@@ -149,7 +184,7 @@ func (p *pass) save(ctx context.Context) {
 			return
 		case held == nil:
 			if p.whole() {
-				p.passed = next.passed
+				p.passed, p.last = next.passed, next.last
 			}
 			p.ver = next.ver
 			return
@@ -165,15 +200,20 @@ func (p *pass) save(ctx context.Context) {
 
 // The attributes of a cursor, besides pk, v and ver.
 const (
-	cursorBegan  = "began_ms"  // N  0 = none is under way
-	cursorPassed = "passed_ms" // N  0 = never
-	cursorAt     = "segs"      // L
-	cursorAgain  = "again"     // L
-	placeAfter   = "k"         // S
-	placeSeen    = "n"         // N
-	placeDone    = "d"         // BOOL
-	failurePK    = "k"         // S
-	failureRuns  = "n"         // N
+	cursorBegan  = "began_ms"   // N  0 = none is under way
+	cursorPassed = "passed_ms"  // N  0 = never
+	cursorBusy   = "busy_ms"    // N  0 = no run is at work
+	cursorLast   = "last_found" // L  a tally of the last whole pass
+	cursorOpen   = "open_ms"    // N  its oldest open operation
+	cursorAt     = "segs"       // L
+	cursorAgain  = "again"      // L
+	placeAfter   = "k"          // S
+	placeSeen    = "n"          // N
+	placeDone    = "d"          // BOOL
+	placeFound   = "f"          // L  a tally
+	placeOpen    = "o"          // N  its oldest open operation
+	failurePK    = "k"          // S
+	failureRuns  = "n"          // N
 )
 
 // cursorPK returns the partition key of a sweep's cursor. Records begin with v1#
@@ -194,7 +234,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	var v item.Values
 	at := make([]item.Value, len(c.at))
 	for i, p := range c.at {
-		at[i] = &types.AttributeValueMemberM{Value: item.Map{placeAfter: v.Str(p.after), placeSeen: v.Num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}}}
+		at[i] = &types.AttributeValueMemberM{Value: item.Map{placeAfter: v.Str(p.after), placeSeen: v.Num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}, placeFound: p.found.value(), placeOpen: v.Millis(p.found.open)}}
 	}
 	again := make([]item.Value, len(c.again))
 	for i, f := range c.again {
@@ -211,10 +251,11 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 		Key:                 item.Key(cursorPK(name)),
 		ConditionExpression: &condition,
 		UpdateExpression: aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at, " +
-			cursorAgain + " = :again"),
+			cursorAgain + " = :again, " + cursorBusy + " = :busy, " + cursorLast + " = :last, " + cursorOpen + " = :open"),
 		ExpressionAttributeValues: item.Map{
 			":v": v.Digits(item.Layout), ":prev": v.Num(c.ver - 1), ":ver": v.Num(c.ver), ":began": v.Millis(c.began), ":passed": v.Millis(c.passed),
 			":at": &types.AttributeValueMemberL{Value: at}, ":again": &types.AttributeValueMemberL{Value: again},
+			":busy": v.Millis(c.busy), ":last": c.last.value(), ":open": v.Millis(c.last.open),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -232,15 +273,16 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 // saves the time to read its segment again.
 func cursorOf(it item.Map) cursor {
 	d := item.Decoder{It: it}
-	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false)}
+	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false), busy: d.Milli(cursorBusy, false)}
+	c.last = tallyOf(&d, cursorLast, cursorOpen)
 	d.Maps(cursorAt, func(one *item.Decoder) {
-		c.at = append(c.at, place{after: one.Text(placeAfter, true), seen: one.Number(placeSeen, true), done: one.Flag(placeDone)})
+		c.at = append(c.at, place{after: one.Text(placeAfter, true), seen: one.Number(placeSeen, true), found: tallyOf(one, placeFound, placeOpen), done: one.Flag(placeDone)})
 	})
 	d.Maps(cursorAgain, func(one *item.Decoder) {
 		c.again = append(c.again, failure{pk: one.Text(failurePK, true), runs: one.Number(failureRuns, true)})
 	})
 	if d.Err != nil {
-		c.began, c.at, c.again = time.Time{}, nil, nil
+		c.began, c.at, c.again, c.last = time.Time{}, nil, nil, tally{}
 	}
 	return c
 }

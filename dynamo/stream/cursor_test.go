@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,12 +21,18 @@ import (
 // short lets a run of a sweep see so many pages, and ends its time then.
 type short struct {
 	stream.ScanAPI
+	mu     sync.Mutex
 	left   int
 	end    context.CancelFunc
 	before func() // the last page; nil: nothing
 }
 
 func (s *short) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	s.mu.Lock() // the segments take turns, so that pages can be counted
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if s.left--; s.left <= 0 && s.before != nil {
 		s.before()
 	}
@@ -52,7 +59,7 @@ func (tab *table) runsAnd(t testing.TB, pages int, before func(), optFns ...func
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	fast := func(o *stream.SweepOptions) { o.PagesPerSecond, o.PageSize, o.Segments = 1e6, 1, 3 }
-	return stream.NewSweep(&short{tab.Client, pages, cancel, before}, tab.Store, append([]func(*stream.SweepOptions){fast}, optFns...)...).Run(ctx)
+	return stream.NewSweep(&short{ScanAPI: tab.Client, left: pages, end: cancel, before: before}, tab.Store, append([]func(*stream.SweepOptions){fast}, optFns...)...).Run(ctx)
 }
 
 // many fills a table with stuck records, which every visit lists.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,6 +100,7 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // to come again.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
+	d.recheck(ctx, todos)
 	if d.opt.Delayed == nil {
 		first, _ = d.run(ctx, todos)
 		return first
@@ -110,6 +112,46 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	return d.delay(ctx, todos)
 }
 
+// oldImage is from which age on an image is no evidence that its jobs still wait: a
+// mapping that is made anew, or was off, shows a day of them.
+const oldImage = 5 * time.Minute
+
+// recheck looks for the jobs of old images in the current records, by one read for each,
+// and keeps those that wait there. If the record is gone, a later stream record has the
+// jobs that waited in it. If it can't be read, its jobs are delivered again rather than
+// never.
+func (d *Drain) recheck(ctx context.Context, todos []*todo) {
+	d.inParallel(todos, func(t *todo) {
+		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {
+			return
+		}
+		now, err := d.jobs.table.Glance(ctx, t.image.PK)
+		if err != nil {
+			d.log.WarnContext(ctx, "can't look for delivered jobs", "record", redact.Record(t.image.PK), "error", err)
+			return
+		}
+		if now == nil || now.ID != t.image.ID {
+			now = &store.Record{PK: t.image.PK, ID: t.image.ID}
+		}
+		t.image, t.letGo = now, state.KeptForNothing(now)
+		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(now, j.name) })
+	})
+}
+
+// inParallel calls fn for each of todos, for some at once.
+func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, d.opt.Concurrency)
+	for _, t := range todos {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			fn(t)
+		})
+	}
+	wg.Wait()
+}
+
 // none is beyond every batch.
 const none = int(^uint(0) >> 1)
 
@@ -119,20 +161,13 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	outcomes := d.deliver(ctx, deliveries(todos))
 	first = none
 	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, d.opt.Concurrency)
-	for _, t := range todos {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			at, n := d.conclude(ctx, t, outcomes[t])
-			t.again, t.first = at != none, at
-			mu.Lock()
-			defer mu.Unlock()
-			first, delivered = min(first, at), delivered+n
-		})
-	}
-	wg.Wait()
+	d.inParallel(todos, func(t *todo) {
+		at, n := d.conclude(ctx, t, outcomes[t])
+		t.again, t.first = at != none, at
+		mu.Lock()
+		defer mu.Unlock()
+		first, delivered = min(first, at), delivered+n
+	})
 	return first, delivered
 }
 

@@ -344,7 +344,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if n, err := stream.Redrive(t.Context(), tab.Store, pk, r.ID); n != 1 || err != nil {
+			if n, err := stream.Redrive(t.Context(), tab.Store, pk, r.ID, "jane"); n != 1 || err != nil {
 				t.Fatalf("got %d, %v", n, err)
 			}
 			before := len(out.all)

@@ -81,7 +81,7 @@ func TestForgottenJobsAreNotSent(t *testing.T) {
 		}},
 		{"a redrive", func(t *testing.T, r *store.Record, _, _ events.DynamoDBEvent, d *stream.Drain) {
 			t.Helper()
-			if n, err := stream.RedriveBy(t.Context(), tab.Store, r.PK, r.ID, "omar"); n != 0 || err != nil {
+			if n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "omar"); n != 0 || err != nil {
 				t.Errorf("%d handed out, %v", n, err)
 			}
 			handle(t, d, events.DynamoDBEvent{Records: append(feed.event(t).Records, mark(r))})
@@ -163,7 +163,7 @@ func TestForgetSaysWhatIsLost(t *testing.T) {
 			map[string]idem.Job{"0.0": {Kind: "a", Args: []byte("1"), Failed: "poison"}},
 			func(t *testing.T, tab *table, r *store.Record) error {
 				t.Helper()
-				_, err := stream.RedriveBy(t.Context(), tab.Store, r.PK, r.ID, "omar")
+				_, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "omar")
 				return err
 			},
 			[]string{"0.0"},

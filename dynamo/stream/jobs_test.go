@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -443,7 +444,7 @@ func TestRedrive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := parked(t, test.parked...)
-			n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, test.redriven...)
+			n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "jane", test.redriven...)
 			if err != nil || n != test.n {
 				t.Errorf("got %d, %v; want %d", n, err, test.n)
 			}
@@ -452,8 +453,24 @@ func TestRedrive(t *testing.T) {
 			}
 		})
 	}
+	t.Run("several at once hand out each job once", func(t *testing.T) {
+		r := parked(t, "0.0", "0.1")
+		var wg sync.WaitGroup
+		var total atomic.Int64
+		for i := range 8 {
+			wg.Go(func() {
+				n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "jane", [][]string{nil, {"0.0"}}[i%2]...)
+				if total.Add(int64(n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if wg.Wait(); total.Load() != 2 {
+			t.Errorf("%d handed out", total.Load())
+		}
+	})
 	t.Run("nobody is there", func(t *testing.T) {
-		if n, err := stream.Redrive(t.Context(), tab.Store, "v1##nobody", "i"); n != 0 || err != nil {
+		if n, err := stream.Redrive(t.Context(), tab.Store, "v1##nobody", "i", "jane"); n != 0 || err != nil {
 			t.Errorf("got %d, %v", n, err)
 		}
 	})
@@ -507,7 +524,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 		},
 		"redrive": {
 			func(ctx context.Context, tab *table, r *store.Record) error {
-				n, err := stream.Redrive(ctx, tab.Store, r.PK, r.ID)
+				n, err := stream.Redrive(ctx, tab.Store, r.PK, r.ID, "jane")
 				if err == nil && n != 1 {
 					err = fmt.Errorf("redrove %d", n)
 				}

@@ -98,7 +98,7 @@ func TestFiftyFailingJobsAreParked(t *testing.T) {
 				break
 			}
 		}
-		if _, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID); err != nil {
+		if _, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "jane"); err != nil {
 			t.Errorf("%d jobs redriven: %.300v", n, err)
 		}
 		if err := stream.Ack(t.Context(), tab.Store, r, names...); err != nil {

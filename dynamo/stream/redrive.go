@@ -18,23 +18,18 @@ import (
 
 // Redrive delivers parked jobs of the operation id again, after an operator has
 // removed the cause of their failures: all parked jobs, or the named ones. It
-// returns their number. A drain sees them in the stream, as if they had just been
-// staged.
+// returns their number: of those that this call has handed out, not another at the same
+// time. A drain sees them in the stream, as if they had just been staged. The record
+// keeps who decided (by, at most 256 bytes), and when.
 //
 // If the record belongs to another operation by now, the error matches
 // [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
 // their failures.
-func Redrive(ctx context.Context, store *dynamo.Store, pk, id string, names ...string) (int, error) {
-	return jobWriter{store.Table()}.redrive(ctx, pk, id, nil, names)
+func Redrive(ctx context.Context, store *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	return jobWriter{store.Table()}.redrive(ctx, pk, id, by, names)
 }
 
-// RedriveBy is [Redrive] for an operator: the record keeps who decided, at most 256
-// bytes, and when.
-func RedriveBy(ctx context.Context, store *dynamo.Store, pk, id, by string, names ...string) (int, error) {
-	return jobWriter{store.Table()}.redrive(ctx, pk, id, &by, names)
-}
-
-func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names []string) (int, error) {
+func (w jobWriter) redrive(ctx context.Context, pk, id, by string, names []string) (int, error) {
 	now, err := w.table.Glance(ctx, pk)
 	if err != nil || now == nil {
 		return 0, err
@@ -59,11 +54,9 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names
 		}
 		made, known := state.HasDecision(held, now, decision)
 		switch {
-		case !refused:
+		case !refused, made: // the answer to a first write may have been lost
 			return len(parked), nil
-		case by != nil && made, by == nil && held.ID == id && len(parkedJobs(held, parked)) == 0:
-			return len(parked), nil // this process's write, whose answer was lost
-		case by != nil && !known:
+		case !known:
 			return 0, fmt.Errorf("dynamo: redrive: %w: the record can't tell any more whether this was decided", store.ErrUnknown)
 		}
 		now = held
@@ -71,7 +64,7 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names
 	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
 }
 
-func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, decision string, names []string) (*store.Record, bool, error) {
+func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
 	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
@@ -84,18 +77,16 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, de
 		after.Jobs[names[i]] = job
 	}
 	in := w.withWait(now, after, names, condition, remove, placeholders)
-	if by != nil {
-		var v item.Values
-		d := state.Decided(now, time.Now(), *by, "redrive "+strings.Join(names, " "), "waiting")
-		d[len(d)-1].ID = decision
-		rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
-		if sets {
-			rest = ", " + rest
-		}
-		*in.UpdateExpression = "SET settled = :settled" + rest
-		in.ExpressionAttributeValues[":settled"] = v.Settled(d)
-		*in.ConditionExpression += item.HoldDecisions(now.Settled, in.ExpressionAttributeValues)
+	var v item.Values
+	d := state.Decided(now, time.Now(), by, "redrive "+strings.Join(names, " "), "waiting")
+	d[len(d)-1].ID = decision
+	rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
+	if sets {
+		rest = ", " + rest
 	}
+	*in.UpdateExpression = "SET settled = :settled" + rest
+	in.ExpressionAttributeValues[":settled"] = v.Settled(d)
+	*in.ConditionExpression += item.HoldDecisions(now.Settled, in.ExpressionAttributeValues)
 	return w.amend(ctx, "redrive", in)
 }
 

@@ -17,7 +17,7 @@ type Report struct {
 	// Coverage is the share of the table that this pass has seen, from 0 to 1, in whole
 	// segments; 1 if the pass is complete.
 	Coverage float64 `json:"coverage"`
-	// OldestOpen is when the oldest open operation was claimed that this run has seen,
+	// OldestOpen is when the oldest open operation was claimed that the pass has seen,
 	// in flight or abandoned; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
 	// OpenAge is the age of that operation, and PassAge how long ago the last complete
@@ -25,11 +25,13 @@ type Report struct {
 	OpenAge int64 `json:"open_age_s"`
 	PassAge int64 `json:"pass_age_s"`
 
-	Pages   int `json:"pages"`
-	Scanned int `json:"scanned"` // items looked at
+	Pages   int `json:"pages"`   // of this run
+	Scanned int `json:"scanned"` // items this run has looked at
 
-	// ByReason counts the findings, and Entries lists them up to
-	// [SweepOptions.MaxEntries]; for each reason the oldest come first.
+	// ByReason counts what the pass has found. While it is under way, its counts are at
+	// least those of the last pass, so that a gauge doesn't flap with each run. Entries
+	// lists what this run has found, up to [SweepOptions.MaxEntries]; for each reason the
+	// oldest come first.
 	ByReason map[Reason]Tally `json:"by_reason"`
 	Entries  []Entry          `json:"entries,omitempty"`
 
@@ -56,21 +58,16 @@ func age(then, now time.Time) int64 {
 	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
-// opened notes when an open operation was claimed; zero for none.
-func (r *Report) opened(at time.Time) {
-	if !at.IsZero() && (r.OldestOpen.IsZero() || at.Before(r.OldestOpen)) {
-		r.OldestOpen = at
-	}
+// did adds what a page's work came to.
+func (r *Report) did(o *Report) {
+	r.Delivered += o.Delivered
+	r.LetGo += o.LetGo
+	r.Queued += o.Queued
+	r.MadeStuck += o.MadeStuck
+	r.Emptied += o.Emptied
+	r.Placed += o.Placed
 }
 
-func (r *Report) add(e Entry, now time.Time, limit int) {
-	t := r.ByReason[e.Reason]
-	t.Count++
-	if !e.Run.IsZero() {
-		t.Oldest = max(t.Oldest, int64(e.Age(now)/time.Second))
-	}
-	r.ByReason[e.Reason] = t
-	if len(r.Entries) < limit {
-		r.Entries = append(r.Entries, e)
-	}
+func (r *Report) list(entries []Entry, limit int) {
+	r.Entries = append(r.Entries, entries[:min(len(entries), max(limit-len(r.Entries), 0))]...)
 }

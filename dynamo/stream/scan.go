@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/chance"
 )
 
 // ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.
@@ -22,59 +22,76 @@ type ScanAPI interface {
 
 var _ ScanAPI = (*dynamodb.Client)(nil)
 
-// scanner reads a table slowly, page by page.
+// scanner reads a table slowly, page by page, its segments side by side.
 type scanner struct {
 	api       ScanAPI
 	table     string
 	segments  int
 	pageSize  int
 	perSecond float64
-	pages     int
-	scanned   int
+
+	mu      sync.Mutex
+	pages   int
+	scanned int
 }
 
-// each calls fn with the relevant items of every page, from the pass's place on.
-// Reads are eventually consistent and use no write capacity, so claims are not
-// affected. each ends early, without an error, when ctx ends or the time is up by
-// the wall clock. It leaves a segment at its place if it can't be read, or if fn
-// reports that it could neither work on a page nor put it off.
-func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) bool) error {
+// each calls fn with the relevant items of every page, from the pass's place on, at the
+// same time for several segments. Reads are eventually consistent and use no write
+// capacity, so claims are not affected. each ends early, without an error, when ctx ends
+// or the time is up by the wall clock. It leaves a segment at its place if it can't be
+// read, or if there was no time for a page, which fn reports; else fn returns what it has
+// found in it.
+func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
-	var errs []error
-	for _, segment := range chance.Perm(ctx, s.segments) { // two sweeps at once begin in different places
-		to := p.at[segment]
-		for !p.at[segment].done {
-			if s.pages > 0 {
+	first := make(chan struct{}, 1)
+	first <- struct{}{}
+	scanning, cancel := ctx, context.CancelFunc(func() {})
+	if !end.IsZero() {
+		scanning, cancel = context.WithDeadline(ctx, end)
+	}
+	defer cancel()
+	errs := make([]error, s.segments)
+	var wg sync.WaitGroup
+	for segment := range s.segments {
+		wg.Go(func() {
+			for to := p.place(segment); !to.done; {
 				select {
-				case <-ctx.Done():
+				case <-scanning.Done():
+				case <-first:
 				case <-pace.C:
 				}
+				if out(ctx, end) {
+					return
+				}
+				got, err := s.api.Scan(scanning, s.input(segment, to.after))
+				if err != nil {
+					if !out(ctx, end) {
+						errs[segment] = fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err)
+					}
+					return
+				}
+				s.mu.Lock()
+				s.pages++
+				s.scanned += int(got.ScannedCount)
+				s.mu.Unlock()
+				found, seen := fn(got.Items)
+				if !seen {
+					return
+				}
+				last, more := got.LastEvaluatedKey[item.AttrPK].(*types.AttributeValueMemberS)
+				if to.done = !more; more {
+					to.after = last.Value
+				}
+				to.seen += int64(got.ScannedCount)
+				to.found = to.found.with(found)
+				if !p.moved(ctx, segment, to) {
+					return
+				}
 			}
-			if out(ctx, end) {
-				return errors.Join(errs...)
-			}
-			got, err := s.api.Scan(ctx, s.input(segment, to.after))
-			if err != nil {
-				errs = append(errs, fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err))
-				break
-			}
-			s.pages++
-			s.scanned += int(got.ScannedCount)
-			if !fn(got.Items) {
-				errs = append(errs, fmt.Errorf("dynamo: sweep: segment %d of %d waits: too much fails", segment, s.segments))
-				break
-			}
-			last, more := got.LastEvaluatedKey[item.AttrPK].(*types.AttributeValueMemberS)
-			if to.done = !more; more {
-				to.after = last.Value
-			}
-			to.seen += int64(got.ScannedCount)
-			if !p.moved(ctx, segment, to) {
-				return errors.Join(errs...)
-			}
-		}
+		})
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 

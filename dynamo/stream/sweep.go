@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
@@ -56,13 +57,13 @@ type SweepOptions struct {
 	// report says Overdue. docs/start/jobs.md shows how much a run can do. Default: a day.
 	PassWithin time.Duration
 
-	// Segments is the number of parts of the scan. A change starts the pass under
-	// way again. Default: 8.
+	// Segments is the number of parts of the scan, which are read side by side. A change
+	// starts the pass under way again. Default: 8.
 	Segments int
-	// PageSize is how many items a page may have. Default: 500.
+	// PageSize is how many items a page may have. Default: 1000.
 	PageSize int
-	// PagesPerSecond keeps the scan slow: a page of records of 1 KB takes 64 read
-	// units. Default: 4.
+	// PagesPerSecond keeps the scan slow: a page of 1000 records of 1 KB takes 128 read
+	// units. Default: 10.
 	PagesPerSecond float64
 	// Budget is how long to scan. Default: until shortly before ctx ends.
 	Budget time.Duration
@@ -93,8 +94,8 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
 	opt.PassWithin = cmp.Or(opt.PassWithin, state.SweepWithin)
 	opt.Segments = cmp.Or(opt.Segments, 8)
-	opt.PageSize = cmp.Or(opt.PageSize, 500)
-	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 4)
+	opt.PageSize = cmp.Or(opt.PageSize, 1000)
+	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 10)
 	opt.MaxEntries = cmp.Or(opt.MaxEntries, 1000)
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -107,11 +108,28 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 // records again, whatever part of the table it scans. Running out of time is no
 // error: the report says so, and the next run continues from there. An item of the
 // table that only sweeps read stores the progress.
-func (s *Sweep) Run(ctx context.Context) (*Report, error) { return s.scan(ctx, true) }
+func (s *Sweep) Run(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, true)
+	return s.scan(ctx, over, err)
+}
+
+// GoOn is Run if a pass is under way and no other run is at work on it. Otherwise it
+// returns nil, after one read. A schedule that calls it every few minutes brings each
+// pass to its end.
+func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, true)
+	if err == nil && (over.fresh || s.opt.Now().Before(over.busy)) {
+		return nil, nil
+	}
+	return s.scan(ctx, over, err)
+}
 
 // List scans the table from its beginning, regardless of Run's progress, and
 // reports. It changes nothing.
-func (s *Sweep) List(ctx context.Context) (*Report, error) { return s.scan(ctx, false) }
+func (s *Sweep) List(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, false)
+	return s.scan(ctx, over, err)
+}
 
 // Invoke is Run for the runtime, with any payload. The result is the report as JSON.
 func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
@@ -122,68 +140,103 @@ func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
 	return json.Marshal(rep)
 }
 
-func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
+func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, error) {
 	scan := &scanner{
 		api: s.api, table: s.jobs.table.Name, segments: s.opt.Segments, pageSize: s.opt.PageSize, perSecond: s.opt.PagesPerSecond,
 	}
-	rep := &Report{ByReason: make(map[Reason]Tally)}
-	over, undone := s.pass(ctx, act)
-	see := func(items []item.Map, later func(pks []string) bool) bool {
-		found := s.look(ctx, items)
-		rep.opened(found.oldestOpen)
-		for _, e := range found.entries {
-			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
-		}
-		if !act {
-			return true
-		}
-		failed, err := s.act(ctx, found, rep)
-		undone = errors.Join(undone, err)
-		return later(failed)
+	rep := &Report{}
+	end, ctx, cancel := s.end(ctx)
+	defer cancel()
+	if !end.IsZero() {
+		over.busy = s.opt.Now().Add(time.Until(end))
+		over.save(ctx)
 	}
-	end := s.end(ctx)
-	again := s.again(ctx, half(end), over, see)
-	err := scan.each(ctx, end, over, func(items []item.Map) bool { return see(over.fresh(items), over.later) })
+	var mu sync.Mutex // rep and undone
+	see := func(items []item.Map) (sum tally, failed []string) {
+		found := s.look(ctx, items)
+		sum.open = found.oldestOpen
+		for _, e := range found.entries {
+			sum.add(e)
+		}
+		var did Report
+		var err error
+		if over.acts {
+			failed, err = s.act(ctx, found, &did)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		rep.list(found.entries, s.opt.MaxEntries)
+		rep.did(&did)
+		undone = errors.Join(undone, err)
+		return sum, failed
+	}
+	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
+		_, failed := see(items) // its page counts it
+		return failed
+	})
+	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
+		fresh, tried := over.part(items)
+		sum, failed := see(fresh)
+		if len(failed) > 0 && out(ctx, end) {
+			return sum, false // there was no time for them
+		}
+		over.later(failed)
+		of := s.look(ctx, tried)
+		for _, e := range of.entries {
+			sum.add(e)
+		}
+		sum.open = earlier(sum.open, of.oldestOpen)
+		return sum, true
+	})
+	over.busy = time.Time{}
+	over.save(ctx)
+	found := over.found()
 	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
 	rep.PassBegan, rep.Coverage = over.began, over.coverage()
-	over.save(ctx)
-	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
+	rep.ByReason, rep.OldestOpen = found.report(s.opt.Now()), found.open
+	rep.LastPass, rep.Overdue = over.passed, over.acts && over.overdue(s.opt.Now(), s.opt.PassWithin)
 	rep.OpenAge, rep.PassAge = age(rep.OldestOpen, s.opt.Now()), age(cmp.Or(rep.LastPass, rep.PassBegan), s.opt.Now())
 	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Run.Compare(b.Run)) })
 	err = errors.Join(undone, again, err, over.err)
 	s.tell(ctx, rep, err)
-	if act && s.opt.Hooks.Swept != nil {
+	if over.acts && s.opt.Hooks.Swept != nil {
 		s.opt.Hooks.Swept(ctx, rep, err)
 	}
 	return rep, err
 }
 
-// pass continues the pass under way, or begins a new pass. If the stored place can't
-// be read, pass returns an error, and the run begins at the start.
-func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
-	p := &pass{now: s.opt.Now, tried: make(map[string]int64)}
+// pass continues the pass under way, or begins a new pass. A pass that acts stores its
+// place; if that can't be read, pass returns an error, and the run begins at the start.
+func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
+	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
 	var err error
-	if stored {
+	if acts {
 		if p.cursor, err = getCursor(ctx, s.jobs.table, s.opt.Name); err == nil {
 			p.table, p.name = &s.jobs.table, s.opt.Name
 		}
 	}
+	p.fresh = p.began.IsZero()
 	p.begin(s.opt.Segments, s.opt.Now())
 	return p, err
 }
 
-// end returns when the scan must be over, by the wall clock; zero for never.
-func (s *Sweep) end(ctx context.Context) (end time.Time) {
+// end returns when the scan must be over, by the wall clock, zero for never; and a
+// context for the work on its last pages, which leaves time to store its place.
+func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	if s.opt.Budget > 0 {
 		end = time.Now().Add(s.opt.Budget)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		deadline = deadline.Add(-max(time.Until(deadline)/10, time.Second))
-		if end.IsZero() || deadline.Before(end) {
-			end = deadline
-		}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		work, cancel = context.WithCancel(ctx)
+		return end, work, cancel
 	}
-	return end
+	last := deadline.Add(-max(time.Until(deadline)/10, time.Second))
+	if end.IsZero() || last.Before(end) {
+		end = last
+	}
+	work, cancel = context.WithDeadline(ctx, last.Add(deadline.Sub(last)/2))
+	return end, work, cancel
 }
 
 func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -397,7 +398,7 @@ func TestSweepReadsEventually(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, in := range scans.all {
-		if in.ConsistentRead != nil && *in.ConsistentRead || in.Limit == nil || *in.Limit > 500 || in.FilterExpression == nil {
+		if in.ConsistentRead != nil && *in.ConsistentRead || in.Limit == nil || *in.Limit > 1000 || in.FilterExpression == nil {
 			t.Errorf("scanned with %+v", in)
 		}
 	}
@@ -408,11 +409,14 @@ func TestSweepReadsEventually(t *testing.T) {
 
 type scans struct {
 	stream.ScanAPI
+	mu  sync.Mutex
 	all []*dynamodb.ScanInput
 }
 
 func (s *scans) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	s.mu.Lock()
 	s.all = append(s.all, in)
+	s.mu.Unlock()
 	return s.ScanAPI.Scan(ctx, in, optFns...)
 }
 

@@ -194,7 +194,7 @@ func TestFirstJobsMeetLateWrites(t *testing.T) {
 				if _, err := stream.Fail(t.Context(), tab.Store, image, map[string]error{"0.0": errPoison}, 1); err != nil {
 					t.Errorf("fail: %v", err)
 				}
-				if n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "0.0"); n != 0 || err != nil {
+				if n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "jane", "0.0"); n != 0 || err != nil {
 					t.Errorf("redrive: %d, %v", n, err)
 				}
 			}

@@ -31,7 +31,7 @@ func TestWorkerCountsWhatWaits(t *testing.T) {
 	if _, err := w.Invoke(t.Context(), []byte(event)); err != nil {
 		t.Fatal(err)
 	}
-	if calls := tab.Transport.Calls(); calls["Query"] == 0 || calls["Query"] != tab.Transport.Total() {
+	if calls := tab.Transport.Calls(); calls["Query"] == 0 || calls["Query"]+1 != tab.Transport.Total() || calls["GetItem"] != 1 /* the sweep's place */ {
 		t.Errorf("a count took %v", calls)
 	}
 	counts := make(map[stream.Reason]int)

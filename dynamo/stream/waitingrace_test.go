@@ -49,7 +49,7 @@ func TestWaitingRaces(t *testing.T) {
 	}
 	redrive := func(names ...string) func(*races, *dynamo.Store) error {
 		return func(tab *races, s *dynamo.Store) error {
-			_, err := stream.Redrive(ctx, s, tab.read.PK, tab.read.ID, names...)
+			_, err := stream.Redrive(ctx, s, tab.read.PK, tab.read.ID, "jane", names...)
 			return err
 		}
 	}

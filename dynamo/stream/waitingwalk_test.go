@@ -136,10 +136,10 @@ func (w *walker) step(s *dynamo.Store) {
 	case n == 8 && job != "":
 		do("acknowledge "+job, stream.Ack(ctx, s, image, job))
 	case n == 9:
-		_, err := stream.Redrive(ctx, s, walkPK, image.ID)
+		_, err := stream.Redrive(ctx, s, walkPK, image.ID, "jane")
 		do("redrive", err)
 	case n == 10 && job != "":
-		_, err := stream.Redrive(ctx, s, walkPK, image.ID, job)
+		_, err := stream.Redrive(ctx, s, walkPK, image.ID, "jane", job)
 		do("redrive "+job, err)
 	case n == 11:
 		do("let go", stream.LetGo(ctx, s, image))

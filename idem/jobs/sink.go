@@ -105,12 +105,11 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 }
 
 // Route is a [Sink] that delivers jobs by their Kind. A job of a kind without a
-// sink fails and is parked; it can be delivered once the kind has a sink. A sink
-// of several kinds gets their jobs together, so that the order of a group holds
-// within each sink. (Functions can't be compared, so a [SinkFunc] counts as a
-// separate sink for each kind.) The sinks work concurrently, so that a slow sink
-// doesn't delay the others. A sink that panics counts as unavailable
-// ([ErrSinkDown]).
+// sink waits for it, as for one that is down ([ErrSinkDown]). A sink of several kinds
+// gets their jobs together, so that the order of a group holds within each sink.
+// (Functions can't be compared, so a [SinkFunc] counts as a separate sink for each
+// kind.) The sinks work concurrently, so that a slow sink doesn't delay the others. A
+// sink that panics counts as unavailable.
 type Route map[string]Sink
 
 // Deliver implements [Sink].
@@ -119,7 +118,7 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 	at := make(map[end][]int)
 	for i, d := range batch {
 		if r[d.Kind] == nil {
-			errs[i] = fmt.Errorf("no sink for jobs of kind %q", d.Kind)
+			errs[i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, d.Kind)
 			continue
 		}
 		e := r.end(d.Kind)

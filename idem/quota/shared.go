@@ -27,6 +27,7 @@ type Lot struct {
 	Fill   time.Duration // the time in which an empty bucket fills up
 	Now    time.Time     // the process's clock
 	Full   time.Time     // the last Leased.Full, as far as this process knows; may be outdated
+	Ahead  time.Duration // the last Leased.Ahead
 }
 
 // Leased is the outcome of [Shared].Lease.
@@ -34,6 +35,7 @@ type Leased struct {
 	Tokens int64         // 0 if there are too few
 	Wait   time.Duration // above 0 exactly if Tokens is 0
 	Full   time.Time     // when the bucket will be full
+	Ahead  time.Duration // by how much the bucket's time is ahead of the process's clock
 }
 
 // supply is the tokens that this process has of a shared bucket.
@@ -42,6 +44,7 @@ type supply struct {
 	ends   time.Time     // what is left by then is lost: it may be missing elsewhere
 	next   int64         // size of the next lot
 	full   time.Time     // of the shared bucket
+	ahead  time.Duration // its time, of this process's clock
 	closed time.Time     // the shared bucket is empty until then
 	alone  time.Time     // the shared buckets can't be reached: until then this process uses its own
 	busy   chan struct{} // closed when the lease under way has ended; nil without one
@@ -63,13 +66,13 @@ func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	}
 	need := min(n-s.left, r.size)
 	return Lot{
-		Bucket: bucket, Need: need, Tokens: min(max(need, min(s.next, r.size/lotShare)), r.size), Size: r.size, Fill: r.fill, Now: now, Full: s.full,
+		Bucket: bucket, Need: need, Tokens: min(max(need, min(s.next, r.size/lotShare)), r.size), Size: r.size, Fill: r.fill, Now: now, Full: s.full, Ahead: s.ahead,
 	}
 }
 
 // got adds the outcome of a lease.
 func (s *supply) got(now time.Time, l Lot, got Leased) {
-	s.full = got.Full
+	s.full, s.ahead = got.Full, got.Ahead
 	if got.Wait > 0 {
 		s.closed = now.Add(got.Wait)
 		return

@@ -3,10 +3,15 @@ package sink
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
@@ -14,6 +19,8 @@ import (
 
 // BusAPI is the part of *eventbridge.Client that a [Bus] uses.
 type BusAPI interface {
+	// DescribeEventBus tells whether the bus exists: PutEvents answers success if not.
+	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
 	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
 
@@ -22,7 +29,18 @@ var _ BusAPI = (*eventbridge.Client)(nil)
 // Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind, and
 // its detail a lambda.JobEvent, whose key is the job's id, because the event's own
 // id differs for each delivery.
-type Bus struct{ batcher }
+//
+// PutEvents answers success for a bus that doesn't exist, so a process asks for the bus
+// (events:DescribeEventBus) before its first delivery. Until it exists the sink is
+// unavailable. Without the right to ask, nothing is known, and jobs are sent.
+type Bus struct {
+	batcher
+	api  BusAPI
+	name string
+
+	mu    sync.Mutex
+	known bool // that it exists, or that nobody says
+}
 
 // NewBus returns a sink to the bus of that name or ARN ("default" exists in every
 // account). source is the source of its events. NewBus panics if api is nil or a
@@ -32,7 +50,7 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
 	}
 	size := func(d jobs.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
-	return &Bus{batcher{service: buses, size: size, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
+	return &Bus{api: api, name: bus, batcher: batcher{service: buses, size: size, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		in := &eventbridge.PutEventsInput{Entries: make([]types.PutEventsRequestEntry, len(batch))}
 		for i, d := range batch {
 			in.Entries[i] = types.PutEventsRequestEntry{
@@ -57,7 +75,25 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 
 // Deliver implements [jobs.Sink], ten jobs a call.
 func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
+	if err := b.exists(ctx); err != nil {
+		return slices.Repeat([]error{fmt.Errorf("%s: %w: bus %s: %w", b.service.name, jobs.ErrSinkDown, b.name, err)}, len(batch))
+	}
 	return b.deliver(ctx, batch)
+}
+
+// exists returns an error unless the bus exists, or nobody says.
+func (b *Bus) exists(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known || b.name == "default" {
+		return nil
+	}
+	_, err := b.api.DescribeEventBus(ctx, &eventbridge.DescribeEventBusInput{Name: &b.name})
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "AccessDeniedException" {
+		err = nil
+	}
+	b.known = err == nil
+	return err
 }
 
 // payload returns a job as a lambda.JobEvent, nil if its Args aren't JSON.

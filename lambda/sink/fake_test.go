@@ -132,3 +132,7 @@ func (f fakeLambda) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...fu
 	}
 	return out, nil
 }
+
+func (f fakeBus) DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error) {
+	return &eventbridge.DescribeEventBusOutput{}, nil
+}

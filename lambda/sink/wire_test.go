@@ -8,7 +8,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/lambda/sink"
 )
 
 // The errors as the services send them, through the SDK's own clients: its names
@@ -74,6 +77,57 @@ func TestErrorsOnTheWire(t *testing.T) {
 			errs := s.Deliver(t.Context(), deliveries(1))
 			if diff := cmp.Diff([]verdict{test.want}, verdicts(errs, 1)); diff != "" {
 				t.Errorf("%v: -want +got:\n%s", errs, diff)
+			}
+		})
+	}
+}
+
+// PutEvents answers success for a bus that doesn't exist, and the events are gone: such a
+// bus is unavailable until it is there, and is asked for once then.
+func TestBusThatDoesNotExist(t *testing.T) {
+	t.Parallel()
+	const missing = `{"__type":"ResourceNotFoundException","message":"Event bus rides does not exist."}`
+	for name, tt := range map[string]struct {
+		status int
+		body   string
+		want   verdict
+		asked  int // by three deliveries
+	}{
+		"missing":     {400, missing, down, 3},
+		"no answer":   {500, `oops`, down, 3},
+		"not allowed": {400, `{"__type":"AccessDeniedException","message":"m"}`, taken, 1},
+		"there":       {200, `{"Name":"rides"}`, taken, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls []string
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				target := req.Header.Get("X-Amz-Target")
+				if calls = append(calls, target); target == "AWSEvents.DescribeEventBus" {
+					w.WriteHeader(tt.status)
+					_, _ = io.WriteString(w, tt.body)
+					return
+				}
+				_, _ = io.WriteString(w, `{"FailedEntryCount":0,"Entries":[{"EventId":"e"}]}`)
+			}))
+			defer srv.Close()
+			bus := sink.NewBus(eventbridge.New(eventbridge.Options{
+				Region: "us-east-1", BaseEndpoint: &srv.URL, Retryer: aws.NopRetryer{}, Credentials: aws.AnonymousCredentials{},
+			}), "rides", "rides")
+			for range 3 {
+				errs := bus.Deliver(t.Context(), deliveries(1))
+				if diff := cmp.Diff([]verdict{tt.want}, verdicts(errs, 1)); diff != "" {
+					t.Errorf("%v: -want +got:\n%s", errs, diff)
+				}
+			}
+			asked := 0
+			for _, c := range calls {
+				if c == "AWSEvents.DescribeEventBus" {
+					asked++
+				}
+			}
+			if asked != tt.asked || tt.want == down && asked != len(calls) {
+				t.Errorf("asked %v", calls)
 			}
 		})
 	}

@@ -27,8 +27,8 @@
 //     finds it.
 //   - A ticket that can't be queued is left to the sweep, and the stream goes on.
 //   - Each sink works beside the others and beside the queue, and has a share of a
-//     batch's time ([Options.Share]). A sink that uses it up gets half as much the
-//     next time, one that doesn't gets twice as much, up to the whole share.
+//     batch's time ([Options.Share]). A sink that uses it up for no job gets half as
+//     much the next time, another one twice as much, up to the whole share.
 //   - A job whose record was deleted by hand is the exception: the stream has its
 //     only copy. If it can't be delivered, the batch comes again.
 //

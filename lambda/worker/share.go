@@ -10,22 +10,38 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // leastShare lets a service that has come back show it.
 const leastShare = 250 * time.Millisecond
 
-// atEaseKey marks the context of an event that holds up nothing but itself.
-type atEaseKey struct{}
+// turns is how often a sink that takes jobs gets its share again, at ease.
+const turns = 6
 
-// atEase gives each share whole to an event of the queue: a job that takes longer than
-// what is left of its sink's share would never be delivered otherwise.
-func atEase(ctx context.Context) context.Context { return context.WithValue(ctx, atEaseKey{}, true) }
+// ease is for a context that holds up nothing but itself. Each share is whole in it: a
+// job that takes longer than what is left of its sink's share would never be delivered
+// otherwise.
+type ease struct {
+	mu   sync.Mutex
+	hung map[*share]bool // used up without progress
+}
 
-// share is a part of a batch's time. Whoever uses it up gets half as much the next
-// time; who doesn't gets twice as much, up to the whole. So a service that hangs
-// takes little of the time in the end, and one that is there again gets it back.
+type easeKey struct{}
+
+func atEase(ctx context.Context) context.Context {
+	return context.WithValue(ctx, easeKey{}, &ease{hung: make(map[*share]bool)})
+}
+
+func easeOf(ctx context.Context) *ease {
+	e, _ := ctx.Value(easeKey{}).(*ease)
+	return e
+}
+
+// share is a part of a batch's time. Whoever uses it up without progress gets half as
+// much the next time; who doesn't gets twice as much, up to the whole. So a service that
+// hangs takes little of the time in the end, and one that is there again gets it back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -33,27 +49,63 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share.
-func (s *share) use(ctx context.Context, fn func(context.Context)) {
-	s.mu.Lock()
-	had := s.now
-	s.mu.Unlock()
-	gets, eased := had, ctx.Value(atEaseKey{}) != nil
-	if eased {
-		gets = s.full
+// use calls fn with a context that ends with the share; at ease again, while it makes
+// progress and something is left for which there was no time.
+func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
+	for range turns {
+		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {
+			return
+		}
+	}
+}
+
+// turn reports whether fn wants, and deserves, another turn.
+func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
+	had, eased := s.get(), easeOf(ctx)
+	gets := had
+	if eased != nil {
+		gets = eased.get(s)
 	}
 	began := time.Now()
 	mine, cancel := context.WithTimeout(ctx, gets)
 	defer cancel()
-	fn(mine)
+	progress, left := fn(mine)
 	switch {
-	case mine.Err() == nil:
+	case mine.Err() == nil || progress:
 		s.set(min(2*had, s.full))
-	case eased: // the stream was not held up
+		eased.note(s, false)
 	case time.Since(began) < gets-gets/10: // the time of others was up
+	case eased != nil: // the stream was not held up
+		eased.note(s, true)
 	default:
 		s.set(max(had/2, min(leastShare, s.full)))
 	}
+	return progress && left && ctx.Err() == nil
+}
+
+// get is how much of a share there is: the whole, until it has been used up for nothing.
+func (e *ease) get(s *share) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.hung[s] {
+		return min(leastShare, s.full)
+	}
+	return s.full
+}
+
+func (e *ease) note(s *share, hung bool) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.hung[s] = hung
+}
+
+func (s *share) get() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
 }
 
 func (s *share) set(d time.Duration) {
@@ -71,20 +123,55 @@ type sharedSink struct {
 // Deliver implements [jobs.Sink]. A delivery that the end of the time has broken off
 // says nothing of its job, and a panic is the sink's: neither counts against a job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
+	errs = make([]error, len(batch))
+	left := make([]int, len(batch)) // places of those to be delivered
+	for i := range left {
+		left[i] = i
+	}
 	defer func() {
 		if v := recover(); v != nil {
-			errs = slices.Repeat([]error{fmt.Errorf("%w: %s", jobs.ErrSinkDown, redact.Panic(v))}, len(batch))
-		}
-	}()
-	s.use(ctx, func(ctx context.Context) {
-		errs = slices.Clone(s.Sink.Deliver(ctx, batch))
-		for i, err := range errs {
-			if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-				errs[i] = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, err)
+			for _, i := range left {
+				errs[i] = fmt.Errorf("%w: %s", jobs.ErrSinkDown, redact.Panic(v))
 			}
 		}
+	}()
+	s.use(ctx, func(ctx context.Context) (progress, more bool) {
+		part := make([]jobs.Delivery, len(left))
+		for n, i := range left {
+			part[n] = batch[i]
+		}
+		for n, err := range errlist.Pad(s.Sink.Deliver(ctx, part), len(part)) {
+			if overdue(ctx, err) {
+				err = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, err)
+			}
+			errs[left[n]] = err
+			progress = progress || err == nil
+		}
+		left = untried(batch, errs, left)
+		return progress, len(left) > 0
 	})
 	return errs
+}
+
+// overdue reports whether the end of the time has broken a delivery off.
+func overdue(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
+}
+
+// untried are the deliveries for which there was no time, in their order: not those
+// behind a job of their group that failed by itself.
+func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
+	failed := make(map[string]bool)
+	for _, i := range of {
+		switch err := errs[i]; {
+		case err == nil || failed[batch[i].Group]:
+		case errors.Is(err, context.DeadlineExceeded):
+			left = append(left, i)
+		default:
+			failed[batch[i].Group] = true
+		}
+	}
+	return left
 }
 
 // shareOut gives a sink a share, or each sink of a route one. Kinds with the same
@@ -122,6 +209,9 @@ type sharedQueue struct {
 
 // Put implements [jobs.TicketQueue].
 func (q *sharedQueue) Put(ctx context.Context, tickets []jobs.Ticket) (errs []error) {
-	q.use(ctx, func(ctx context.Context) { errs = q.TicketQueue.Put(ctx, tickets) })
+	q.use(ctx, func(ctx context.Context) (progress, left bool) {
+		errs = q.TicketQueue.Put(ctx, tickets)
+		return slices.Contains(errlist.Pad(errs, len(tickets)), nil), false
+	})
 	return errs
 }

@@ -73,7 +73,7 @@ func TestShareIsNotCutForTheTimeOfOthers(t *testing.T) {
 		s := newShare(4 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		s.use(ctx, func(ctx context.Context) { <-ctx.Done() })
+		s.use(ctx, func(ctx context.Context) (progress, left bool) { <-ctx.Done(); return false, true })
 		if s.now != s.full {
 			t.Errorf("its share is %v", s.now)
 		}
@@ -88,11 +88,36 @@ func TestShareIsCutWhereItsCallerEndsABitEarlier(t *testing.T) {
 		s := newShare(4 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), s.full-time.Millisecond)
 		defer cancel()
-		s.use(ctx, func(ctx context.Context) { <-ctx.Done() })
+		s.use(ctx, func(ctx context.Context) (progress, left bool) { <-ctx.Done(); return false, true })
 		if s.now != s.full/2 {
 			t.Errorf("its share is %v", s.now)
 		}
 	})
+}
+
+// timed is a sink that takes so long for a job.
+func timed(takes *time.Duration) jobs.SinkFunc {
+	return func(ctx context.Context, _ jobs.Delivery) error {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(*takes):
+			return nil
+		}
+	}
+}
+
+func delivered(t *testing.T, errs []error) (n int) {
+	t.Helper()
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			n++
+		case !errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack):
+			t.Fatalf("the error of job %d counts against it: %v", i, err)
+		}
+	}
+	return n
 }
 
 // A sink that takes longer for a job than what is left of its share doesn't have its
@@ -100,28 +125,89 @@ func TestShareIsCutWhereItsCallerEndsABitEarlier(t *testing.T) {
 func TestShareOfASlowSink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		slow := jobs.SinkFunc(func(ctx context.Context, _ jobs.Delivery) error {
+		takes := time.Hour
+		sink := shareOut(timed(&takes), 4*time.Second)
+		many := make([]jobs.Delivery, 20)
+		for range 6 {
+			delivered(t, sink.Deliver(t.Context(), many))
+		}
+		takes = 2 * leastShare
+		if n := delivered(t, sink.Deliver(t.Context(), many[:1])); n != 0 {
+			t.Fatal("the share is not used up: the test shows nothing")
+		}
+		if n := delivered(t, sink.Deliver(atEase(t.Context()), many)); n != len(many) {
+			t.Errorf("from the queue: %d of %d", n, len(many))
+		}
+	})
+}
+
+// A sink that works gets its time back, also if there is more to do than it has time for.
+func TestShareGrowsUnderLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		takes := time.Hour
+		sink := shareOut(timed(&takes), 4*time.Second)
+		for range 5 {
+			delivered(t, sink.Deliver(t.Context(), make([]jobs.Delivery, 50)))
+		}
+		takes = 19 * time.Millisecond
+		var got []int
+		for range 4 {
+			got = append(got, delivered(t, sink.Deliver(t.Context(), make([]jobs.Delivery, 500))))
+		}
+		if diff := cmp.Diff([]int{13, 26, 52, 105}, got); diff != "" {
+			t.Errorf("jobs of each batch (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A sink that hangs is waited for once at ease, and not for each page of a sweep.
+func TestEaseOfASinkThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		takes := time.Hour
+		sink, ctx, began := shareOut(timed(&takes), 4*time.Second), atEase(t.Context()), time.Now()
+		for range 5 {
+			delivered(t, sink.Deliver(ctx, make([]jobs.Delivery, 50)))
+		}
+		if took := time.Since(began); took != 4*time.Second+4*leastShare {
+			t.Errorf("it took %v", took)
+		}
+		if sink.(*sharedSink).now != 4*time.Second {
+			t.Error("the stream's share is cut")
+		}
+		takes = leastShare / 2
+		if n := delivered(t, sink.Deliver(ctx, make([]jobs.Delivery, 50))); n != 50 {
+			t.Errorf("%d of 50 after it is there again", n)
+		}
+	})
+}
+
+// A second turn is for those for which there was no time: it overtakes none of a group
+// that failed by itself.
+func TestTurnsKeepTheOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		bad := errors.New("550 no such user")
+		sink := shareOut(jobs.SinkFunc(func(ctx context.Context, d jobs.Delivery) error {
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-time.After(2 * leastShare):
-				return nil
+			case <-time.After(time.Second):
 			}
-		})
-		sink := shareOut(slow, 4*time.Second)
-		many := make([]jobs.Delivery, 20)
-		for range 6 {
-			for i, err := range sink.Deliver(t.Context(), many) {
-				if err != nil && !errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) {
-					t.Fatalf("the error of job %d counts against it: %v", i, err)
-				}
+			if got = append(got, d.JobID); d.JobID == "a1" {
+				return bad
 			}
+			return nil
+		}), 2*time.Second)
+		var batch []jobs.Delivery
+		for _, id := range []string{"a1", "b1", "a2", "c1", "b2"} {
+			batch = append(batch, jobs.Delivery{JobID: id, Group: id[:1]})
 		}
-		if errs := sink.Deliver(t.Context(), many[:1]); errs[0] == nil {
-			t.Fatal("the share is not used up: the test shows nothing")
-		}
-		if errs := sink.Deliver(atEase(t.Context()), many[:1]); errs[0] != nil {
-			t.Errorf("from the queue: %v", errs)
+		errs := sink.Deliver(atEase(t.Context()), batch)
+		if diff := cmp.Diff([]string{"a1", "b1", "c1", "b2"}, got); diff != "" || !errors.Is(errs[0], bad) || errs[2] == nil || errs[1] != nil || errs[3] != nil || errs[4] != nil {
+			t.Errorf("%v; tried (-want +got):\n%s", errs, diff)
 		}
 	})
 }
@@ -161,7 +247,7 @@ func TestTicketsAreAtEase(t *testing.T) {
 	asked := &askedFor{}
 	w := &Worker{tickets: completer.New(oneRecord{}, completer.NewQueue(noQueue{}, "url"), asked)}
 	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"id\":\"i\",\"due_ms\":1}"}]}`
-	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || asked.ctx.Value(atEaseKey{}) == nil {
+	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || easeOf(asked.ctx) == nil {
 		t.Errorf("answered %s, %v, with the context %v", out, err, asked.ctx)
 	}
 }

@@ -28,7 +28,7 @@ type Worker struct {
 // Options are a worker's settings; the zero value is the default.
 type Options struct {
 	// Sink is where jobs go: a [jobs.Route], which has a sink for each kind, or one
-	// for all. Default: a route without sinks, which refuses each job.
+	// for all. Default: a route without sinks, for which each job waits.
 	Sink jobs.Sink
 	// Functions take the tickets of abandoned operations. Default: none, and each
 	// ticket is [completer.TicketNotMine].
@@ -44,7 +44,8 @@ type Options struct {
 	// Share is how much of the time of a batch of the stream each sink may use, and
 	// the queue. A batch may take three times as long, acknowledgements included. A
 	// job that comes again from the queue has the whole share to itself: it must be
-	// longer than a sink takes for one job. Default: 5 seconds.
+	// longer than a sink takes for one job. So has each page of the sweep, and again while
+	// the sink takes jobs. Default: 5 seconds.
 	Share time.Duration
 
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
@@ -165,14 +166,16 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	case sourceSchedule:
 		return w.runSweep(ctx)
 	case sourceCount:
-		return w.count(ctx)
+		counted, err := w.count(ctx)
+		_, undone := w.sweep.GoOn(atEase(ctx))
+		return counted, errors.Join(err, undone)
 	default:
 		return nil, err
 	}
 }
 
 func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
-	report, err := w.sweep.Run(ctx)
+	report, err := w.sweep.Run(atEase(ctx))
 	if err != nil {
 		return nil, err
 	}

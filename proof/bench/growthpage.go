@@ -103,7 +103,7 @@ var pictures = []picture{
 		"sweep-time", "records in the table, in seconds of a sweep",
 		axis{"records in the table", true, whole},
 		axis{"seconds", true, short4},
-		"Without its pace. By default a sweep reads 4 pages of 500 records a second, so that it leaves the table's capacity to requests.",
+		"Without its pace. By default a sweep reads 10 pages of 1000 records a second, so that it leaves the table's capacity to requests.",
 	},
 }
 

@@ -4,6 +4,14 @@ package main
 func rotationMutants() []mutant {
 	return []mutant{
 		{
+			rule: "BucketAhead", what: "a clock that is ahead starves the others",
+			in: "dynamo.Buckets.Lease", old: "max($now, $at)", new: "min($now, $at)", run: "^TestClockAheadStarvesNobody$",
+		},
+		{
+			rule: "BucketAhead", what: "a clock that is behind sets the bucket's time back, and tokens come in twice",
+			in: "dynamo.atCondition", old: `"…at_us <= :now…"`, new: `"…at_us <> :now…"`, run: "^TestClockAheadStarvesNobody$",
+		},
+		{
 			rule: "Rotation", what: "an unknown secret is a mismatch",
 			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the secret %q is unknown", ErrIncomparable, $secret)`, new: `return false, nil`,
 			pkg: "internal/cli/stats", run: "^TestRotationInTheWrongOrder$",
@@ -64,7 +72,7 @@ func quotaMutants() []mutant {
 		},
 		{
 			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot", row: "T12",
-			in: "dynamo.fullCondition", old: `"attribute_not_exists(pk) OR full_us <= :now"`, new: `"attribute_not_exists(pk) OR full_us <> :now"`, run: "^TestSharedBucketAtOnce$",
+			in: "dynamo.fullCondition", old: `"(attribute_not_exists(pk) OR full_us <= :now)"`, new: `"(attribute_not_exists(pk) OR full_us <> :now)"`, run: "^TestSharedBucketAtOnce$",
 		},
 		{
 			rule: "QuotaBucket", what: "two lots at once take more than the bucket holds",

@@ -370,7 +370,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "SweepPace", what: "a sweep reads as fast as it can", row: "R85",
-			in: "dynamo/stream.scanner.each", old: "if $s.pages > 0 {", new: "if $s.pages > 1000000 {", run: "^TestSweepIsPaced$",
+			in: "dynamo/stream.scanner.each", old: "case <-$pace.C:", new: "case <-$pace.C: default:", run: "^TestSweepIsPaced$",
 		},
 		{
 			rule: "BlockedWaits", what: "an operation that its program refuses waits for nobody", row: "R139",

@@ -189,7 +189,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "ShareHalves", what: "a sink that hangs takes all of its share from each batch",
-			in: "lambda/worker.share.use", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
+			in: "lambda/worker.share.turn", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
 		},
 		{
 			rule: "Reaper", what: "an unfinished operation goes away in silence", row: "R87",
@@ -211,7 +211,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepGoesOn", what: "a run doesn't store its place",
-			in: "dynamo/stream.Sweep.scan", old: "$over.save($ctx)", new: "", run: "^TestEveryRecordIsVisited$",
+			in: "dynamo/stream.Sweep.scan", old: "$over.busy = time.Time{}; $over.save($ctx)", new: "$over.busy = time.Time{}", run: "^TestEveryRecordIsVisited$",
 		},
 		{
 			rule: "SweepGoesOn", what: "a run that is killed has stored nothing",
@@ -226,12 +226,32 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.cursor.join", old: "$c.at[$i] = further($p, $c.at[$i])", new: "$c.at[$i] = $p", run: "^TestTwoSweepsLoseNoProgress$",
 		},
 		{
+			rule: "SweepCounts", what: "what a pass counts flaps with each of its runs",
+			in: "dynamo/stream.cursor.found", old: "return $sum.atLeast($c.last)", new: "return $sum", pkg: "lambda/worker", run: "^TestCountsAreThoseOfThePass$",
+		},
+		{
+			rule: "SweepBusy", what: "two runs do the same work of a pass",
+			in: "dynamo/stream.Sweep.GoOn", old: "$s.opt.Now().Before($over.busy)", new: "false", pkg: "lambda/worker", run: "^TestRunLeavesAPassToAnother$",
+		},
+		{
+			rule: "SweepBusy", what: "a run begins a pass that its schedule has not asked for",
+			in: "dynamo/stream.Sweep.GoOn", old: "$over.fresh ||", new: "", pkg: "lambda/worker", run: "^TestRunLeavesAPassToAnother$",
+		},
+		{
+			rule: "OldImage", what: "a mapping that is made anew delivers a day of jobs again",
+			in: "dynamo/stream.Drain.recheck", old: "time.Since($t.time) < oldImage", new: "true", run: "^TestRemadeMappingDeliversNothingTwice$",
+		},
+		{
+			rule: "OldImage", what: "each stream record costs a read",
+			in: "dynamo/stream.Drain.recheck", old: "time.Since($t.time) < oldImage", new: "false", run: "^TestRemadeMappingDeliversNothingTwice$",
+		},
+		{
 			rule: "SweepOverdue", what: "a first pass that never ends is never overdue", row: "R134",
 			in: "dynamo/stream.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
 		{
 			rule: "SweepAgain", what: "what failed waits until the pass comes by again",
-			in: "dynamo/stream.Sweep.scan", old: "return $later($failed)", new: "return $later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
+			in: "dynamo/stream.Sweep.scan", old: "$over.later($failed)", new: "$over.later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
 		},
 		{
 			rule: "SweepAgain", what: "of two sweeps the slower one forgets what failed with the other",
@@ -243,12 +263,12 @@ func streamMutants() []mutant {
 			new: "if $p.again = $again; $p.lost && !slices.Equal($again, nil) {", run: "^TestTwoSweepsKeepWhatFailed$",
 		},
 		{
-			rule: "SweepAgain", what: "where too much fails the pass leaves the table behind unworked",
-			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 {", run: "^TestRoomForWhatFails$",
+			rule: "SweepAgain", what: "what has just failed makes way",
+			in: "dynamo/stream.pass.later", old: "$over > 0 && $f.runs >= giveWayAfter", new: "$over > 0", run: "^TestRoomForWhatFails$",
 		},
 		{
-			rule: "SweepPoison", what: "records that fail for ever hold up the pass",
-			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 && $f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
+			rule: "SweepPoison", what: "what fails for ever makes way for nothing",
+			in: "dynamo/stream.pass.later", old: "$over > 0 && $f.runs >= giveWayAfter", new: "$over > 0 && $f.runs < 0", run: "^TestRoomForWhatFails$",
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle", row: "R80",

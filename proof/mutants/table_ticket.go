@@ -228,7 +228,23 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "JobsRoute", what: "a job without a sink counts as delivered",
-			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("no sink for jobs of kind %q", $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
+			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
+		},
+		{
+			rule: "JobsRoute", what: "a job is parked whose function was deployed before its sink",
+			in: "idem/jobs.Route.Deliver", old: `fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: `fmt.Errorf("there is none for jobs of kind %q", $d.Kind)`, pkg: "lambda/worker", run: "^TestKindBeforeItsSink$",
+		},
+		{
+			rule: "RedriveFilter", what: "a filter hands out jobs that failed for another reason",
+			in: "cmd/samekey.redriver.matching", old: "strings.Contains($j.Failed, $m.cause)", new: "true", run: "^TestRedriveByFilters$",
+		},
+		{
+			rule: "BusExists", what: "events to a bus that doesn't exist count as delivered",
+			in: "lambda/sink.Bus.exists", old: "$b.known || $b.name == \"default\"", new: "true || $b.known", run: "^TestBusThatDoesNotExist$",
+		},
+		{
+			rule: "BusExists", what: "a kind is staged that no bus takes",
+			in: "idem.checkJob", old: "len($j.Kind) > maxKind", new: "false", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "JobsRoute", what: "a sink that says nothing of a job has delivered it",
@@ -260,15 +276,31 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "WorkerShare", what: "a sink that panics ends the batch", row: "M132",
-			in: "lambda/worker.sharedSink.Deliver", old: "$errs = slices.Repeat(", new: "panic($v); $errs = slices.Repeat(", where: "$v := recover()", run: "^TestPanicOfASinkForAll$",
+			in: "lambda/worker.sharedSink.Deliver", old: "if $v := recover(); $v != nil {", new: "if $v := recover(); $v != nil { panic($v)", run: "^TestPanicOfASinkForAll$",
 		},
 		{
 			rule: "WorkerShare", what: "a job whose sink hangs is parked for it", row: "M132",
-			in: "lambda/worker.sharedSink.Deliver", old: `$errs[$i] = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, $err)`, new: "_ = $i", run: "^TestShareOfASlowSink$",
+			in: "lambda/worker.sharedSink.Deliver", old: `$err = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, $err)`, new: "", run: "^TestShareOfASlowSink$",
 		},
 		{
 			rule: "WorkerShare", what: "a share never grows again", row: "M116",
-			in: "lambda/worker.share.use", old: "$s.set(min(2*$had, $s.full))", new: "", run: "^TestShareOfASinkThatHangs$",
+			in: "lambda/worker.share.turn", old: "$s.set(min(2*$had, $s.full))", new: "", run: "^TestShareOfASinkThatHangs$",
+		},
+		{
+			rule: "WorkerShare", what: "a share is cut though the sink takes jobs", row: "M116",
+			in: "lambda/worker.share.turn", old: "case $mine.Err() == nil || $progress:", new: "case $mine.Err() == nil:", run: "^TestShareGrowsUnderLoad$",
+		},
+		{
+			rule: "WorkerEase", what: "what a lost stream left waits for want of time",
+			in: "lambda/worker.share.use", old: "!$more || easeOf($ctx) == nil", new: "true || $more", run: "^TestTurnsKeepTheOrder$",
+		},
+		{
+			rule: "WorkerEase", what: "each page of a sweep waits for a sink that hangs",
+			in: "lambda/worker.share.turn", old: "$eased.note($s, true)", new: "", run: "^TestEaseOfASinkThatHangs$",
+		},
+		{
+			rule: "WorkerEase", what: "a second turn overtakes a job of the same group that failed",
+			in: "lambda/worker.untried", old: "$failed[$batch[$i].Group] = true", new: "", run: "^TestTurnsKeepTheOrder$",
 		},
 		{
 			rule: "WorkerSource", what: "another queue's messages are read as tickets, and another table's stream as the table's",

@@ -210,7 +210,7 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 	n.settle(n.plain, stuck.PK, idem.Settlement{Answer: &idem.Response{Status: 200}})
 	n.is("the first version again", n.post(n.plain, "blocked", "", phases(nil)), 201)
 	n.bad = nil
-	if _, err := stream.Redrive(t.Context(), n.store, parked.PK, parked.ID); err != nil {
+	if _, err := stream.Redrive(t.Context(), n.store, parked.PK, parked.ID, "jane"); err != nil {
 		t.Error(err)
 	}
 	if _, err := n.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{

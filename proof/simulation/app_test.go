@@ -114,7 +114,7 @@ func (w *world) program(sb *sandbox) invoker {
 	tickets := completer.NewQueue(link{sb}, ticketsURL)
 	functions := completer.Invoke(link{sb}, apiFunction)
 	sweepOptions := func(o *stream.SweepOptions) {
-		o.Segments, o.PageSize, o.PagesPerSecond = 2, 100, 20
+		o.Segments, o.PageSize, o.PagesPerSecond = 1, 100, 20
 	}
 	if w.apart {
 		drain := stream.NewDrain(store, route, func(o *stream.DrainOptions) { o.Logger = quiet })

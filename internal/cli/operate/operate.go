@@ -270,7 +270,7 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 		}
 	case Redrive:
 		var n int
-		n, err = stream.RedriveBy(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
+		n, err = stream.Redrive(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: no such job is parked any more", jobs.ErrMoved)
 		}

@@ -51,6 +51,7 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 		env.wrong("SAMEKEY_GRACE", "is %q: write at most 24h: meanwhile an abandoned request has no answer, and its ticket grows old", env.text("SAMEKEY_GRACE"))
 	}
 	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
+	segments := env.whole("SAMEKEY_SWEEP_SEGMENTS")
 	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		if env.text(name) == "" {
 			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
@@ -71,7 +72,9 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
-		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
+		o.Sweep = func(o *stream.SweepOptions) {
+			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
+		}
 	})), nil
 }
 

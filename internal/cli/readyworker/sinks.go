@@ -17,7 +17,7 @@ import (
 type service struct {
 	name    string
 	address string // in a word
-	action  string // that SinksPolicy of samekey.yaml allows; a test holds it to that
+	actions string // that SinksPolicy of samekey.yaml allows; a test holds it to them
 	valid   func(address string) bool
 	write   string // what to write if the address is not valid
 	sink    func(c clients, address string) jobs.Sink
@@ -35,7 +35,7 @@ var services = []service{
 		},
 	},
 	{
-		"events", "BUS", "events:PutEvents", anything, "",
+		"events", "BUS", "events:DescribeEventBus events:PutEvents", anything, "",
 		func(c clients, address string) jobs.Sink {
 			api := eventbridge.New(eventbridge.Options{
 				Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("EVENTBRIDGE"), HTTPClient: quick(),
