@@ -3,20 +3,21 @@ package completer
 import (
 	"sync"
 	"time"
-
-	"github.com/samekey/samekey/internal/state"
 )
 
 const (
 	// failures in a row open a breaker: one may be its operation's fault.
 	failures = 3
-	// probePause is the time until the first probe. It doubles with each probe that fails, up to an
-	// hour.
+	// probePause is the time until the first probe, if the grace is no shorter. It doubles with
+	// each probe that fails, up to 16 times.
 	probePause = time.Minute
+	doublings  = 4
 )
 
 // breakers are the functions whose last tries have failed, as this process saw it.
 type breakers struct {
+	pause time.Duration // until the first probe
+
 	mu  sync.Mutex
 	all map[string]*breaker
 }
@@ -38,7 +39,7 @@ func (b *breakers) enter(function string, now time.Time) (until time.Time, may b
 	case now.Before(one.until):
 		return one.until, false
 	case one.probing:
-		return now.Add(probePause), false
+		return now.Add(b.pause), false
 	}
 	one.probing = true
 	return time.Time{}, true
@@ -63,6 +64,6 @@ func (b *breakers) leave(function string, now time.Time, how TicketOutcomeKind) 
 	one.probing = false
 	if how == TicketFailed {
 		one.failed++
-		one.until = now.Add(state.BackOff(probePause, max(one.failed-failures, 0)))
+		one.until = now.Add(b.pause << min(max(one.failed-failures, 0), doublings))
 	}
 }

@@ -14,19 +14,19 @@
 //
 //	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
 //	api := completer.Invoke(awslambda.NewFromConfig(cfg), os.Getenv("API_FUNCTION"))
-//	lambda.Start(completer.New(queue, api))
+//	lambda.Start(completer.New(store, queue, api))
 //
 // # Guarantees
 //
-// A ticket names one state of an operation, and allows one take-over, under a
-// condition of the table. So lost, late, repeated or reordered tickets do no harm. The
-// sweep finds operations that have no ticket.
+// A ticket names an operation, and waits until it has ended. A take-over is for the state
+// that was read, under a condition of the table. So lost, late, repeated or reordered tickets
+// do no harm. The sweep finds operations that have no ticket.
 //
 // # Several functions on one table
 //
 // A record names the function and the handler that claimed it. Its ticket goes to that
 // function, if it is one of the completer's [Functions]. A function takes over its own
-// operations only. A ticket whose handler isn't found changes nothing. It is kept,
-// and an operator must find out why ([TicketNotMine]). See docs/operate/background.md for
+// operations only. A ticket whose handler isn't found changes nothing, and ends. Its
+// operation is listed, and an operator must find out why ([TicketNotMine]). See docs/operate/background.md for
 // aliases, renamed functions and tenants.
 package completer

@@ -160,7 +160,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "Breaker", what: "a function that is away is asked every minute",
-			in: "lambda/completer.breakers.leave", old: "state.BackOff(probePause, max($one.failed-failures, 0))", new: "state.BackOff(probePause, 0)", run: "^TestFunctionThatFailsIsProbed$",
+			in: "lambda/completer.breakers.leave", old: "min(max($one.failed-failures, 0), doublings)", new: "0*min(max($one.failed-failures, 0), doublings)", run: "^TestFunctionThatFailsIsProbed$",
 		},
 		{
 			rule: "Lineage", what: "the local runner lets a loop go on",
