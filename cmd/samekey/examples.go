@@ -29,8 +29,9 @@ var examples = map[string][]string{
 	"samekey release":      {"samekey release --key order-2041"},
 	"samekey forget":       {"samekey forget --key order-2041 --dry-run"},
 	"samekey erase":        {"samekey erase --caller jwt:jane@example.com --dry-run"},
-	"samekey redrive":      {"samekey redrive --key order-2041"},
-	"samekey sweep":        {"samekey sweep"},
+	"samekey redrive":      {"samekey redrive --key order-2041", "samekey redrive --kind receipt --dry-run"},
+	"samekey sweep":        {"samekey sweep --function orders-worker"},
+	"samekey resend":       {"samekey resend --function orders-worker failed"},
 	"samekey ui":           {"samekey ui", "samekey ui --addr 127.0.0.1:3004"},
 	"samekey stats":        {"samekey stats", "samekey stats --scan"},
 	"samekey tail":         {"samekey tail"},
@@ -44,7 +45,7 @@ var examples = map[string][]string{
 // meant are commands by words that people try.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
-	"remove": "forget", "resend": "redrive", "run": "local", "search": "get", "show": "get", "start": "local", "status": "stats", "unlock": "release", "web": "ui",
+	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "stats", "unlock": "release", "web": "ui",
 }
 
 // exemplify gives each command its examples.

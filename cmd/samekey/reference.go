@@ -36,6 +36,9 @@ func newReference(env environment) *cobra.Command {
 			})
 			fmt.Fprint(r.out, "### Flags of several commands\n\n")
 			r.table(slices.Sorted(maps.Values(r.shared)))
+			for _, g := range groups {
+				fmt.Fprintf(r.out, "*%s*: %s.\n\n", g.name, flagList(g.flags))
+			}
 			walk(root, r.refer)
 			return nil
 		},
@@ -55,6 +58,34 @@ func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
+// groups are flags that commands have together.
+var groups = []struct {
+	name  string
+	flags []string
+}{
+	{"table", []string{"endpoint-url", "namespace", "profile", "region", "table"}},
+	{"record", []string{"key", "key-route", "keys-from", "no-scan", "pages", "progress", "scope", "segments", "service", "since"}},
+	{"decision", []string{"by", "dry-run", "yes"}},
+}
+
+func flagList(names []string) string { return "`--" + strings.Join(names, "`, `--") + "`" }
+
+// grouped names shared flags: those of a group by its name.
+func grouped(shared []string) string {
+	var named []string
+	for _, g := range groups {
+		missing := func(name string) bool { return !slices.Contains(shared, name) }
+		if !slices.ContainsFunc(g.flags, missing) {
+			named = append(named, "*"+g.name+"*")
+			shared = slices.DeleteFunc(shared, func(name string) bool { return slices.Contains(g.flags, name) })
+		}
+	}
+	if len(shared) > 0 {
+		named = append(named, flagList(shared))
+	}
+	return strings.Join(named, ", ")
+}
+
 // reference prints commands. A flag that several commands share is told once.
 type reference struct {
 	out    io.Writer
@@ -69,14 +100,14 @@ func (r reference) refer(cmd *cobra.Command) {
 		switch {
 		case f.Hidden || f.Name == "help":
 		case r.shared[f.Name] == row(f):
-			shared = append(shared, "`--"+f.Name+"`")
+			shared = append(shared, f.Name)
 		default:
 			own = append(own, row(f))
 		}
 	})
 	r.table(own)
 	if len(shared) > 0 {
-		fmt.Fprintf(r.out, "Also %s.\n\n", strings.Join(shared, ", "))
+		fmt.Fprintf(r.out, "Also %s.\n\n", grouped(shared))
 	}
 	exits := cmd.Annotations[annotationExits]
 	if exits == "" {

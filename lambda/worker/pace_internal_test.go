@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/lambda/completer"
 )
 
 // lockedDB is a database for the calls of several goroutines.
@@ -133,13 +134,13 @@ func TestKindBeforeItsSink(t *testing.T) {
 		route := jobs.Route{"mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return nil })}
 		quiet := func(o *Options) { o.Logger, o.Sink = slog.New(slog.DiscardHandler), route }
 		for run := range 20 {
-			if rep := sweepNow(t, New(db, store, noQueue{}, quiet)); rep.ByReason[stream.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[stream.ReasonParked].Count != 0 {
+			if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.ByReason[stream.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[stream.ReasonParked].Count != 0 {
 				t.Fatalf("run %d: %+v", run, rep)
 			}
 			time.Sleep(time.Hour)
 		}
 		route["other"] = route["mail"]
-		if rep := sweepNow(t, New(db, store, noQueue{}, quiet)); rep.Delivered != 8 {
+		if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.Delivered != 8 {
 			t.Errorf("with its sink: %+v", rep)
 		}
 	})
@@ -202,7 +203,7 @@ func TestPassOverTenMillionRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		pages, runs, done := 0, 0, false
-		w := New(db, store, noQueue{}, func(o *Options) {
+		w := New(db, store, completer.NewQueue(noQueue{}, "url"), func(o *Options) {
 			o.Logger = slog.New(slog.DiscardHandler)
 			o.Hooks.Swept = func(_ context.Context, r *stream.Report, _ error) {
 				pages, runs, done = pages+r.Pages, runs+1, r.Complete
@@ -227,7 +228,7 @@ func TestCountsAreThoseOfThePass(t *testing.T) {
 		var counts []string
 		store := missed(t, db, 400)
 		passes := 0
-		w := New(db, store, noQueue{}, func(o *Options) {
+		w := New(db, store, completer.NewQueue(noQueue{}, "url"), func(o *Options) {
 			o.Logger = slog.New(slog.DiscardHandler)
 			o.Sink = jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
 				if down {
@@ -265,7 +266,7 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		runs := 0
-		w := New(db, store, noQueue{}, func(o *Options) {
+		w := New(db, store, completer.NewQueue(noQueue{}, "url"), func(o *Options) {
 			o.Logger, o.Hooks.Swept = slog.New(slog.DiscardHandler), func(context.Context, *stream.Report, error) { runs++ }
 		})
 		killed, kill := context.WithCancel(t.Context())
