@@ -24,7 +24,8 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has no example", c.CommandPath())
 		}
 		for line := range strings.Lines(c.Example) {
-			line, _, _ = strings.Cut(line[strings.Index(line, "samekey "):], "  #")
+			_, line, _ = strings.Cut(line, "samekey ")
+			line, _, _ = strings.Cut("samekey "+line, "  #")
 			words := commandWords(strings.TrimSpace(line))
 			named, rest, err := root.Find(words[1:])
 			switch {

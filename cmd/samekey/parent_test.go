@@ -21,6 +21,7 @@ func TestParentThatForks(t *testing.T) {
 		"has ended":                  {func(after time.Duration) bool { return after < time.Second }, nil, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
 				when := func(is func(time.Duration) bool, otherwise bool) func() bool {

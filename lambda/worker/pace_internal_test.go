@@ -69,7 +69,7 @@ func missed(t *testing.T, db *lockedDB, operations int) *dynamo.Store {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(time.Hour)
+	<-time.After(time.Hour)
 	return store
 }
 
@@ -93,7 +93,7 @@ func sweepNow(t *testing.T, w *Worker) (rep stream.Report) {
 func TestSweepDeliversAtThePaceOfItsSinks(t *testing.T) {
 	t.Parallel()
 	for name, other := range map[string]jobs.SinkFunc{
-		"both at 20 ms a job": func(context.Context, jobs.Delivery) error { time.Sleep(20 * time.Millisecond); return nil },
+		"both at 20 ms a job": func(context.Context, jobs.Delivery) error { <-time.After(20 * time.Millisecond); return nil },
 		"one of them hangs":   func(ctx context.Context, _ jobs.Delivery) error { <-ctx.Done(); return ctx.Err() },
 		"one of them is down": func(context.Context, jobs.Delivery) error { return jobs.ErrSinkDown },
 	} {
@@ -107,7 +107,7 @@ func TestSweepDeliversAtThePaceOfItsSinks(t *testing.T) {
 				w := New(db, missed(t, db, operations), completer.NewQueue(noQueue{}, "url"), func(o *Options) {
 					o.Logger = slog.New(slog.DiscardHandler)
 					o.Sink = jobs.Route{"other": other, "mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
-						time.Sleep(20 * time.Millisecond)
+						<-time.After(20 * time.Millisecond)
 						mu.Lock()
 						defer mu.Unlock()
 						mail++
@@ -137,7 +137,7 @@ func TestKindBeforeItsSink(t *testing.T) {
 			if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.ByReason[stream.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[stream.ReasonParked].Count != 0 {
 				t.Fatalf("run %d: %+v", run, rep)
 			}
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 		}
 		route["other"] = route["mail"]
 		if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.Delivered != 8 {
@@ -154,7 +154,7 @@ type vast struct {
 }
 
 func (v *vast) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	time.Sleep(200 * time.Millisecond)
+	<-time.After(200 * time.Millisecond)
 	from := 0
 	if k, ok := in.ExclusiveStartKey["pk"].(*types.AttributeValueMemberS); ok {
 		from, _ = strconv.Atoi(k.Value)
@@ -248,7 +248,7 @@ func TestCountsAreThoseOfThePass(t *testing.T) {
 		})
 		schedules(t, w, func() bool { return passes == 2 })
 		down = false
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		schedules(t, w, func() bool { return passes == 4 })
 		if got, want := strings.Join(counts, " "), "110 220 330 400! 400 400 400 400! 400 400 400 0! 0 0 0 0!"; got != want {
 			t.Errorf("counts of the runs: %s, want %s", got, want)
@@ -282,7 +282,7 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 			t.Error("a count has begun a pass")
 		}
 		go invoke(killed, "sweep")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		invoke(t.Context(), "count")
 		if runs != 0 {
 			t.Error("two runs work on one pass")
@@ -291,7 +291,7 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 		kill()
 		synctest.Wait()
 		db.mu.Unlock()
-		time.Sleep(2 * time.Minute)
+		<-time.After(2 * time.Minute)
 		before := runs
 		if invoke(t.Context(), "count"); runs != before+1 {
 			t.Error("a killed run's pass is left alone")

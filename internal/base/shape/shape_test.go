@@ -38,8 +38,8 @@ type (
 		Last4 int
 	}
 	myself struct {
-		*myself
-		Next *myself
+		*myself //nolint:unused // its shape is asked for
+		Next    *myself
 	}
 	pointer *pointer
 	odd     struct {
@@ -101,8 +101,16 @@ func TestOf(t *testing.T) {
 func TestWrittenResultsFit(t *testing.T) {
 	t.Parallel()
 	for _, v := range []any{
-		charge{}, charge{Note: "x", Card: &card{"4242"}, Lines: []line{{1}}, Meta: map[string]int{"a": 1}, Any: 1.5}, "ch_1", 1, 1.5, true, []int(nil), []int{1}, map[string]bool(nil),
-		map[string]bool{"a": true}, embeds{}, optional{}, optional{card: &card{}}, struct{}{},
+		charge{},
+		charge{Note: "x", Card: &card{"4242"}, Lines: []line{{1}}, Meta: map[string]int{"a": 1}, Any: 1.5},
+		"ch_1", 1, 1.5, true, []int(nil),
+		[]int{1},
+		map[string]bool(nil),
+		map[string]bool{"a": true},
+		embeds{},
+		optional{},
+		optional{card: &card{}},
+		struct{}{},
 	} {
 		raw, err := json.Marshal(v)
 		if err != nil {

@@ -121,7 +121,7 @@ func TestServicesOfSinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range services {
-		for _, action := range strings.Fields(s.actions) {
+		for action := range strings.FieldsSeq(s.actions) {
 			actions = append(actions, action)
 			_, verb, _ := strings.Cut(action, ":")
 			if row := regexp.MustCompile("(?m)^\\| `SinksPolicy` .*`" + verb + "`").Find(page); row == nil {
