@@ -187,7 +187,7 @@ func schedules(t *testing.T, w *Worker, complete func() bool) (took time.Duratio
 			t.Fatal(err)
 		}
 		took = time.Since(began)
-		time.Sleep(time.Until(at.Add(5 * time.Minute)))
+		<-time.After(time.Until(at.Add(5 * time.Minute)))
 	}
 	return took
 }
