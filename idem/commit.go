@@ -170,7 +170,9 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 		keeps()
 		return err
 	}
-	f.committed(ctx, phases, 0)
+	if len(phases) > 0 {
+		f.committed(ctx, phases, 0)
+	}
 	f.stop(reply{a}.finished(ctx, rec, made, resp, len(waiting)))
 	return nil
 }
