@@ -49,14 +49,10 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 }
 
 // replaceIntent replaces the intent at the end of the record by phases: none or
-// one.
+// one. No job waits: the intent was committed with all of them, and takes none.
 func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
-	waiting, err := f.jobs(ctx, nil)
-	if err != nil {
-		return f.fail(err)
-	}
-	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.IntentReplaced(base, f.a.opt.Now(), phases, waiting, calls)
+	_, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
+		return state.IntentReplaced(base, f.a.opt.Now(), phases, nil, calls)
 	}, nil, false)
 	if err != nil {
 		return err
@@ -64,7 +60,7 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 	if len(phases) > 0 {
 		f.pass()
 		f.log.recorded(calls)
-		f.committed(ctx, phases, len(waiting))
+		f.committed(ctx, phases, 0)
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 	}
 	held, l, rerr := a.release(ctx, rec, b, cause)
 	switch {
-	case l == state.Fenced && rerr == nil:
+	case l == state.Fenced:
 		if err != nil {
 			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(a.pk), "error", err)
 		}
@@ -44,7 +44,7 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 			err = errors.Join(err, rerr)
 		}
 		return Result{}, &handlerError{err}
-	case b.Answers && (rerr != nil || l == state.Landed && state.Kept(held)):
+	case b.Answers && (rerr != nil || state.Kept(held)):
 		return reply{a}.withhold(ctx, rec, held, resp)
 	default:
 		return Result{Response: resp}, nil
@@ -66,10 +66,7 @@ func (f *flow) consult(ctx context.Context, resp Response, err error) (Result, e
 		a.tell(ctx, evFailed, a.event(nil, err))
 		return Result{}, err
 	}
-	v, jerr := a.judge(held)
-	if jerr == nil && v == state.TakeOver {
-		held, v, jerr = a.judgeOrTakeOver(ctx, held, until)
-	}
+	held, v, jerr := a.judgeOrTakeOver(ctx, held, until)
 	switch {
 	case jerr != nil:
 		return Result{}, jerr

@@ -79,10 +79,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		}
 		to.Settled[len(to.Settled)-1].ID = a.owner // by which it is found again
 		// This attempt's owner fences a late write of the attempt that holds the record.
-		held, l, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
-		if werr == nil && l == state.Landed {
-			return nil
-		}
+		held, _, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
 		if werr != nil {
 			if held, err = a.readsClosed(ctx, a.end()); err != nil {
 				return a.unavailable(op, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))

@@ -41,7 +41,7 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 // supplied returns in with this attempt's body, if the body lies outside of the
 // record: the claiming attempt may have died before it wrote the body.
 func (a *attempt) supplied(in *store.Input) *store.Input {
-	if in == nil || in.Overflow == nil || a.resumed {
+	if in == nil || in.Overflow == nil {
 		return in
 	}
 	with := *in
@@ -134,11 +134,11 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 				return nil, 0, err
 			}
 		}
-		if a.beside != nil && held != nil && held.PK == a.beside.pk { // the record is there
+		if a.beside != nil && held.PK == a.beside.pk { // the record is there
 			a.turn()
 		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
-		if err == nil && v == state.Mismatch && !a.away {
+		if v == state.Mismatch && !a.away {
 			rec, v, err = a.elsewhere(ctx, "claim", rec, v, until)
 		}
 		if err != nil || v != state.Again {
@@ -173,7 +173,7 @@ func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time)
 	case err != nil && !errors.Is(err, ErrConflict):
 		a.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(a.pk), "error", err)
 		return nil, a.unavailable("claim", err)
-	case err != nil || l != state.Landed: // the next claim shows what stands there
+	case l != state.Landed: // the next claim shows what stands there
 		return nil, nil
 	}
 	return fenced, nil
@@ -181,7 +181,7 @@ func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time)
 
 // over reports whether a record is there whose key is free.
 func (a *attempt) over(r *store.Record) bool {
-	return r != nil && r.State != store.None && state.Free(r, a.opt.Now())
+	return r != nil && state.Free(r, a.opt.Now())
 }
 
 // elsewhere looks for the request at the key's other place, if nothing is at a's own place,
@@ -288,7 +288,7 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.Releas
 			return nil, state.NotYet, err
 		case l == state.Fenced:
 			return held, state.Fenced, nil
-		case held.State != store.Open || held.Lease.IsZero():
+		case held.Lease.IsZero():
 			a.tell(ctx, evReleased, a.event(rec, cause))
 			if held.State == store.Open && held.Blocked {
 				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(a.pk),
