@@ -113,7 +113,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on", row: "R148",
-			in: "idem.flow.release", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
+			in: "idem.flow.release", old: "($rerr != nil || state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
 		},
 		{
 			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free", row: "R148",
