@@ -66,7 +66,7 @@ FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local with a database of its own, each
 # measurement of make bench once.
-LONG          := TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestShortRun TestStartFromColdCache
+LONG          := TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestNightOfTrouble TestShortRun TestStartFromColdCache
 LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
@@ -80,7 +80,7 @@ test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing Dy
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.

@@ -340,7 +340,7 @@ func (b *bodied) LoadBody(_ context.Context, r *store.Record) error {
 // mishaps don't fit.
 func (p *situation) once(t *testing.T, strikes map[int]*mishap) (calls []string, end string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { //nolint:thelper // a bubble
+	synctest.Test(t, func(t *testing.T) {
 		s := &stage{t: t, table: &bodied{new(idem.MemoryStore), make(map[string][]byte)}, mishaps: strikes}
 		s.ctx = chance.With(t.Context(), func(n int64) int64 { return n / 2 })
 		s.store = idemtest.Faulty(s.table, nil)
