@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/headers"
+	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
 // Response is an answer in a form that is independent of the transport. The zero
@@ -64,7 +64,7 @@ var neverStored = []string{
 // allowList returns the canonical names of the headers to store.
 func allowList(extra []string) map[string]bool {
 	allowed := make(map[string]bool)
-	for _, header := range headers.Stored() {
+	for _, header := range storedheaders.All() {
 		allowed[header.Name] = true
 	}
 	for _, name := range extra {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/base/headers"
+	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
 // presets: what they set.
@@ -153,7 +153,7 @@ func modes(t *testing.T) string {
 // storedHeaders: which of the handler's headers come with a replay.
 func storedHeaders(t *testing.T) string {
 	var sent []string
-	for _, header := range headers.Stored() {
+	for _, header := range storedheaders.All() {
 		sent = append(sent, header.Name)
 	}
 	sent = append(sent, "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")

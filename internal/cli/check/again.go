@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/samekey/samekey/internal/base/headers"
+	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
 // errInfirm: the checks that compare with the first answer would only tell the
@@ -32,7 +32,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	case again.status != first.status:
 		e.breaks("replay-status", fmt.Sprintf("first %d, then %d", first.status, again.status))
 	}
-	for _, header := range headers.Stored() {
+	for _, header := range storedheaders.All() {
 		name := header.Name
 		switch a, b := first.header.Get(name), again.header.Get(name); {
 		case a == b, !header.Content:

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/base/headers"
+	"github.com/samekey/samekey/internal/base/storedheaders"
 	"github.com/samekey/samekey/internal/cli/check"
 	"github.com/samekey/samekey/internal/testkit/checktest"
 )
@@ -81,7 +81,7 @@ func TestRightServer(t *testing.T) {
 // gateway's as well, which may write them on each answer.
 func TestHeadersOfReplays(t *testing.T) {
 	t.Parallel()
-	for _, header := range headers.Stored() {
+	for _, header := range storedheaders.All() {
 		if http.CanonicalHeaderKey(header.Name) != header.Name {
 			t.Errorf("%s is not the header's canonical name", header.Name)
 		}

@@ -1,5 +1,5 @@
-// Package headers has the lists of headers that several packages need.
-package headers
+// Package storedheaders has the response headers that a record keeps, for all who ask.
+package storedheaders
 
 // Header is a response header that a record keeps: a replay has it.
 type Header struct {
@@ -9,9 +9,9 @@ type Header struct {
 	Content bool
 }
 
-// Stored returns the response headers that a record keeps. The gateway makes all others
+// All returns the response headers that a record keeps. The gateway makes all others
 // anew, or they may hold a secret.
-func Stored() []Header {
+func All() []Header {
 	return []Header{
 		{"Access-Control-Allow-Credentials", false}, // a browser needs these three to read the replay
 		{"Access-Control-Allow-Origin", false},
