@@ -41,6 +41,9 @@ const AnyCall = "?"
 
 // Record is the data that a [Store] holds for one key. Times are truncated to the
 // precision of an item: Expires and Until to seconds, others to milliseconds.
+//
+// A new field has its row in dynamo/internal/item/fields.go, and a line in
+// idem/memory.go if commits write it.
 type Record struct {
 	PK    string
 	State State

@@ -51,7 +51,7 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 
 // BackOff returns grace, doubled with each try up to an hour. A longer grace is
 // not changed. tries are a record's Tries, or those after the first. Abandoned operations,
-// jobs that wait, functions that fail and withheld answers have it.
+// jobs that wait and withheld answers have it.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	wait := grace
 	for range min(tries, 42) { // a nanosecond is more than an hour by then

@@ -4,7 +4,8 @@ package state
 // keep it, in the index of what waits for people.
 type Reason string
 
-// The reasons. If a record has several to wait for people, the first of them counts.
+// The reasons. If a record has several to wait for people, the first of them counts;
+// WaitOf and Waits decide which it has.
 const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
 	ReasonUnknown    Reason = "unknown"    // stuck, and a call that no phase records may have been made: people find out
