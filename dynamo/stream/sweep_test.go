@@ -201,11 +201,16 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		out, queue := &outbox{}, &tickets{}
 		engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(48*time.Hour))
 		var givenUp []stream.Entry
+		var mu sync.Mutex // segments are looked at side by side
 		var queued int
 		sweep := newSweep(tab, out, queue, in(48*time.Hour), func(o *stream.SweepOptions) {
 			o.MarkStuck = engine.MarkStuck
 			o.Hooks.MadeStuck = func(_ context.Context, e stream.Entry) { givenUp = append(givenUp, e) }
-			o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
+			o.Hooks.Queued = func(context.Context, jobs.Ticket) {
+				mu.Lock()
+				defer mu.Unlock()
+				queued++
+			}
 		})
 		rep, err := sweep.Run(t.Context())
 		if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.MadeStuck != 1 {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,9 +266,9 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		runs := 0
+		var runs atomic.Int32
 		w := New(db, store, completer.NewQueue(noQueue{}, "url"), func(o *Options) {
-			o.Logger, o.Hooks.Swept = slog.New(slog.DiscardHandler), func(context.Context, *stream.Report, error) { runs++ }
+			o.Logger, o.Hooks.Swept = slog.New(slog.DiscardHandler), func(context.Context, *stream.Report, error) { runs.Add(1) }
 		})
 		killed, kill := context.WithCancel(t.Context())
 		invoke := func(ctx context.Context, task string) {
@@ -278,13 +279,13 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 			}
 		}
 		invoke(t.Context(), "count") // nothing is under way
-		if runs != 0 {
+		if runs.Load() != 0 {
 			t.Error("a count has begun a pass")
 		}
 		go invoke(killed, "sweep")
 		<-time.After(time.Minute)
 		invoke(t.Context(), "count")
-		if runs != 0 {
+		if runs.Load() != 0 {
 			t.Error("two runs work on one pass")
 		}
 		db.mu.Lock() // a killed run stores no more
@@ -292,8 +293,8 @@ func TestRunLeavesAPassToAnother(t *testing.T) {
 		synctest.Wait()
 		db.mu.Unlock()
 		<-time.After(2 * time.Minute)
-		before := runs
-		if invoke(t.Context(), "count"); runs != before+1 {
+		before := runs.Load()
+		if invoke(t.Context(), "count"); runs.Load() != before+1 {
 			t.Error("a killed run's pass is left alone")
 		}
 	})
