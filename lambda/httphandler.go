@@ -45,7 +45,7 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 	if route == nil {
 		route = patternOf(h)
 	}
-	if read != nil {
+	if read != nil && route != nil {
 		a.Request = func(ctx context.Context, ev Ev) (idem.Request, error) {
 			req, err := read(ctx, ev)
 			if err == nil {
@@ -81,13 +81,13 @@ func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 }
 
 // patternOf returns how a handler tells the pattern of a request before it serves it: an
-// http.ServeMux does.
+// http.ServeMux does. nil: it doesn't, and no request need be made to ask.
 func patternOf(h http.Handler) func(*http.Request) string {
 	mux, ok := h.(interface {
 		Handler(*http.Request) (http.Handler, string)
 	})
 	if !ok {
-		return func(*http.Request) string { return "" }
+		return nil
 	}
 	return func(r *http.Request) string {
 		_, pattern := mux.Handler(r)
