@@ -64,10 +64,11 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # and what is built with mutants.
 FORCE         := crash killsweep linear mix mutants queues simulation
 
-# What takes the whole way: an install into an empty cache, make local with a database of its own, each
-# measurement of make bench once.
-LONG          := TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestNightOfTrouble TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./internal/servers/elasticmq
+# What takes the whole way: an install into an empty cache, make local, a night of trouble, the figures of make bench;
+# and faults planted in a store, which the schedules find.
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestGrowthIsAsRecorded \
+	TestInlineIsAsRecorded TestMakeLocal TestMakeLocalWithADatabase TestNightOfTrouble TestPathsAreAsRecorded TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.

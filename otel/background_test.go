@@ -38,7 +38,7 @@ import (
 const patience = 5 * time.Minute
 
 // queue is an SQS queue in this process: each message invokes the handler, after its
-// delay and on its own, until the handler takes it.
+// delay or a second, and on its own, until the handler takes it.
 type queue struct {
 	t       *testing.T
 	handler awslambda.Handler
@@ -56,7 +56,7 @@ func (q *queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 		for name, v := range e.MessageAttributes {
 			m.MessageAttributes[name] = events.SQSMessageAttribute{DataType: aws.ToString(v.DataType), StringValue: v.StringValue}
 		}
-		q.wg.Go(func() { q.deliver(m, time.Duration(e.DelaySeconds)*time.Second) })
+		q.wg.Go(func() { q.deliver(m, min(time.Duration(e.DelaySeconds), 1)*time.Second) })
 		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id})
 	}
 	return out, nil
@@ -141,6 +141,9 @@ func newStack(t *testing.T, p *provider) *stack {
 		o.Sink = jobs.Route{"receipt": sink.NewQueue(receipts, "https://receipts")}
 		o.Functions = completer.Invoke(&function{s.api, s.resumed}, "rides")
 		o.Grace = time.Millisecond
+		o.Tickets = func(o *completer.Options) { // a ticket is due when it comes, before the first attempt's lease has ended
+			o.Now = func() time.Time { return time.Now().Add(time.Minute) }
+		}
 		o.Drain = func(o *stream.DrainOptions) {
 			o.Hooks.Delivered = func(ctx context.Context, _ jobs.Delivery) {
 				select {
