@@ -66,8 +66,7 @@ FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a night of trouble, the figures of make bench;
 # and faults planted in a store, which the schedules find.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestGrowthIsAsRecorded \
-	TestInlineIsAsRecorded TestMakeLocal TestMakeLocalWithADatabase TestNightOfTrouble TestPathsAreAsRecorded TestShortRun TestStartFromColdCache
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestNightOfTrouble TestShortRun TestStartFromColdCache
 LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
