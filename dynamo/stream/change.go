@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,17 @@ func (c *change) before() *store.Record {
 		return nil
 	}
 	return c.old
+}
+
+// freed reports whether people have ended the lease of an attempt: an attempt that gives its
+// record back writes no decision.
+func (c *change) freed() bool {
+	before := c.before()
+	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {
+		return false
+	}
+	last := c.new.Settled[len(c.new.Settled)-1]
+	return !slices.ContainsFunc(before.Settled, last.Equal)
 }
 
 // reader reads stream records, and reports skipped records.

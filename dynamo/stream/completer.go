@@ -24,7 +24,8 @@ import (
 //
 // A ticket is made only for operations that can be completed, whose request is
 // stored ([idem.Options.Resumable]), once: it waits until the operation has ended, so what
-// later attempts write makes no other. The sweep handles the rest.
+// later attempts write makes no other. Only if people end its lease, which its ticket
+// waits for, is another made. The sweep handles the rest.
 //
 // Completer also reports operations whose records went away unfinished
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -99,6 +100,9 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		if known := newest[ch.new.PK]; known == nil || known.new.ID != ch.new.ID {
 			before := ch.before()
 			waits[ch.new.PK] = before != nil && state.Completable(before)
+		}
+		if ch.freed() {
+			waits[ch.new.PK] = false // its ticket is hidden until the lease would have ended
 		}
 		newest[ch.new.PK] = ch
 	}

@@ -219,6 +219,46 @@ func TestTickets(t *testing.T) {
 	})
 }
 
+// The ticket of an operation is hidden until its lease is over. If people end the lease, the
+// operation has one more, which is due after the grace; in a batch with other writes too.
+func TestLeaseThatPeopleEndMakesATicket(t *testing.T) {
+	t.Parallel()
+	completers(t, func(t *testing.T, newCompleter makeCompleter) {
+		for _, oneBatch := range []bool{false, true} {
+			tab := newTable(t)
+			feed, queue := tab.tail(t), &tickets{}
+			completer := newCompleter(tab, queue)
+			req, engine := tabletest.Post(tabletest.NewKey(), `1`), idem.New(tab.Store, anybody, resumable)
+			begin(t, tab, req, func(ctx context.Context) error {
+				handle(t, completer, feed.event(t)) // the claim
+				_, err := idem.Atomic(ctx, "booked", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+				return err
+			}, func(o *idem.Options) { o.Lease = 20 * time.Hour })
+			if !oneBatch {
+				handle(t, completer, feed.event(t))
+			}
+			if first := queue.all(); len(first) != 1 || time.Until(first[0].Due) < 19*time.Hour {
+				t.Fatalf("queued %+v", first)
+			}
+			rec := tab.Only(t)
+			if err := engine.EndLease(t.Context(), jobs.TicketFor(rec), "jane"); err != nil {
+				t.Fatal(err)
+			}
+			handle(t, completer, feed.event(t))
+			if got := queue.all(); len(got) != 1 || got[0].Operation != rec.ID || time.Until(got[0].Due) > jobs.DefaultGrace+time.Minute {
+				t.Errorf("in one batch %t: queued %+v after a person ended the lease", oneBatch, got)
+			}
+			if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, errPoison }); err == nil {
+				t.Error("answered")
+			}
+			handle(t, completer, feed.event(t))
+			if got := queue.all(); len(got) != 0 {
+				t.Errorf("in one batch %t: queued %+v after a retry that failed", oneBatch, got)
+			}
+		}
+	})
+}
+
 // A queue that refuses some: the first of them comes again, in the order of the
 // stream and not of their keys.
 func TestQueueFails(t *testing.T) {

@@ -131,6 +131,14 @@ func ticketMutants() []mutant {
 			in: "dynamo/stream.Completer.run", old: "$before != nil && state.Completable($before)", new: "$before != nil", run: "^TestOneTicketForAnOperation$",
 		},
 		{
+			rule: "TicketStays", what: "an operation whose lease people have ended is taken up when the lease would have ended",
+			in: "dynamo/stream.Completer.run", old: "if $ch.freed() {", new: "if false {", run: "^TestLeaseThatPeopleEndMakesATicket$",
+		},
+		{
+			rule: "TicketStays", what: "each release after a decision makes a ticket",
+			in: "dynamo/stream.change.freed", old: "return !slices.ContainsFunc($before.Settled, $last.Equal)", new: "return $last.At.Unix() > 0", run: "^TestLeaseThatPeopleEndMakesATicket$",
+		},
+		{
 			rule: "TicketStays", what: "an operation that nobody completes leaves the list with the next sweep",
 			in: "dynamo/stream.waitsOn", old: "$why == state.ReasonOpen", new: "$why == state.ReasonKept", run: "^TestTicketsThatEndAreListed$",
 		},
