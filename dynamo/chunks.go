@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -67,12 +68,12 @@ var errThrottled = errors.New("a part of a batch was left out: throttled")
 // write sends a batch of items, and returns the rest. A single item needs no right
 // to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
-	if len(todo) > 1 && !s.noBatches.Load() {
+	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
 		if err == nil {
 			return slices.Concat(slices.Collect(maps.Values(out.UnprocessedItems))...), nil
 		}
-		if !s.denied(err) {
+		if !denied(err, &s.noBatches.writes) {
 			return todo, err
 		}
 	}
@@ -84,9 +85,13 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
+// batches says which batches a role has refused: the right to BatchGetItem is no right to
+// delete, as that to BatchWriteItem is.
+type batches struct{ reads, writes atomic.Bool }
+
 // batch returns how many items are sent at once.
 func (s *Store) batch() int {
-	if s.noBatches.Load() {
+	if s.noBatches.writes.Load() {
 		return 1
 	}
 	return maxBatch
@@ -95,9 +100,9 @@ func (s *Store) batch() int {
 // denied reports whether the role doesn't allow batches, and remembers that. The
 // right to BatchWriteItem includes deleting, so roles may lack it; companions are
 // then sent item by item.
-func (s *Store) denied(err error) bool {
+func denied(err error, remembers *atomic.Bool) bool {
 	if accessDenied(err) {
-		s.noBatches.Store(true)
+		remembers.Store(true)
 		return true
 	}
 	return false
@@ -116,12 +121,12 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 	for i := range o.Count {
 		keys = append(keys, item.Key(companionKey(pk, o, i)))
 	}
-	for round := 1; len(keys) > 1 && !s.noBatches.Load(); round++ {
+	for round := 1; len(keys) > 1 && !s.noBatches.reads.Load(); round++ {
 		out, err := s.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
 		})
 		if err != nil {
-			if s.denied(err) {
+			if denied(err, &s.noBatches.reads) {
 				break
 			}
 			return nil, err
@@ -158,12 +163,12 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) er
 	for i := range o.Count {
 		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: item.Key(companionKey(pk, o, i))}})
 	}
-	for round := 1; len(todo) > 1 && !s.noBatches.Load(); round++ {
+	for round := 1; len(todo) > 1 && !s.noBatches.writes.Load(); round++ {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{s.table: todo[:min(maxBatch, len(todo))]},
 		})
 		if err != nil {
-			if s.denied(err) {
+			if denied(err, &s.noBatches.writes) {
 				break
 			}
 			return err

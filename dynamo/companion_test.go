@@ -326,7 +326,16 @@ func TestBatchesOfCompanions(t *testing.T) {
 				}
 				return nil
 			},
-			want: calls{"PutItem": 2 + 4, "BatchWriteItem": 1, "UpdateItem": 1, "GetItem": 4},
+			want: calls{"PutItem": 2 + 4, "BatchWriteItem": 1, "UpdateItem": 1, "BatchGetItem": 1, "GetItem": 4},
+		},
+		"only reads are allowed, as by FunctionPolicy": {
+			fault: func(op string, _ int) dynamotest.Fault {
+				if op == "BatchWriteItem" {
+					return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+				}
+				return nil
+			},
+			want: calls{"PutItem": 2 + 4, "BatchWriteItem": 1, "UpdateItem": 1, "BatchGetItem": 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

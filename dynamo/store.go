@@ -49,7 +49,7 @@ type Store struct {
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed.Handlers
-	noBatches  atomic.Bool // the role doesn't allow batches
+	noBatches  batches // what the role doesn't allow
 	sealer     *seal.Sealer
 }
 
