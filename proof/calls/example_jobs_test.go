@@ -58,7 +58,9 @@ var _ = func() { // completer
 
 	// and the one on the queue.
 	api := completer.Invoke(awslambda.NewFromConfig(cfg), os.Getenv("API_FUNCTION"))
-	lambda.Start(completer.New(store, queue, api))
+	lambda.Start(completer.New(store, queue, api, func(o *completer.Options) {
+		o.Listed = stream.NewDrain(store, jobs.Route{}).Refer // for people
+	}))
 }
 
 var _ = func() { // functions on one table
