@@ -86,15 +86,42 @@ func TestApplicationsHaveSafeDefaults(t *testing.T) {
 	}
 }
 
+// CloudFormation refuses aliases of YAML, which SAM takes.
+func TestTemplatesHaveNoAliases(t *testing.T) {
+	t.Parallel()
+	var aliases func(n *yaml.Node) int
+	aliases = func(n *yaml.Node) (all int) {
+		if n.Kind == yaml.AliasNode || n.Anchor != "" {
+			all = 1
+		}
+		for _, c := range n.Content {
+			all += aliases(c)
+		}
+		return all
+	}
+	for _, path := range templates {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n yaml.Node
+		if err := yaml.Unmarshal(raw, &n); err != nil || len(n.Content) == 0 || aliases(&n) > 0 {
+			t.Errorf("%s: %d aliases and anchors, %v", path, aliases(&n), err)
+		}
+	}
+}
+
+var templates = []string{
+	"samekey.yaml", "../template.yaml", "../examples/hello/template.yaml", "../examples/shop/template.yaml", "../internal/cli/scaffold/files/template.yaml",
+}
+
 // A log group of a function has no name that another deployment would ask for: lines that
 // come after the stack is gone make the group again, and the next deployment would fail.
 // The gateway makes no group, and asks for a name.
 func TestLateLinesBlockNoDeployment(t *testing.T) {
 	t.Parallel()
 	groups := 0
-	for _, path := range []string{
-		"samekey.yaml", "../template.yaml", "../examples/hello/template.yaml", "../examples/shop/template.yaml", "../internal/cli/scaffold/files/template.yaml",
-	} {
+	for _, path := range templates {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

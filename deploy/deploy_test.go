@@ -143,8 +143,8 @@ func TestFunctionPolicyAllowsEachCall(t *testing.T) {
 func TestOutagesAreBridged(t *testing.T) {
 	t.Parallel()
 	for _, want := range []string{
-		"MaximumRecordAgeInSeconds: 86400\n",              // as long as the stream keeps a record
-		"ScalingConfig:\n        MaximumConcurrency: 5\n", // the API needs the account's concurrency
+		"MaximumRecordAgeInSeconds: 86400\n",                               // as long as the stream keeps a record
+		"ScalingConfig:\n        MaximumConcurrency: !Ref TicketsAtOnce\n", // the API needs the account's concurrency
 		`Input: '{"source":"aws.scheduler","task":"sweep"}'`,
 	} {
 		if strings.Count(Nested(), want) != 1 {
