@@ -25,9 +25,10 @@ import (
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
 // Main runs the worker of the environment's variables. Without keys, or without
-// SAMEKEY_KMS_KEYS, jobs with sealed args wait.
-func Main(keys Keys) {
-	w, err := build(os.Environ(), keys)
+// SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for proofs, whose clock is not the
+// machine's.
+func Main(keys Keys, optFns ...func(*worker.Options)) {
+	w, err := build(os.Environ(), keys, optFns...)
 	if err != nil {
 		log.SetFlags(0)
 		log.Fatalf("samekey-worker: its environment is not complete:\n%v", err) //nolint:forbidigo // the main of two programs
@@ -37,7 +38,7 @@ func Main(keys Keys) {
 
 // build makes the worker of an environment. The error has a line for each variable
 // that is wrong.
-func build(environ []string, keys Keys) (metrics.Handler, error) {
+func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metrics.Handler, error) {
 	env := newEnvironment(environ)
 	c := clients{env}
 	table := env.required("IDEM_TABLE", "the name of the table of the records")
@@ -68,14 +69,15 @@ func build(environ []string, keys Keys) (metrics.Handler, error) {
 		return nil, env.err()
 	}
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
+	settings := func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) {
 			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
 		}
-	})), nil
+	}
+	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
 // sealer opens sealed args; nil without a key.
