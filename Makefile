@@ -140,6 +140,10 @@ stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn 
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
 	proof/stripe/sdks.sh $(TESTFLAGS)
 
+.PHONY: cdk
+cdk: ## an application with the stack, synthesized by AWS's CDK (node, npm)
+	proof/stacks/cdk.sh
+
 .PHONY: pictures
 pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
 	internal/tools/mermaid.sh

@@ -19,7 +19,7 @@ var examples = map[string][]string{
 	},
 	"samekey init":         {"mkdir shop && cd shop && samekey init --module example.com/shop"},
 	"samekey local":        {"samekey local --watch", "samekey local --template backend/template.yaml --api-port 8080"},
-	"samekey stack":        {"samekey stack", "samekey stack --standalone table.yaml"},
+	"samekey stack":        {"samekey stack", "samekey stack --standalone table.yaml", "samekey stack --terraform samekey/main.tf"},
 	"samekey check":        {`samekey check --body '{"amount":100}' http://localhost:3000/charges`},
 	"samekey vet":          {"samekey vet ./...", "samekey vet --lock samekey.lock ./..."},
 	"samekey get":          {"samekey get --key order-2041", "samekey get v1#orders#3NKH9BOIhZOrmVG1oEHJoo_gt3lzCnWGsW0UgNZPXZA --data"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,10 +13,12 @@ import (
 	"github.com/samekey/samekey/deploy"
 )
 
+const terraformFile = "samekey.tf"
+
 func newStack(env environment) *cobra.Command {
-	var check, update, standalone bool
+	var check, update, standalone, terraform bool
 	cmd := &cobra.Command{
-		Use:   "stack [--check | --update] [--standalone] [FILE]",
+		Use:   "stack [--check | --update] [--standalone | --terraform] [FILE]",
 		Short: "Write the template with table, worker, alarms and dashboard",
 		Long: `Writes a CloudFormation template with the table, the worker, its queue, alarms and a
 dashboard into FILE, by default ` + deploy.File + `. A SAM template nests it. A file that
@@ -28,11 +31,16 @@ With --check nothing is written, and the first line that differs is printed.`,
 				return wrongCallf("--check writes nothing, --update does: give one of them")
 			}
 			file, want := deploy.File, deploy.Nested()
+			switch {
+			case standalone && terraform:
+				return wrongCallf("--standalone is for CloudFormation, --terraform for Terraform: give one of them")
+			case standalone:
+				want = deploy.Standalone()
+			case terraform:
+				file, want = terraformFile, deploy.Terraform()
+			}
 			if len(args) == 1 {
 				file = args[0]
-			}
-			if standalone {
-				want = deploy.Standalone()
 			}
 			return writeStack(env, file, want, check, update)
 		},
@@ -41,6 +49,7 @@ With --check nothing is written, and the first line that differs is printed.`,
 	flags.BoolVar(&check, "check", false, "compare FILE with this version, and write nothing")
 	flags.BoolVar(&update, "update", false, "overwrite FILE")
 	flags.BoolVar(&standalone, "standalone", false, "plain CloudFormation without local folders: the worker's program is in a bucket")
+	flags.BoolVar(&terraform, "terraform", false, "a Terraform module of the same resources, by default "+terraformFile)
 	return exitCodes(cmd, map[int]string{exitDone: "written, or up to date", exitFailed: "failed, or FILE differs"})
 }
 
@@ -60,6 +69,9 @@ func writeStack(env environment, file, want string, check, update bool) error {
 		return fmt.Errorf("%s is another version; %s", file, firstDifference(got, want))
 	case !missing && !update:
 		return fmt.Errorf("%s is another version, and is left as it is: --update overwrites it; %s", file, firstDifference(got, want))
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // a folder of the module
+		return err
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a template, for all who work on the module
 		return err

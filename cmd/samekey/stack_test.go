@@ -62,5 +62,11 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	if text() != deploy.Standalone() {
 		t.Error("-standalone writes another template")
 	}
+	stack(2, "-standalone", "-terraform")
+	file = filepath.Join(filepath.Dir(file), "samekey", "main.tf") // a folder that isn't there
+	stack(0, "-terraform")
+	if text() != deploy.Terraform() {
+		t.Error("-terraform writes another module")
+	}
 	stack(2, "-check", "-update")
 }
