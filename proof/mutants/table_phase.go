@@ -84,7 +84,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "LeftBehind", what: "an answer is stored while a call is under way",
-			in: "idem.entry.once", old: "if $err == nil && $left {", new: "if $err == nil && $left && $f.a == nil {",
+			in: "idem.entry.once", where: "$left, $failed := $f.failure()", old: "$err == nil && $left {", new: "$err == nil && $left && $f.a == nil {",
 			run: "^TestNoAnswerLeavesWhileAPhaseRuns$",
 		},
 		{
