@@ -201,8 +201,8 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "WriteMistake", what: "a handler's test passes with writes that no table takes",
-			in: "idem.MemoryStore.apply", where: "func ($m *MemoryStore)", old: "if $err := $w.Err(); $err != nil {",
-			new: "if $err := $w.Err(); $err != nil && $m == nil {", pkg: "dynamo", run: bad, refused: true,
+			in: "idem.MemoryStore.apply", where: "func ($m *MemoryStore)", old: "$writes[0].(store.CommitChecker); $ok {",
+			new: "$writes[0].(store.CommitChecker); $ok && $m == nil {", pkg: "dynamo", run: bad, refused: true,
 		},
 		{
 			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew", row: "R57",

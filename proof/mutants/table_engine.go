@@ -298,7 +298,7 @@ func renewMutants() []mutant {
 		{
 			rule: "RenewLate", what: "requests that end in time are renewed",
 			in: "idem.flow.keep", old: "time.AfterFunc(time.Until($f.a.deadline)+$f.a.spare, func() {",
-			new: "time.AfterFunc(time.Until($f.a.deadline)/2, func() { $f.a.opt.LeaseMargin *= 4", run: "^TestRequestInTimeIsNotRenewed$",
+			new: "time.AfterFunc(time.Until($f.a.deadline)/2, func() { $f.a.spare *= 4", run: "^TestRequestInTimeIsNotRenewed$",
 		},
 		{
 			rule: "RenewBound", what: "a handler that hangs keeps its key for ever",
