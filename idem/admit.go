@@ -16,7 +16,7 @@ import (
 // place, the record decides: a record in the way is no new operation, so its
 // verdict stands. The operations within an operation need no place of their own.
 func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
-	until := earlier(a.unbegun(), time.Now().Add(maxClaim))
+	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	refusal := a.takePlace(ctx, until)

@@ -37,7 +37,7 @@ func (e *core) attemptAt(r *Request) *attempt {
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	a := e.attemptAt(r)
 	_, _ = a.watched(ctx, func(ctx context.Context) (Result, error) {
-		a.tell(ctx, evRefused, Event{Route: r.Route, Err: err})
+		a.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	})
 }
@@ -46,6 +46,15 @@ func (e *core) refuses(ctx context.Context, r *Request, err error) {
 func (a *attempt) start(ctx context.Context) error {
 	a.arrives(ctx)
 	return a.enough(a.pk)
+}
+
+// jobsNow returns how many jobs the record rec has now: rec keeps those that were
+// delivered since. They count if the record can't be read.
+func (a *attempt) jobsNow(ctx context.Context, rec *store.Record) int {
+	if now, err := a.reads(ctx, a.until(rec)); err == nil && now != nil {
+		return len(now.Jobs)
+	}
+	return len(rec.Jobs)
 }
 
 // reads returns the current record; nil without one.

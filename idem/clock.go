@@ -32,11 +32,13 @@ type clock struct {
 	*core
 
 	deadline time.Time     // end of the work
+	unbegun  time.Time     // deadline while the handler isn't called
+	end      time.Time     // deadline of the last call to the store, so that the answer is sent before the attempt's
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
 }
 
-// arrives sets the deadline.
+// arrives sets the deadlines.
 func (c *clock) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	now := time.Now()
@@ -49,7 +51,7 @@ func (c *clock) arrives(ctx context.Context) {
 	if farthest := now.Add(c.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
-	c.deadline = deadline
+	c.deadline, c.unbegun, c.end = deadline, deadline.Add(-c.opt.Reserve), deadline.Add(-c.opt.Reserve/answerShare)
 }
 
 // enough refuses to continue with the record pk with too little time left: interrupted
@@ -68,33 +70,22 @@ func (c *clock) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(c.deadline) + c.opt.LeaseMargin)
 }
 
-// unbegun is the deadline of an attempt that has not called its handler.
-func (c *clock) unbegun() time.Time { return c.deadline.Add(-c.opt.Reserve) }
-
-// end is the deadline of the last call to the store, so that the answer is sent
-// before the attempt's deadline.
-func (c *clock) end() time.Time { return c.deadline.Add(-c.opt.Reserve / answerShare) }
-
 // until returns the deadline for calls to the store that begin now, after the
 // handler's effect: the attempt's end. A handler that exceeded its time, in a
 // process that was not killed, has the rest of rec's lease, and at least a second
 // (if a worker wakes up late, the version fence protects the record). If the
 // store itself used up the time, there is no extension.
 func (c *clock) until(rec *store.Record) time.Time {
-	now, end := time.Now(), c.end()
-	if now.Before(end) || c.spent.Load() {
-		return end
+	now := time.Now()
+	if now.Before(c.end) || c.spent.Load() {
+		return c.end
 	}
 	left := time.Second
 	if rec != nil {
-		left = max(left, rec.Lease.Sub(c.opt.Now())-c.spare())
+		left = max(left, rec.Lease.Sub(c.opt.Now())-c.spare)
 	}
 	return now.Add(left)
 }
-
-// spare is the part of a lease's margin for renewing the lease. In the other
-// part, a timeout may kill late.
-func (c *clock) spare() time.Duration { return c.opt.LeaseMargin / 2 }
 
 // within returns a context for calls to the store. The context ends at until and
 // survives a client that goes away, since an incomplete write is useless.

@@ -26,7 +26,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	calls = slices.Concat(calls, got.calls)
 	var err error
 	if ends {
-		waiting, err = f.jobs(ctx, got.jobs)
+		waiting, err = f.staged(ctx, got.jobs, f.a.jobsNow)
 	}
 	if err == nil && len(waiting) > 0 {
 		err = f.reaches("a phase that isn't the last stages jobs")
@@ -71,11 +71,11 @@ func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
 		if p.Intent {
 			continue // only its begin is stored
 		}
-		ev := f.a.event(f.record(), nil)
-		if ev.Phase, ev.Duration = p.Name, f.duration(p.Name); i == len(phases)-1 {
-			ev.Jobs = jobs
-		}
-		f.a.tell(ctx, evCommitted, ev)
+		f.a.tell(ctx, evCommitted, f.record(), nil, func(ev *Event) {
+			if ev.Phase, ev.Duration = p.Name, f.duration(p.Name); i == len(phases)-1 {
+				ev.Jobs = jobs
+			}
+		})
 	}
 }
 
@@ -109,17 +109,17 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		if _, ours := errors.AsType[*Error](err); !ours {
 			err = a.unavailable("claim", err)
 		}
-		a.tell(ctx, evFailed, a.event(nil, err))
+		a.tell(ctx, evFailed, nil, err)
 		return Result{}, err
 	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
-	a.tell(ctx, evFailed, a.event(rec, err))
+	a.tell(ctx, evFailed, rec, err)
 	if rec.Keep == store.KeepOpen || f.outstanding() {
 		return Result{}, a.unavailable("finish", err)
 	}
-	a.tell(ctx, evUnstored, a.event(rec, err))
+	a.tell(ctx, evUnstored, rec, err)
 	return Result{Response: resp, Unstored: true}, nil
 }
 
@@ -133,13 +133,12 @@ func (f *flow) mayDrop(err error) bool {
 	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !f.defers()
 }
 
-// finish stores the answer, together with writes, jobs and pending results.
-// Without an error, the operation has ended.
+// finish stores the answer, which is clean, together with writes, jobs and pending
+// results. Without an error, the operation has ended.
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
 	a := f.a
-	a.cleaned(ctx, &resp)
 	phases, _, _ := f.next()
-	waiting, err := f.jobs(ctx, jobs)
+	waiting, err := f.staged(ctx, jobs, a.jobsNow)
 	if err == nil {
 		err = f.leftover(&f.log)
 	}
@@ -206,7 +205,7 @@ func (f *flow) stick(ctx context.Context, why string, before func(*store.Record)
 	}
 	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)
-	a.tell(ctx, evStuck, a.event(rec, stuckErr))
+	a.tell(ctx, evStuck, rec, stuckErr)
 	f.stop(Result{}, stuckErr)
 	return stuckErr
 }
@@ -223,7 +222,7 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 			sp.done(err)
 		}
 	}()
-	if f.leftBehind() {
+	if left, _ := f.failure(); left {
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
@@ -290,7 +289,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		return nil, ErrAnswered
 	case v == state.Own:
 		f.set(held)
-		a.tell(ctx, evClaimed, a.event(held, nil))
+		a.tell(ctx, evClaimed, held, nil)
 		if !state.SameShape(held, build(a.fresh(a.opt.Now()))) {
 			return nil, store.ErrUnknown // as for Crossed above
 		}

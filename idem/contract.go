@@ -40,23 +40,15 @@ func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, 
 		}
 	}
 	values := headerValues(r.Header, e.opt.KeyHeader)
-	r.Key, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
+	r.Key, echo, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
 	switch {
 	case err == nil:
-		return echoed(values[0], r.Key), true, nil
+		return echo, true, nil
 	case !errors.Is(err, ErrKeyMissing):
 		return "", false, &Error{Op: "key", Err: err}
 	}
 	acts, err = e.keyless(ctx, r)
 	return r.Key, acts, err
-}
-
-// echoed returns key in the form of value, without parameters.
-func echoed(value, key string) string {
-	if strings.HasPrefix(strings.TrimLeft(value, " \t"), `"`) {
-		return quoted(key)
-	}
-	return key
 }
 
 // problem makes the engine's answer for err.

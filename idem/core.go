@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
@@ -17,7 +18,8 @@ type core struct {
 
 	store   store.Store
 	opt     Options
-	life    state.Life // of its records
+	life    state.Life    // of its records
+	spare   time.Duration // the part of a lease's margin for renewing the lease: in the other part, a timeout may kill late
 	log     *slog.Logger
 	scheme  string          // of Options.Fingerprint
 	methods map[string]bool // on which the engine acts

@@ -46,7 +46,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	}
 	e := &Engine{
 		core: core{
-			naming: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), log: opt.Logger, scheme: opt.Fingerprint.scheme(),
+			naming: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), spare: opt.LeaseMargin / 2, log: opt.Logger, scheme: opt.Fingerprint.scheme(),
 			methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
 		},
 	}

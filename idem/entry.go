@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The course of a request with a key, in call order: do and proceed, then begin, run, once
-// and handle.
+// The course of a request with a key, in call order: do and proceed, then run, once and
+// handle.
 
 // entry is the way into an operation: an attempt that may run its handler, fn. (As a field
 // of entry each fn would be on the heap.)
@@ -53,9 +53,10 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	}
 	e.arrives(ctx)
 	if e.opt.Resumable && !e.req.Redelivered {
-		if err := storable(inputOf(e.req, e.opt.InputHeaders), e.opt.MaxInput); err != nil {
+		e.input = inputOf(e.req, e.opt.InputHeaders)
+		if err := storable(e.input, e.opt.MaxInput); err != nil {
 			err := e.fail("request", err)
-			e.tell(ctx, evRefused, e.event(nil, err))
+			e.tell(ctx, evRefused, nil, err)
 			return Result{}, err
 		}
 	}
@@ -65,7 +66,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		}
 	}
 	if err := e.enough(e.pk); err != nil {
-		e.tell(ctx, evRefused, e.event(nil, err))
+		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	}
 	var held *store.Record
@@ -86,22 +87,22 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	switch {
 	case e.opt.FailOpen && !e.seen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "error", err)
-		e.tell(ctx, evFailedOpen, e.event(nil, err))
+		e.tell(ctx, evFailedOpen, nil, err)
 		return e.pass(ctx, e.req, fn)
 	case errors.Is(err, ErrQuota):
-		e.tell(ctx, evLimited, e.event(nil, err))
+		e.tell(ctx, evLimited, nil, err)
 		return Result{}, err
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(e.pk), "error", err)
-		e.tell(ctx, evFailed, e.event(nil, err))
+		e.tell(ctx, evFailed, nil, err)
 		return Result{}, err
 	case v == state.Own || v == state.TakeOver:
 		if err := e.enough(e.pk); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = e.release(ctx, held, state.Release{}, err)
-			e.tell(ctx, evRefused, e.event(nil, err))
+			e.tell(ctx, evRefused, nil, err)
 			return Result{}, err
 		}
-		return e.begin(ctx, held, v == state.TakeOver, fn)
+		return e.run(ctx, held, v == state.TakeOver, fn)
 	default:
 		return replies.answer(ctx, held, v)
 	}
@@ -116,19 +117,15 @@ func unreachable(err error) bool {
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrSealed)
 }
 
-// begin runs an operation whose record this attempt holds.
-func (e entry) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	name := evClaimed
-	if resumed {
-		name = evTakenOver
-	}
-	e.tell(ctx, name, e.event(rec, nil))
-	return e.run(ctx, rec, resumed, fn)
-}
-
-// run calls fn and ends the operation according to its outcome. rec is nil before
-// a merged claim.
+// run calls fn and ends the operation according to its outcome. This attempt holds its
+// record rec, which is nil before a merged claim.
 func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	switch {
+	case resumed:
+		e.tell(ctx, evTakenOver, rec, nil)
+	case rec != nil:
+		e.tell(ctx, evClaimed, rec, nil)
+	}
 	f := e.flow(rec)
 	res, err := e.once(ctx, f, resumed, fn)
 	if e.place != nil {
@@ -140,7 +137,7 @@ func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func
 			_, _, _ = e.release(ctx, rec, state.Release{}, err)
 			return Result{}, err
 		}
-		return e.begin(ctx, rec, rec.Ver > 1, fn)
+		return e.run(ctx, rec, rec.Ver > 1, fn)
 	}
 	return res, err
 }
@@ -161,8 +158,8 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 	if err == nil {
 		e.cleaned(ctx, &resp)
 	}
-	failed := f.failure()
-	if err == nil && f.leftBehind() {
+	left, failed := f.failure()
+	if err == nil && left {
 		err = failed // a call in progress may contradict any answer
 	}
 	keeps := definitive || failed == nil && e.opt.Stored(resp.Status)
@@ -195,7 +192,7 @@ func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(contex
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc
-		hctx, cancel = context.WithDeadline(lctx, e.unbegun())
+		hctx, cancel = context.WithDeadline(lctx, e.unbegun)
 		defer cancel()
 		f.keep(ctx, lost)
 	}

@@ -193,16 +193,17 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 		}
 	default:
 		small = f.appendHead(small, r)
-		if f.CanonicalJSON && isJSON(r.Header) {
+		switch contentType, media := mediaType(r.Header); {
+		case f.SkipBody:
+			tag, body = 's', nil
+		case f.CanonicalJSON && (media == "application/json" || strings.HasSuffix(media, "+json")):
 			if canonical, ok := CanonicalJSON(body); ok {
 				tag, body = 'j', canonical
 			}
-		}
-		if form, ok := formParts(r.Header, body); ok {
-			tag, body = 'x', form
-		}
-		if f.SkipBody {
-			tag, body = 's', nil
+		case media == "multipart/form-data":
+			if form, ok := formParts(contentType, body); ok {
+				tag, body = 'x', form
+			}
 		}
 	}
 	small = appendTagged(small, tag, "")
@@ -290,12 +291,13 @@ func canonicalQuery(raw string) string {
 	return canonical
 }
 
-func isJSON(h http.Header) bool {
+// mediaType returns the Content-Type, and the part of it before its parameters in lower
+// case; empty without one, or with two.
+func mediaType(h http.Header) (contentType, media string) {
 	values := headerValues(h, "Content-Type")
 	if len(values) != 1 {
-		return false
+		return "", ""
 	}
-	media, _, _ := strings.Cut(values[0], ";")
-	media = strings.ToLower(strings.TrimSpace(media))
-	return media == "application/json" || strings.HasSuffix(media, "+json")
+	media, _, _ = strings.Cut(values[0], ";")
+	return values[0], strings.ToLower(strings.TrimSpace(media))
 }

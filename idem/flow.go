@@ -45,7 +45,7 @@ func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) {
 		return
 	}
 	f.turn = make(chan struct{}, 1)
-	f.timer = time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {
+	f.timer = time.AfterFunc(time.Until(f.a.deadline)+f.a.spare, func() {
 		f.renews(func() (time.Duration, bool) { return f.renew(ctx) })
 	})
 }
@@ -63,21 +63,17 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 		if !f.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
-		_, err := f.jobs(ctx, nil)
+		_, err := f.staged(ctx, nil, f.a.jobsNow)
 		return err
 	})
-}
-
-// jobs returns all jobs of the next commit.
-func (f *flow) jobs(ctx context.Context, more []Job) (map[string]Job, error) {
-	return f.staged(more, func(rec *store.Record) (*store.Record, error) { return f.a.reads(ctx, f.a.until(rec)) })
 }
 
 // releasing describes an attempt without an answer. If the program refuses to
 // continue, Why is the phase's error, which the handler may have hidden.
 func (f *flow) releasing() state.Release {
-	b := state.Release{Calls: f.log.out(f.leftBehind()), Sent: f.log.sentOut()}
-	if err := f.failure(); refuses(err) {
+	left, err := f.failure()
+	b := state.Release{Calls: f.log.out(left), Sent: f.log.sentOut()}
+	if refuses(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}
 	return b

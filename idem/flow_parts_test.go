@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"testing"
@@ -44,8 +45,8 @@ func TestGate(t *testing.T) {
 	g := &gate{about: &subject{}}
 	_, _, _ = g.enter(one, fresh)
 	g.close()
-	if !g.leftBehind() || !errors.Is(g.failure(), ErrPhaseOrder) || g.ended() != nil {
-		t.Errorf("a phase that outlives its handler: left %t, failure %v", g.leftBehind(), g.failure())
+	if left, failed := g.failure(); !left || !errors.Is(failed, ErrPhaseOrder) || g.ended() != nil {
+		t.Errorf("a phase that outlives its handler: left %t, failure %v", left, failed)
 	}
 }
 
@@ -77,10 +78,10 @@ func TestProgressRecalls(t *testing.T) {
 
 func TestProgressNamesJobs(t *testing.T) {
 	t.Parallel()
-	unread := func(*store.Record) (*store.Record, error) { return nil, ErrUnavailable }
+	uncounted := func(context.Context, *store.Record) int { panic("there are few jobs") }
 	p := &progress{}
 	p.stage([]Job{{Kind: "a"}})
-	waiting, err := p.staged([]Job{{Kind: "b"}}, unread)
+	waiting, err := p.staged(t.Context(), []Job{{Kind: "b"}}, uncounted)
 	if err != nil || waiting["0.0"].Kind != "a" || waiting["0.1"].Kind != "b" {
 		t.Fatalf("%v, %v", waiting, err)
 	}
@@ -98,19 +99,31 @@ func TestProgressNamesJobs(t *testing.T) {
 		full.Jobs[string(rune('a'+i))] = Job{}
 	}
 	for name, c := range map[string]struct {
-		now func(*store.Record) (*store.Record, error)
-		err error
+		load func() (*store.Record, error)
+		err  error
 	}{
-		"delivered": {func(*store.Record) (*store.Record, error) { return &store.Record{}, nil }, nil},
-		"waiting":   {func(r *store.Record) (*store.Record, error) { return r, nil }, ErrWrite},
-		"unread":    {unread, ErrWrite},
+		"delivered": {func() (*store.Record, error) { return &store.Record{}, nil }, nil},
+		"waiting":   {func() (*store.Record, error) { return full, nil }, ErrWrite},
+		"gone":      {func() (*store.Record, error) { return nil, nil }, ErrWrite}, //nolint:nilnil // as a store's Load
+		"unread":    {func() (*store.Record, error) { return nil, store.ErrUnknown }, ErrWrite},
 	} {
+		a := (&core{store: loading(c.load), opt: Options{Retention: time.Hour, Lease: time.Minute, Now: time.Now}, log: slog.New(slog.DiscardHandler)}).attempt()
+		a.arrives(t.Context())
 		p := &progress{rec: full}
-		if _, err := p.staged([]Job{{Kind: "c"}}, c.now); !errors.Is(err, c.err) {
+		if _, err := p.staged(t.Context(), []Job{{Kind: "c"}}, a.jobsNow); !errors.Is(err, c.err) {
 			t.Errorf("one more job, the others are %s: %v, want %v", name, err, c.err)
 		}
 	}
 }
+
+// loading is a store that only loads.
+type loading func() (*store.Record, error)
+
+func (l loading) Load(context.Context, string) (*store.Record, error) { return l() }
+
+func (loading) Claim(context.Context, store.Claim) (*store.Record, error) { panic("a claim") }
+
+func (loading) Commit(context.Context, store.Commit) (*store.Record, error) { panic("a commit") }
 
 func TestCallsInDoubt(t *testing.T) {
 	t.Parallel()
@@ -181,7 +194,10 @@ func TestClock(t *testing.T) {
 		"past the deadline":    {-time.Minute, false, ErrNoTime, 900 * time.Millisecond},
 		"the store used it up": {-time.Minute, true, ErrNoTime, -2 * time.Minute},
 	} {
-		cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, LeaseMargin: time.Second, Now: time.Now}}, deadline: time.Now().Add(c.left)}
+		cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, Retention: time.Hour, Now: time.Now}}}
+		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.left))
+		defer cancel()
+		cl.arrives(ctx)
 		cl.spent.Store(c.spent)
 		if err := cl.enough("pk"); !errors.Is(err, c.late) {
 			t.Errorf("%s: %v, want %v", name, err, c.late)
@@ -225,11 +241,13 @@ func TestWatchTells(t *testing.T) {
 	e.hooks = e.opt.Hooks.byName()
 	w := &watch{about: &subject{core: e, req: &Request{Route: "POST /x"}}}
 	_, _ = w.watched(t.Context(), func(ctx context.Context) (Result, error) {
-		w.tell(ctx, evClaimed, Event{ID: "op"})
-		w.tell(ctx, evStuck, Event{}) // nobody asks
+		w.tell(ctx, evClaimed, &store.Record{State: store.Open, ID: "op"}, nil)
+		w.tell(ctx, evStuck, nil, nil) // for the summary only
 		return Result{Response: Response{Status: http.StatusOK}}, nil
 	})
 	if want := []string{"Claimed", "POST /x", "op"}; !slices.Equal(told, want) || len(w.trail.happened) != 2 {
 		t.Errorf("told %q, kept %d events", told, len(w.trail.happened))
 	}
+	unheard := &watch{about: &subject{core: &core{}, req: &Request{}}}
+	unheard.tell(t.Context(), evClaimed, nil, nil, func(*Event) { t.Error("an event is made that nobody hears") })
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"mime"
 	"mime/multipart"
-	"net/http"
 	"net/url"
 	"slices"
 
@@ -58,14 +57,10 @@ func FormKey(field string) func(*Request) (string, error) {
 
 // formParts returns the content of a multipart form without its boundary, which
 // differs in each submission: the header and the body of each part, each after
-// its length. ok is false for any other body.
-func formParts(h http.Header, body []byte) (form []byte, ok bool) {
-	values := headerValues(h, "Content-Type")
-	if len(values) != 1 {
-		return nil, false
-	}
-	kind, params, err := mime.ParseMediaType(values[0])
-	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+// its length. ok is false for a body that is none.
+func formParts(contentType string, body []byte) (form []byte, ok bool) {
+	_, params, err := mime.ParseMediaType(contentType)
+	if err != nil || params["boundary"] == "" {
 		return nil, false
 	}
 	form = make([]byte, 0, len(body))

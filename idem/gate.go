@@ -108,11 +108,12 @@ func (g *gate) failed(err error) error {
 	return err
 }
 
-// failure returns the error of the first failed phase, or nil.
-func (g *gate) failure() error {
+// failure returns the error of the first failed phase, or nil. left reports whether the
+// handler returned while a phase was running.
+func (g *gate) failure() (left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.err
+	return g.left, g.err
 }
 
 // stop ends the operation with an answer that the handler can no longer change.
@@ -149,11 +150,4 @@ func (g *gate) close() {
 		g.left = true
 		_ = g.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
 	}
-}
-
-// leftBehind reports whether the handler returned while a phase was running.
-func (g *gate) leftBehind() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.left
 }

@@ -45,11 +45,20 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// appendRecordKey appends the key of a record: a prefix, and the hash of parts. The key
-// has a fixed length, is evenly distributed and hides the client's key.
-func appendRecordKey(b []byte, prefix string, parts []byte) []byte {
-	sum := sha256.Sum256(parts)
-	return base64.RawURLEncoding.AppendEncode(append(b, prefix...), sum[:])
+// partitionKey appends the key of r's record: a prefix, and the hash of its parts. The
+// key has a fixed length, is evenly distributed and hides the client's key. Length
+// prefixes keep a key from reaching into another scope.
+func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
+	buf := appendPart(make([]byte, 0, 256), text)
+	buf = appendPart(buf, r.Key)
+	if by.route {
+		buf = appendPart(buf, operationRoute(r))
+	}
+	for _, part := range more {
+		buf = appendPart(buf, part)
+	}
+	sum := sha256.Sum256(buf)
+	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
 // sentHash hashes the data that a call of an operation sends.

@@ -14,39 +14,42 @@ const KeyHeader = "Idempotency-Key"
 
 // parseKey returns the key in the values of the key header. The common bare form
 // (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
-// same key. strict accepts only the RFC 9651 string.
+// same key; echo is the key in its form, without parameters. strict accepts only the RFC
+// 9651 string.
 //
 // Without a value the error is ErrKeyMissing. The error is ErrKeyInvalid for two
 // values or an unquoted comma (HTTP APIs join two headers with a comma), an empty
 // key, a space in the bare form, control characters, characters beyond ASCII, and
 // a length outside of minLen to maxLen bytes (R1–R7).
-func parseKey(values []string, minLen, maxLen int, strict bool) (string, error) {
+func parseKey(values []string, minLen, maxLen int, strict bool) (key, echo string, err error) {
 	switch {
 	case len(values) == 0:
-		return "", ErrKeyMissing
+		return "", "", ErrKeyMissing
 	case len(values) > 1:
-		return "", fmt.Errorf("%w: header sent %d times", ErrKeyInvalid, len(values))
+		return "", "", fmt.Errorf("%w: header sent %d times", ErrKeyInvalid, len(values))
 	}
-	key := strings.Trim(values[0], " \t")
+	key = strings.Trim(values[0], " \t")
+	echo = key
 	switch {
 	case strings.HasPrefix(key, `"`):
 		item, err := httpsfv.UnmarshalItem([]string{key})
 		if err != nil {
-			return "", fmt.Errorf("%w: not an RFC 9651 string: %w", ErrKeyInvalid, err)
+			return "", "", fmt.Errorf("%w: not an RFC 9651 string: %w", ErrKeyInvalid, err)
 		}
 		var ok bool
 		if key, ok = item.Value.(string); !ok {
-			return "", fmt.Errorf("%w: not an RFC 9651 string", ErrKeyInvalid)
+			return "", "", fmt.Errorf("%w: not an RFC 9651 string", ErrKeyInvalid)
 		}
+		echo = quoted(key)
 	case key == "": // checkKey below checks the length
 	case strict:
-		return "", fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
+		return "", "", fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
 	case strings.Contains(key, ","):
-		return "", fmt.Errorf("%w: more than one value; quote a key that contains a comma", ErrKeyInvalid)
+		return "", "", fmt.Errorf("%w: more than one value; quote a key that contains a comma", ErrKeyInvalid)
 	case strings.Contains(key, " "):
-		return "", fmt.Errorf("%w: a space in it; quote a key that contains one", ErrKeyInvalid)
+		return "", "", fmt.Errorf("%w: a space in it; quote a key that contains one", ErrKeyInvalid)
 	}
-	return key, checkKey(key, minLen, maxLen, true)
+	return key, echo, checkKey(key, minLen, maxLen, true)
 }
 
 // checkKey applies the same rules to every key, whatever its source. Only keys

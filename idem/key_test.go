@@ -60,13 +60,13 @@ func TestParseKey(t *testing.T) {
 	for name, tt := range tests {
 		t.Run("BadInput "+name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseKey(tt.values, 1, defaults.MaxKey, tt.strict)
+			got, _, err := parseKey(tt.values, 1, defaults.MaxKey, tt.strict)
 			if err == nil && got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %q, %v; want %q, %v", got, err, tt.want, tt.err)
 			}
 		})
 	}
-	if _, err := parseKey([]string{"short"}, 20, 100, false); !errors.Is(err, ErrKeyInvalid) {
+	if _, _, err := parseKey([]string{"short"}, 20, 100, false); !errors.Is(err, ErrKeyInvalid) {
 		t.Error("R7: a key under the minimum was taken")
 	}
 }
@@ -90,7 +90,7 @@ func FuzzParseKey(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Fuzz(func(t *testing.T, value string, strict bool) {
-		key, err := parseKey([]string{value}, 1, defaults.MaxKey, strict)
+		key, _, err := parseKey([]string{value}, 1, defaults.MaxKey, strict)
 		if err != nil {
 			if !errors.Is(err, ErrKeyInvalid) {
 				t.Errorf("%q: %v", value, err)
@@ -102,7 +102,7 @@ func FuzzParseKey(f *testing.F) {
 		}
 		// Its quoted form is the same key.
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-		if again, err := parseKey([]string{quoted}, 1, defaults.MaxKey, true); err != nil || again != key {
+		if again, _, err := parseKey([]string{quoted}, 1, defaults.MaxKey, true); err != nil || again != key {
 			t.Errorf("%q: quoted as %q it is %q, %v", key, quoted, again, err)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/unnamed"
@@ -86,12 +85,26 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply checks the user's writes and adds them to m.writes.
+// apply asks the user's writes themselves whether they can be committed, and m.Apply
+// whether it takes them, and adds them to m.writes.
 func (m *MemoryStore) apply(writes []Write) error {
-	if err := checkWrites(writes); err != nil {
-		return err
+	if len(writes) == 0 {
+		return nil
 	}
-	if m.Apply != nil && len(writes) > 0 {
+	for _, w := range writes {
+		if w == nil {
+			return fmt.Errorf("%w: a write is nil", ErrWrite)
+		}
+		if err := w.Err(); err != nil {
+			return fmt.Errorf("%w: %w", ErrWrite, err)
+		}
+	}
+	if c, ok := writes[0].(store.CommitChecker); ok {
+		if err := c.CheckCommit(writes); err != nil {
+			return err
+		}
+	}
+	if m.Apply != nil {
 		if err := m.Apply(writes); err != nil {
 			return err
 		}
@@ -216,13 +229,13 @@ func patched(r, prev, next *store.Record) *store.Record {
 	patch(&r.LastErr, prev.LastErr, next.LastErr)
 	patch(&r.Blocked, prev.Blocked, next.Blocked)
 	patch(&r.Tries, prev.Tries, next.Tries)
-	patchTime(&r.Lease, prev.Lease, next.Lease)
-	patchTime(&r.Expires, prev.Expires, next.Expires)
-	patchTime(&r.Until, prev.Until, next.Until)
+	patch(&r.Lease, prev.Lease, next.Lease)
+	patch(&r.Expires, prev.Expires, next.Expires)
+	patch(&r.Until, prev.Until, next.Until)
 	patch(&r.Retention, prev.Retention, next.Retention)
 	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
-	patchTime(&r.Run, prev.Run, next.Run)
-	patchTime(&r.WaitSince, prev.WaitSince, next.WaitSince)
+	patch(&r.Run, prev.Run, next.Run)
+	patch(&r.WaitSince, prev.WaitSince, next.WaitSince)
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		r.Settled = next.Settled
 	}
@@ -243,7 +256,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if !maps.Equal(prev.Sent, next.Sent) {
 		r.Sent = next.Sent
 	}
-	patchTime(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
+	patch(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
 	if len(next.Jobs) < len(prev.Jobs) && state.DropsJobs(prev, next) {
 		r.Jobs = nil
 	}
@@ -271,31 +284,6 @@ func patch[T comparable](field *T, prev, next T) {
 	}
 }
 
-func patchTime(field *time.Time, prev, next time.Time) {
-	if !next.Equal(prev) {
-		*field = next
-	}
-}
-
 func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && a.Shape == b.Shape && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
-}
-
-// checkWrites asks the writes themselves whether they can be committed.
-func checkWrites(writes []Write) error {
-	for _, w := range writes {
-		if w == nil {
-			return fmt.Errorf("%w: a write is nil", ErrWrite)
-		}
-		if err := w.Err(); err != nil {
-			return fmt.Errorf("%w: %w", ErrWrite, err)
-		}
-	}
-	if len(writes) == 0 {
-		return nil
-	}
-	if c, ok := writes[0].(store.CommitChecker); ok {
-		return c.CheckCommit(writes)
-	}
-	return nil
 }

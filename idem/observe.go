@@ -16,7 +16,7 @@ const observing = time.Second
 // observed reports the outcome that r would have had.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
-	e.attemptAt(r).tell(ctx, evObserved, Event{Route: r.Route, Err: err})
+	e.attemptAt(r).tell(ctx, evObserved, nil, err)
 }
 
 // observe always runs fn and reports to Hooks.Observed the outcome that the

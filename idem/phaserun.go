@@ -236,6 +236,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		if rerr != nil {
 			return nil, p.fail(rerr)
 		}
+		p.a.cleaned(ctx, &resp)
 		if ferr := p.finish(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
 			return nil, p.commitFailed(p.name, ferr)
 		}
@@ -251,7 +252,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 
 // postpone keeps a result for the next commit.
 func (p *phaseRun) postpone(ctx context.Context, result store.Phase, got collected) error {
-	waiting, err := p.jobs(ctx, got.jobs)
+	waiting, err := p.staged(ctx, got.jobs, p.a.jobsNow)
 	if err != nil {
 		return p.fail(err)
 	}
@@ -284,6 +285,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		p.pass() // the phase's outcome is the answer
+		p.a.cleaned(ctx, &resp)
 		if ferr := p.finish(ctx, resp, nil, nil, false); ferr != nil {
 			return nil, p.commitFailed(p.name, ferr)
 		}

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -132,9 +133,9 @@ func (p *progress) stage(jobs []Job) (news bool) {
 
 // staged returns all jobs of the next commit. A job's name in the record is the position
 // of its phase and its index in the phase, so the same run of a handler gives the same
-// names. The record may have jobs of earlier commits: now reads it, if they would be too
-// many beside more jobs, since this attempt's view of it keeps those that were delivered.
-func (p *progress) staged(jobs []Job, now func(*store.Record) (*store.Record, error)) (map[string]Job, error) {
+// names. The record may have jobs of earlier commits: now counts those that it still has,
+// if they could be too many beside more jobs.
+func (p *progress) staged(ctx context.Context, jobs []Job, now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting)+len(p.loose)+len(jobs) == 0 {
@@ -147,11 +148,7 @@ func (p *progress) staged(jobs []Job, now func(*store.Record) (*store.Record, er
 	}
 	n := len(all)
 	if p.rec != nil && n+len(p.rec.Jobs) > maxJobs { // otherwise few enough, however many are delivered
-		earlier := len(p.rec.Jobs)
-		if rec, err := now(p.rec); err == nil && rec != nil {
-			earlier = len(rec.Jobs)
-		}
-		n += earlier
+		n += now(ctx, p.rec)
 	}
 	if n > maxJobs {
 		return nil, fmt.Errorf("%w: %d jobs are waiting in the record: at most %d", ErrWrite, n, maxJobs)

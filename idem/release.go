@@ -63,7 +63,7 @@ func (f *flow) consult(ctx context.Context, resp Response, err error) (Result, e
 	held, lerr := a.store.Load(ctx, a.pk)
 	if lerr != nil {
 		err = a.unavailable("look", errors.Join(lerr, err))
-		a.tell(ctx, evFailed, a.event(nil, err))
+		a.tell(ctx, evFailed, nil, err)
 		return Result{}, err
 	}
 	held, v, jerr := a.judgeOrTakeOver(ctx, held, until)

@@ -22,18 +22,18 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		a.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(a.pk), "after", a.opt.RenewFor)
 		return 0, false
 	case rec == nil: // the claim comes with the handler's first commit
-		return a.spare(), true
+		return a.spare, true
 	}
 	now := a.opt.Now()
-	if due := rec.Lease.Sub(now) - a.spare(); due > 0 {
+	if due := rec.Lease.Sub(now) - a.spare; due > 0 {
 		return due, true
 	}
 	next := state.Renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin))
-	held, l, err := a.send(ctx, change{prev: rec, next: next}, time.Now().Add(a.spare()), patient)
+	held, l, err := a.send(ctx, change{prev: rec, next: next}, time.Now().Add(a.spare), patient)
 	switch {
 	case err != nil:
 		a.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(a.pk), "error", err)
-		return a.spare(), true // we hold the lease until another attempt takes over
+		return a.spare, true // we hold the lease until another attempt takes over
 	case l == state.Fenced:
 		a.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(a.pk))
 		_ = f.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))

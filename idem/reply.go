@@ -37,7 +37,7 @@ func (a reply) remembered(ctx context.Context) (Result, bool, error) {
 // look answers from a cheap read if that suffices: a finished record of the same
 // request. Everything else goes to the claim.
 func (a reply) look(ctx context.Context) (Result, bool, error) {
-	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // leave time for the claim
+	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun))) // leave time for the claim
 	defer cancel()
 	peek := a.store.Load
 	if p, ok := a.store.(store.Peeker); ok {
@@ -66,7 +66,7 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 		if held != nil {
 			err.Expires = state.Lifetime(held)
 		}
-		a.tell(ctx, name, a.event(held, err))
+		a.tell(ctx, name, held, err)
 		return Result{}, err
 	}
 	switch v {
@@ -81,7 +81,7 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 			resp = *held.Response
 			replayable(&resp)
 		}
-		a.tell(ctx, evReplayed, a.event(held, nil))
+		a.tell(ctx, evReplayed, held, nil)
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.Mismatch:
 		return refuse(evMismatch, a.fail("claim", ErrMismatch))
@@ -91,11 +91,11 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 		return refuse(evRefused, a.fail("claim", ErrStuck))
 	case state.TooSoon:
 		res, err := a.unfinished(held, held.LastErr)
-		a.tell(ctx, evRefused, a.event(held, err))
+		a.tell(ctx, evRefused, held, err)
 		return res, err
 	case state.InFlight:
 		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
-			a.tell(ctx, evInFlight, a.event(held, ErrInFlight))
+			a.tell(ctx, evInFlight, held, ErrInFlight)
 			return a.accepted(held), nil
 		}
 		fallthrough
@@ -193,7 +193,7 @@ func (a reply) body(ctx context.Context, held *store.Record) *Error {
 // nothing since, and its own answer is not the key's answer.
 func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error) {
 	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
-	a.tell(ctx, evLeaseLost, a.event(held, ErrLeaseLost))
+	a.tell(ctx, evLeaseLost, held, ErrLeaseLost)
 	v, err := a.judge(held)
 	if err == nil && (v == state.Replay || v == state.InFlight) {
 		res, err := a.answer(ctx, held, v)
@@ -208,9 +208,7 @@ func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error
 // finished returns the answer of an operation that was just stored: resp, which
 // made contains, or the answer in rec if rec contains another answer.
 func (a reply) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
-	ev := a.event(rec, nil)
-	ev.Jobs = jobs
-	a.tell(ctx, evFinished, ev)
+	a.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		if a.cache != nil && (made.Overflow == nil || made.Overflow.Count > 0) {
 			whole := *made // the store may have moved the body; the whole body is here

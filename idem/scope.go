@@ -119,17 +119,3 @@ func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string,
 	}
 	return s, nil
 }
-
-// partitionKey appends the record's key. Length prefixes keep a key from reaching into
-// another scope.
-func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
-	buf := appendPart(make([]byte, 0, 256), text)
-	buf = appendPart(buf, r.Key)
-	if by.route {
-		buf = appendPart(buf, operationRoute(r))
-	}
-	for _, part := range more {
-		buf = appendPart(buf, part)
-	}
-	return appendRecordKey(b, n.prefix, buf)
-}

@@ -128,6 +128,10 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 // Keeps is for adapters whose answers have no status of their own.
 func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
 
+// StoresRequests returns [Options.Resumable], for adapters: other engines need no
+// [Request.Snapshot].
+func (e *Engine) StoresRequests() bool { return e.opt.Resumable }
+
 // Reserve returns [Options.Reserve], for adapters that divide an invocation's
 // time among several requests.
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }

@@ -66,7 +66,7 @@ func (a *attempt) status(ctx context.Context) (*store.Record, state.Verdict, err
 	if a.whose.Kind == scope.One && a.opt.StatusURL == "" {
 		return nil, state.Again, nil
 	}
-	rec, err := a.reads(ctx, a.end())
+	rec, err := a.reads(ctx, a.end)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -122,7 +122,7 @@ func (o *Options) statusKey(path string) string {
 	}
 	key, err := url.PathUnescape(escaped)
 	if err == nil && strings.HasPrefix(key, `"`) {
-		key, err = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
+		key, _, err = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
 	}
 	if err != nil {
 		return ""

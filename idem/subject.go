@@ -30,6 +30,7 @@ type subject struct {
 
 	print  string        // the fingerprint
 	secret string        // id of the secret of print
+	input  *store.Input  // the part of req to store; nil without Options.Resumable
 	cached *store.Record // the cache's record of the key, which may answer; must not be changed
 
 	beside  *side // the key's other place while its scope changes; nil without Options.Former
@@ -42,6 +43,7 @@ type subject struct {
 // find checks the request and computes its record's key. spaces allows spaces in the key.
 func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	e := s.core
+	s.req.Handler.Function = cmp.Or(s.req.Handler.Function, e.opt.Function)
 	if err := checkKey(s.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
@@ -114,13 +116,6 @@ func (s *subject) compare(held *store.Record) (same bool, err error) {
 		return hmac.Equal([]byte(held.Fingerprint), []byte(s.print)), nil
 	}
 	return s.opt.Fingerprint.matches(held, s.req)
-}
-
-// handler returns the id of the handler that serves the request.
-func (s *subject) handler() store.HandlerID {
-	h := s.req.Handler
-	h.Function = cmp.Or(h.Function, s.opt.Function)
-	return h
 }
 
 // fail is an error that names the record.

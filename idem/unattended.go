@@ -35,7 +35,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (unattended, *store.Re
 	if err != nil {
 		return a, nil, err
 	}
-	rec, err := a.reads(ctx, a.unbegun())
+	rec, err := a.reads(ctx, a.unbegun)
 	if err != nil {
 		return a, nil, err
 	}
@@ -50,7 +50,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (unattended, *store.Re
 func (a unattended) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.opt.Now()
 	next := state.TakenUp(rec, now, a.leaseEnd(now), state.Life{Retention: rec.Retention, Tombstone: rec.Tombstone})
-	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
+	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun, maxRounds)
 	switch {
 	case err != nil:
 		return nil, a.unavailable("take-over", err)
@@ -67,7 +67,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	if err != nil {
 		return err
 	}
-	rec, err := a.readsClosed(ctx, a.end())
+	rec, err := a.readsClosed(ctx, a.end)
 	defer e.cache.drop(pk) // after the write: before it, a replay could keep the old answer once more
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
@@ -79,9 +79,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		}
 		to.Settled[len(to.Settled)-1].ID = a.owner // by which it is found again
 		// This attempt's owner fences a late write of the attempt that holds the record.
-		held, _, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end(), maxRounds)
+		held, _, werr := a.write(ctx, change{prev: rec, next: to, rerun: true}, a.end, maxRounds)
 		if werr != nil {
-			if held, err = a.readsClosed(ctx, a.end()); err != nil {
+			if held, err = a.readsClosed(ctx, a.end); err != nil {
 				return a.unavailable(op, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
@@ -93,7 +93,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
 		case moved:
 			return a.fail(op, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
-		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.pause(ctx, round, a.end()):
+		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.pause(ctx, round, a.end):
 			return a.unavailable(op, werr)
 		}
 		rec = held // its jobs have changed: decide about those that are left
@@ -115,7 +115,7 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
-	res, err := entry(a).begin(ctx, rec, true, func(ctx context.Context) (Response, error) {
+	res, err := entry(a).run(ctx, rec, true, func(ctx context.Context) (Response, error) {
 		if err := a.opt.completable(a.req, a.whose); err != nil { // an earlier program took the caller from the operation
 			return Response{}, err
 		}
@@ -174,7 +174,7 @@ func (a unattended) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []s
 	case missing != nil && a.opt.Now().Before(state.LeftUntil(rec)):
 		return nil, nil, a.fail("resume", fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
-	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
+	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun, maxRounds)
 	switch {
 	case err != nil:
 		return nil, nil, a.unavailable("take-over", err)
@@ -194,7 +194,7 @@ func (a unattended) takeOnce(ctx context.Context, t store.Take) (rec *store.Reco
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.store.(store.Taker); ok {
-		until := earlier(a.unbegun(), time.Now().Add(maxClaim))
+		until := earlier(a.unbegun, time.Now().Add(maxClaim))
 		ctx, cancel := a.within(ctx, time.Now().Add(half(until)))
 		defer cancel()
 		rec, taken, cause = taker.Take(ctx, t)
@@ -205,7 +205,7 @@ func (a unattended) takeOnce(ctx context.Context, t store.Take) (rec *store.Reco
 			return nil, false, a.unavailable("take-over", cause)
 		}
 	}
-	rec, err := a.reads(ctx, a.unbegun())
+	rec, err := a.reads(ctx, a.unbegun)
 	if err != nil {
 		return nil, false, errors.Join(err, cause)
 	}
@@ -257,7 +257,7 @@ func (a unattended) loadInput(ctx context.Context, rec *store.Record) error {
 	if !ok {
 		return ErrNotKept
 	}
-	ctx, cancel := a.within(ctx, a.unbegun())
+	ctx, cancel := a.within(ctx, a.unbegun)
 	defer cancel()
 	return loader.LoadBody(ctx, rec)
 }

@@ -42,13 +42,23 @@ type trail struct {
 	happened []Event
 }
 
-// tell calls the hook of an event, and keeps the event for Hooks.Ended.
-func (w *watch) tell(ctx context.Context, name happening, ev Event) {
+// tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is
+// about the record rec, which may be nil; more adds to it. Unless somebody listens, no
+// event is made.
+func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
+	hook, t := w.about.hooks[name], w.trail
+	if hook == nil && t == nil {
+		return
+	}
+	ev := w.event(rec, err)
 	ev.Name, ev.Resumed = string(name), w.about.resumed
-	if hook := w.about.hooks[name]; hook != nil {
+	for _, add := range more {
+		add(&ev)
+	}
+	if hook != nil {
 		hook(ctx, ev)
 	}
-	if t := w.trail; t != nil {
+	if t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.happened = append(t.happened, ev)

@@ -27,10 +27,10 @@ type change struct {
 func (a *attempt) fresh(now time.Time) *store.Record {
 	r := store.Record{
 		PK: a.pk, ID: a.id, Fingerprint: a.print, Secret: a.secret, Scheme: a.scheme, Route: a.req.Route, Scope: a.scope,
-		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
+		Handler: a.req.Handler, Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
-	if a.opt.Resumable && !a.req.Redelivered {
-		r.Input = inputOf(a.req, a.opt.InputHeaders)
+	if a.input != nil {
+		r.Input = new(*a.input) // a store moves a large body
 	}
 	if a.opt.CallsOut {
 		r.Keep = store.KeepOpen
@@ -55,7 +55,7 @@ func (a *attempt) supplied(in *store.Input) *store.Input {
 // writes go with the claim, but not with a take-over, which writes nothing of
 // this attempt's.
 func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, v state.Verdict, err error) {
-	until := a.unbegun()
+	until := a.unbegun
 	if build != nil {
 		until = a.until(nil) // the handler has run before this write
 	}
@@ -234,7 +234,7 @@ func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until
 		return held, v, err
 	}
 	now := a.opt.Now()
-	next := state.TakenByClient(held, now, a.leaseEnd(now), a.life, a.supplied(held.Input), a.handler())
+	next := state.TakenByClient(held, now, a.leaseEnd(now), a.life, a.supplied(held.Input), a.req.Handler)
 	rec, l, err := a.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
@@ -284,16 +284,16 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.Releas
 		case err != nil:
 			err = a.fail("release", err)
 			a.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(a.pk), "error", err)
-			a.tell(ctx, evFailed, a.event(rec, err))
+			a.tell(ctx, evFailed, rec, err)
 			return nil, state.NotYet, err
 		case l == state.Fenced:
 			return held, state.Fenced, nil
 		case held.Lease.IsZero():
-			a.tell(ctx, evReleased, a.event(rec, cause))
+			a.tell(ctx, evReleased, rec, cause)
 			if held.State == store.Open && held.Blocked {
 				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(a.pk),
 					"operation", held.ID, "route", held.Route, "error", held.LastErr)
-				a.tell(ctx, evBlocked, a.event(held, b.Refusal))
+				a.tell(ctx, evBlocked, held, b.Refusal)
 			}
 			return held, state.Landed, nil
 		}

@@ -29,6 +29,9 @@ type Adapter[Ev, Re any] struct {
 	// decoded. Set Identity only to an identity that the source has verified. The
 	// tenant of the invocation's lambdacontext replaces an empty Tenant.
 	//
+	// For an engine that stores no requests ([idem.Options.Resumable]) the adapters of
+	// this package make no Snapshot, as ctx tells them: pass it on.
+	//
 	// An error that matches [ErrEvent] says that the event is of another kind: no
 	// client waits for an HTTP answer, so [Handler] returns the error. Any other
 	// error is answered with 400, or by the engine's table of errors; the returned
@@ -56,8 +59,11 @@ type Adapter[Ev, Re any] struct {
 }
 
 // request calls Request and adds the tenant of the invocation, so that users'
-// adapters needn't.
-func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev) (idem.Request, error) {
+// adapters needn't. A request needs a snapshot only if it may be stored.
+func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
+	if !stored {
+		ctx = context.WithValue(ctx, unstoredKey{}, true)
+	}
 	req, err := a.Request(ctx, ev)
 	if req.Tenant == "" {
 		req.Tenant = tenantOf(ctx)
@@ -82,11 +88,16 @@ func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 	return a.Response(re)
 }
 
+type unstoredKey struct{}
+
+// storable reports whether a request may be stored. One with a method of these never is,
+// since the engine ignores their keys.
+func storable(ctx context.Context, method string) bool {
+	return method != http.MethodGet && method != http.MethodHead && ctx.Value(unstoredKey{}) == nil
+}
+
 // take returns the snapshot s as JSON, or nil if s is empty.
-func take(method string, s any) ([]byte, error) {
-	if method == http.MethodGet || method == http.MethodHead {
-		return nil, nil // never stored, since the engine ignores keys of these methods
-	}
+func take(s any) ([]byte, error) {
 	b, err := json.Marshal(s)
 	switch {
 	case err != nil:

@@ -39,7 +39,7 @@ var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Reply:    albReply,
 }
 
-func albRequest(_ context.Context, ev events.ALBTargetGroupRequest) (idem.Request, error) {
+func albRequest(ctx context.Context, ev events.ALBTargetGroupRequest) (idem.Request, error) {
 	switch {
 	case ev.HTTPMethod == "":
 		return idem.Request{}, notA(albKind, "it has no httpMethod")
@@ -54,15 +54,17 @@ func albRequest(_ context.Context, ev events.ALBTargetGroupRequest) (idem.Reques
 	}
 	req.Route = anyRoute(req.Method)
 	var err error
-	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+	if req.Body, err = decoded(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
 	}
-	req.Snapshot, err = albRequestSnapshot(&ev, &req)
+	if storable(ctx, req.Method) {
+		req.Snapshot, err = albRequestSnapshot(&ev, &req)
+	}
 	return req, err
 }
 
 func albResponse(re events.ALBTargetGroupResponse) (idem.Response, error) {
-	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), re.Body, re.IsBase64Encoded)
+	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), nil, re.Body, re.IsBase64Encoded)
 }
 
 func albReply(r idem.Response) events.ALBTargetGroupResponse {
@@ -85,7 +87,7 @@ func albReply(r idem.Response) events.ALBTargetGroupResponse {
 }
 
 func albRequestSnapshot(ev *events.ALBTargetGroupRequest, req *idem.Request) ([]byte, error) {
-	return take(req.Method, albSnapshot{
+	return take(albSnapshot{
 		Path:            unlike(ev.Path, req.Path),
 		IsBase64Encoded: ev.IsBase64Encoded,
 		RequestContext:  albContext{albTarget{ev.RequestContext.ELB.TargetGroupArn}},

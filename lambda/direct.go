@@ -179,7 +179,7 @@ func payloadFrom(ctx context.Context) []byte {
 // handleTyped is Handle for adapters whose answers are values and errors instead of
 // HTTP.
 func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
-	req, reqErr := h.adapter.request(ctx, ev)
+	req, reqErr := h.adapter.request(ctx, ev, h.stored)
 	res, own, err := h.do(ctx, ev, req, reqErr)
 	if o, ok := err.(*ownError); ok { //nolint:errorlint // as do returns it
 		return own, o.err
@@ -198,7 +198,7 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 // invokeTyped is Invoke for these adapters. First and later results are the same
 // bytes.
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
-	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev)
+	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev, h.stored)
 	res, _, err := h.do(ctx, ev, req, reqErr)
 	if own, ok := err.(*ownError); ok { //nolint:errorlint // its text and type are the handler's, also where it is another engine's
 		return nil, own.err

@@ -69,7 +69,7 @@ var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 // a Lambda function the panic continues, so that the process ends; only Invoke can
 // answer first.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
-	req, err := h.adapter.request(ctx, ev)
+	req, err := h.adapter.request(ctx, ev, false)
 	switch {
 	case errors.Is(err, ErrEvent):
 		var none Re
@@ -78,7 +78,9 @@ func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error)
 		return h.adapter.Reply(h.endpoint.Refuse(ctx, req, err)), nil
 	}
 	res := h.endpoint.Serve(idem.WithSender(ctx, &req), req)
-	crashed(ctx, res.Panic)
+	if res.Panic != nil {
+		crashed(ctx, res.Panic)
+	}
 	return h.adapter.Reply(res.Response), nil
 }
 

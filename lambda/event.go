@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
 // ErrEvent matches errors from an event of another kind than the adapter's, from a
@@ -103,13 +102,16 @@ func kind(payload []byte) string {
 	return fmt.Sprintf("an object of %.40q", names[:min(len(names), 5)])
 }
 
-// encode marshals an answer as the runtime does for plain handlers.
+// encode marshals an answer as the runtime does for plain handlers: without HTML
+// escapes, which take six bytes instead of one, out of the 6 MB of a response.
 func encode(re any) ([]byte, error) {
-	b, err := rawjson.Encode(re)
-	if err != nil {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(re); err != nil {
 		return nil, fmt.Errorf("lambda: %w", err)
 	}
-	return b, nil
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
 // resourceName returns the last part of an ARN, for people.

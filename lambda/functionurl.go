@@ -37,7 +37,7 @@ var FunctionURL = Adapter[events.LambdaFunctionURLRequest, events.LambdaFunction
 	Reply:    functionURLReply,
 }
 
-func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (idem.Request, error) {
+func functionURLRequest(ctx context.Context, ev events.LambdaFunctionURLRequest) (idem.Request, error) {
 	rc := &ev.RequestContext
 	switch {
 	case rc.HTTP.Method == "":
@@ -57,23 +57,25 @@ func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (
 		req.Identity, req.Facts = iamIdentity("", "", rc.Authorizer.IAM.UserARN)
 	}
 	var err error
-	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+	if req.Body, err = decoded(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
 	}
-	req.Snapshot, err = functionURLSnapshot(&ev, &req)
+	if storable(ctx, req.Method) {
+		req.Snapshot, err = functionURLSnapshot(&ev, &req)
+	}
 	return req, err
 }
 
 func functionURLResponse(re events.LambdaFunctionURLResponse) (idem.Response, error) {
-	h := header(re.Headers, nil)
-	return response(re.StatusCode, withSetCookies(h, re.Cookies), re.Body, re.IsBase64Encoded)
+	return response(re.StatusCode, header(re.Headers, nil), re.Cookies, re.Body, re.IsBase64Encoded)
 }
 
 func functionURLReply(r idem.Response) events.LambdaFunctionURLResponse {
-	h, cookies := withoutSetCookies(r.Header)
+	headers := joined(r.Header)
+	delete(headers, setCookie) // which is a list of its own
 	body, isBase64 := textBody(r.Body)
 	return events.LambdaFunctionURLResponse{
-		StatusCode: r.Status, Headers: joined(h), Cookies: cookies, Body: body, IsBase64Encoded: isBase64,
+		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,
 	}
 }
 
@@ -90,7 +92,7 @@ func functionURLSnapshot(ev *events.LambdaFunctionURLRequest, req *idem.Request)
 			IAM: &v2IAM{AccountID: iam.AccountID, CallerID: iam.CallerID, UserARN: iam.UserARN, UserID: iam.UserID},
 		}
 	}
-	return take(req.Method, s)
+	return take(s)
 }
 
 func functionURLEvent(req idem.Request) (ev events.LambdaFunctionURLRequest, err error) {

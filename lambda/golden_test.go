@@ -197,7 +197,8 @@ func read(t testing.TB, file string) (got idem.Request) {
 	return got
 }
 
-// spy wraps a handler that does nothing, and keeps the request.
+// spy wraps a handler that does nothing, with an engine that stores requests, and keeps the
+// request.
 func spy[Ev, Re any](a lambda.Adapter[Ev, Re], got *idem.Request) awslambda.Handler {
 	request := a.Request
 	a.Request = func(ctx context.Context, ev Ev) (idem.Request, error) {
@@ -205,5 +206,6 @@ func spy[Ev, Re any](a lambda.Adapter[Ev, Re], got *idem.Request) awslambda.Hand
 		*got = req
 		return req, err
 	}
-	return lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), a, func(context.Context, Ev) (re Re, err error) { return re, nil })
+	stores := func(o *idem.Options) { o.Resumable, o.Function = true, "rides" }
+	return lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, stores), a, func(context.Context, Ev) (re Re, err error) { return re, nil }, named("spy"))
 }

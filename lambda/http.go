@@ -184,38 +184,14 @@ func withCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// withSetCookies adds a response's cookies to h.
-func withSetCookies(h http.Header, cookies []string) http.Header {
+// response makes a handler's answer neutral. Cookies come besides h in payload format
+// 2.0. The default status is 200. A body declared as base64 that isn't base64 is taken
+// unchanged: the effect has happened, so an error would only make the client repeat the
+// request.
+func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
 	}
-	return h
-}
-
-// withoutSetCookies is the reverse of withSetCookies. It doesn't change h.
-func withoutSetCookies(h http.Header) (rest http.Header, cookies []string) {
-	cookies = h[setCookie]
-	if cookies == nil {
-		return h, nil
-	}
-	rest = maps.Clone(h)
-	delete(rest, setCookie)
-	return rest, cookies
-}
-
-// requestBody returns the bytes that the client sent.
-func requestBody(body string, isBase64 bool) ([]byte, error) {
-	b, err := decoded(body, isBase64)
-	if err != nil {
-		return nil, fmt.Errorf("%w: body is not base64: %w", idem.ErrRequest, err)
-	}
-	return b, nil
-}
-
-// response makes a handler's answer neutral. The default status is 200. A body
-// declared as base64 that isn't base64 is taken unchanged: the effect has happened,
-// so an error would only make the client repeat the request.
-func response(status int, h http.Header, body string, isBase64 bool) (idem.Response, error) {
 	b, err := decoded(body, isBase64)
 	if err != nil {
 		b = []byte(body)
@@ -226,20 +202,27 @@ func response(status int, h http.Header, body string, isBase64 bool) (idem.Respo
 	return idem.Response{Status: status, Header: h, Body: b}, nil
 }
 
+// decoded returns the bytes of an event's body: those that the client sent, or that the
+// handler answers.
 func decoded(body string, isBase64 bool) ([]byte, error) {
 	switch {
 	case body == "":
 		return nil, nil
-	case isBase64:
-		return base64.StdEncoding.DecodeString(body)
+	case !isBase64:
+		return []byte(body), nil
 	}
-	return []byte(body), nil
+	b, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return nil, fmt.Errorf("%w: body is not base64: %w", idem.ErrRequest, err)
+	}
+	return b, nil
 }
 
 // textBody returns a body as an event carries it: base64 unless it is text, because
 // JSON strings would change other bytes.
 func textBody(b []byte) (body string, isBase64 bool) {
-	if utf8.Valid(b) && !inflates(b) {
+	const small = 128 << 10 // fits even if all of it are control characters
+	if utf8.Valid(b) && (len(b) <= small || !inflates(b)) {
 		return string(b), false
 	}
 	return base64.StdEncoding.EncodeToString(b), true
@@ -249,10 +232,6 @@ func textBody(b []byte) (body string, isBase64 bool) {
 // JSON, that base64 is shorter. That matters only for bodies that could then exceed
 // the limit of an invocation's answer: 1 MB to a load balancer, 6 MB to others.
 func inflates(b []byte) bool {
-	const small = 128 << 10 // fits even if all of it are control characters
-	if len(b) <= small {
-		return false
-	}
 	n := 0
 	for _, c := range b {
 		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
@@ -262,7 +241,7 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // 5·n bytes more, against a third more
 }
 
-// eventBody is the inverse of requestBody. was says that the body came in base64.
+// eventBody is the inverse of decoded. was says that the body came in base64.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

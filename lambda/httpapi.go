@@ -35,7 +35,7 @@ var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPRes
 	Reply:    httpAPIReply,
 }
 
-func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
+func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
 	rc := &ev.RequestContext
 	if rc.HTTP.Method == "" {
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
@@ -50,10 +50,12 @@ func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.
 	req.Identity, req.Facts = httpAPIIdentity(rc)
 	req.Route = httpAPIRoute(ev.RouteKey, req.Method)
 	var err error
-	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+	if req.Body, err = decoded(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
 	}
-	req.Snapshot, err = httpAPISnapshot(&ev, &req)
+	if storable(ctx, req.Method) {
+		req.Snapshot, err = httpAPISnapshot(&ev, &req)
+	}
 	return req, err
 }
 
@@ -99,15 +101,15 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 }
 
 func httpAPIResponse(re events.APIGatewayV2HTTPResponse) (idem.Response, error) {
-	h := header(re.Headers, re.MultiValueHeaders)
-	return response(re.StatusCode, withSetCookies(h, re.Cookies), re.Body, re.IsBase64Encoded)
+	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), re.Cookies, re.Body, re.IsBase64Encoded)
 }
 
 func httpAPIReply(r idem.Response) events.APIGatewayV2HTTPResponse {
-	h, cookies := withoutSetCookies(r.Header)
+	headers := joined(r.Header)
+	delete(headers, setCookie) // which is a list of its own
 	body, isBase64 := textBody(r.Body)
 	return events.APIGatewayV2HTTPResponse{
-		StatusCode: r.Status, Headers: joined(h), Cookies: cookies, Body: body, IsBase64Encoded: isBase64,
+		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,
 	}
 }
 
@@ -136,7 +138,7 @@ func httpAPISnapshot(ev *events.APIGatewayV2HTTPRequest, req *idem.Request) ([]b
 	s.RequestContext.Authentication.ClientCert = certSnapshot{
 		cert.IssuerDN, cert.SerialNumber, cert.SubjectDN, validity{cert.Validity.NotAfter, cert.Validity.NotBefore},
 	}
-	return take(req.Method, s)
+	return take(s)
 }
 
 func httpAPIEvent(req idem.Request) (ev events.APIGatewayV2HTTPRequest, err error) {

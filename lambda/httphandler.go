@@ -54,19 +54,20 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 			return req, err
 		}
 	}
-	return wrap(e, a, func(ctx context.Context, ev Ev) (re Re, err error) {
-		req, err := read(ctx, ev)
-		if err != nil {
-			return re, err
+	return wrap(e, a, nil, func(req idem.Request, err error) func(context.Context, Ev) (Re, error) {
+		return func(ctx context.Context, ev Ev) (re Re, _ error) {
+			if err != nil {
+				return re, err
+			}
+			rec := recorder.New(make(http.Header))
+			h.ServeHTTP(rec, httpRequest(context.WithValue(ctx, eventKey{}, ev), &req, ev))
+			var resp idem.Response
+			resp.Status, resp.Header, resp.Body = rec.Answer()
+			if req.Method == http.MethodHead {
+				resp.Body = nil
+			}
+			return a.Reply(resp), nil
 		}
-		rec := recorder.New(make(http.Header))
-		h.ServeHTTP(rec, httpRequest(context.WithValue(ctx, eventKey{}, ev), &req, ev))
-		var resp idem.Response
-		resp.Status, resp.Header, resp.Body = rec.Answer()
-		if req.Method == http.MethodHead {
-			resp.Body = nil
-		}
-		return a.Reply(resp), nil
 	}, opt)
 }
 

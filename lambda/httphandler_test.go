@@ -117,7 +117,41 @@ func TestHandlerBehindALoadBalancer(t *testing.T) {
 	}
 }
 
-// A completer runs the handler from the stored request: with its path, body and caller.
+// A handler serves the request as the engine has read it: no event is read twice, and
+// none is served that can't be read.
+func TestHandlerReadsAnEventOnce(t *testing.T) {
+	t.Parallel()
+	reads, served := 0, 0
+	api := lambda.HTTPAPI
+	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
+		reads++
+		return lambda.HTTPAPI.Request(ctx, ev)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/orders", func(http.ResponseWriter, *http.Request) { served++ })
+	h := lambda.WrapHandler(idem.New(&idem.MemoryStore{}, idem.OneScope), api, mux)
+	handle := func(method, key, body string, isBase64 bool) (int, error) {
+		ev := events.APIGatewayV2HTTPRequest{RawPath: "/orders", Headers: map[string]string{"idempotency-key": key}, Body: body, IsBase64Encoded: isBase64}
+		ev.RequestContext.HTTP.Method = method
+		re, err := h.Handle(t.Context(), ev)
+		return re.StatusCode, err
+	}
+	key := strings.Repeat("k", 22)
+	for i, method := range []string{http.MethodPost, http.MethodGet} {
+		if status, err := handle(method, key, "{}", false); status != http.StatusOK || err != nil || reads != i+1 || served != i+1 {
+			t.Errorf("%s: %d, %v; read %d times, served %d times", method, status, err, reads, served)
+		}
+	}
+	if status, err := handle(http.MethodPost, key+"2", "?", true); status != http.StatusBadRequest || err != nil || reads != 3 || served != 2 {
+		t.Errorf("a body that is none: %d, %v; read %d times, served %d times", status, err, reads, served)
+	}
+	if _, err := handle(http.MethodGet, "", "?", true); !errors.Is(err, idem.ErrRequest) || reads != 4 || served != 2 {
+		t.Errorf("a body that is none, without the engine: %v; read %d times, served %d times", err, reads, served)
+	}
+}
+
+// A completer runs the handler from the stored request: with its path, body and caller,
+// and reads the event once.
 func TestHandlerCompletesWithoutItsClient(t *testing.T) {
 	t.Parallel()
 	store, runs, callers := &idem.MemoryStore{}, 0, []string{}
@@ -135,7 +169,12 @@ func TestHandlerCompletesWithoutItsClient(t *testing.T) {
 		_, _ = fmt.Fprintf(w, "paid %s %s", r.PathValue("id"), body)
 	})
 	engine := idem.New(store, func(o *idem.Options) { o.Resumable, o.Function = true, "pay" })
-	h := lambda.WrapHandler(engine, lambda.HTTPAPI, app, func(o *lambda.HandlerOptions) { o.Name = "api" })
+	reads, api := 0, lambda.HTTPAPI
+	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
+		reads++
+		return lambda.HTTPAPI.Request(ctx, ev)
+	}
+	h := lambda.WrapHandler(engine, api, app, func(o *lambda.HandlerOptions) { o.Name = "api" })
 	ev := events.APIGatewayV2HTTPRequest{RawPath: "/orders/7/payments", RouteKey: "$default", Headers: map[string]string{"idempotency-key": "k1"}, Body: "{}"}
 	ev.RequestContext.HTTP.Method = http.MethodPost
 	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
@@ -155,8 +194,8 @@ func TestHandlerCompletesWithoutItsClient(t *testing.T) {
 	if err != nil || re.StatusCode != http.StatusCreated || re.Body != "paid 7 {}" || runs != 2 {
 		t.Errorf("%+v, %v, after %d runs", re, err, runs)
 	}
-	if len(callers) != 2 || callers[0] != callers[1] {
-		t.Errorf("callers %q", callers)
+	if len(callers) != 2 || callers[0] != callers[1] || reads != 3 {
+		t.Errorf("callers %q; events were read %d times", callers, reads)
 	}
 }
 

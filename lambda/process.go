@@ -17,23 +17,26 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// invoke runs an invocation whose event handle answers. The error for an event of
-// another kind names the payload's kind.
-func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) ([]byte, error) {
+// invoke runs an invocation for the runtime, whose event handle answers. The error for an
+// event of another kind names the payload's kind. A panic of the handler continues after
+// its answer is posted.
+func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
 		return nil, err
 	}
-	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
-		re, err := handle(ctx, ev)
-		switch {
-		case errors.Is(err, ErrEvent):
-			return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-		case err != nil:
-			return nil, err
-		}
-		return encode(re)
-	})
+	var c crash
+	re, err := handle(context.WithValue(ctx, crashKey{}, &c), ev)
+	switch {
+	case errors.Is(err, ErrEvent):
+		err = fmt.Errorf("%w; the payload is %s", err, kind(payload))
+	case err == nil:
+		out, err = encode(re)
+	}
+	if c.value != nil && runtimeAPI() != "" { // otherwise in a test, or in another server
+		c.ends(ctx, out, err)
+	}
+	return out, err
 }
 
 // A handler that has panicked may leave anything behind in its process: a locked
@@ -43,7 +46,7 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 //
 // An invocation can report either a response or an error. But it isn't over before
 // the runtime asks for the next: if the process ends before that, the invocation has
-// failed (Runtime.ExitError) despite its answer. So invoked posts the answer, and
+// failed (Runtime.ExitError) despite its answer. So ends posts the answer, and
 // the panic continues to the runtime, which can report no error any more, and exits
 // without asking for more work. If the process has other invocations, they end
 // first.
@@ -53,14 +56,8 @@ type crash struct{ value any }
 
 type crashKey struct{}
 
-// invoked runs an invocation for the runtime. A panic in it continues as a
-// [*PanicError] after the answer is posted.
-func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]byte, error) {
-	var c crash
-	out, err := run(context.WithValue(ctx, crashKey{}, &c))
-	if c.value == nil || runtimeAPI() == "" { // in a test, or in another server
-		return out, err
-	}
+// ends posts the answer, and continues the panic as a [*PanicError].
+func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err == nil {
 		err = post(ctx, "response", out)
 	}
@@ -70,12 +67,11 @@ func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's own, without its value: the runtime writes it to the log
 }
 
-// crashed gives invoked the panic whose answer is about to be posted. Without
-// invoked the panic continues at once if the process is the runtime's.
+// crashed gives invoke a panic, whose answer is about to be posted. Without invoke the
+// panic continues at once if the process is the runtime's.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
-	case value == nil:
 	case ok:
 		c.value = value
 	case runtimeAPI() != "":

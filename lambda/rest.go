@@ -37,7 +37,7 @@ var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse
 	Reply:    restReply,
 }
 
-func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Request, error) {
+func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Request, error) {
 	switch {
 	case ev.HTTPMethod == "":
 		return idem.Request{}, notA(restKind, "it has no httpMethod")
@@ -54,10 +54,12 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 	}
 	req.Identity, req.Facts = restIdentity(&ev.RequestContext)
 	var err error
-	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+	if req.Body, err = decoded(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
 	}
-	req.Snapshot, err = restRequestSnapshot(&ev, &req)
+	if storable(ctx, req.Method) {
+		req.Snapshot, err = restRequestSnapshot(&ev, &req)
+	}
 	return req, err
 }
 
@@ -95,7 +97,7 @@ func named(authorizer map[string]any) bool {
 }
 
 func restResponse(re events.APIGatewayProxyResponse) (idem.Response, error) {
-	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), re.Body, re.IsBase64Encoded)
+	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), nil, re.Body, re.IsBase64Encoded)
 }
 
 func restReply(r idem.Response) events.APIGatewayProxyResponse {
@@ -141,7 +143,7 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 			cert.IssuerDN, cert.SerialNumber, cert.SubjectDN, validity{cert.Validity.NotAfter, cert.Validity.NotBefore},
 		}
 	}
-	return take(req.Method, s)
+	return take(s)
 }
 
 func restEvent(req idem.Request) (ev events.APIGatewayProxyRequest, err error) {

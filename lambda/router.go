@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // Router serves the routes of a function. Keyed routes have an engine, their own or
@@ -41,6 +42,7 @@ type Router[Ev, Re any] struct {
 	opt     RouterOptions
 	mux     *http.ServeMux
 	keyed   []*Route[Ev, Re]
+	stored  bool // an engine of a keyed route stores requests
 }
 
 // The runtime starts a *Router.
@@ -105,7 +107,8 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 			panic(fmt.Sprintf("lambda: Router: the %v is another route's, or has no name", name)) //nolint:forbidigo // a mistake in the program
 		}
 	}
-	route.handler = wrap(e, r.adapter, h, opt)
+	route.handler = wrap(e, r.adapter, h, nil, opt)
+	r.stored = r.stored || route.handler.stored
 	if err := e.CheckRoute(pattern); err != nil {
 		panic(fmt.Sprintf("lambda: Router: %v", err)) //nolint:forbidigo // a mistake in the program
 	}
@@ -143,7 +146,7 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 // if ev is of another kind than the adapter's.
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
-	req, err := r.adapter.request(ctx, ev)
+	req, err := r.adapter.request(ctx, ev, r.stored)
 	if errors.Is(err, ErrEvent) {
 		return none, err
 	}
@@ -173,8 +176,11 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // Invoke is Handle for the runtime: payload and result are JSON. For a completer's
 // envelope, the handler that the record names completes the operation.
 func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	if out, ok, err := completed(ctx, payload, r.resume); ok {
-		return out, err
+	switch t, ok, err := envelope.ParseTicket(payload); {
+	case err != nil:
+		return nil, err
+	case ok:
+		return completed(ctx, t, r.resume), nil
 	}
 	return invoke(ctx, payload, r.Handle)
 }

@@ -410,22 +410,67 @@ func TestNoSnapshotOfReads(t *testing.T) {
 	}
 }
 
+// An engine that stores no requests needs no snapshot of them; a router makes one if one of
+// its engines does.
+func TestSnapshotOnlyOfStoredRequests(t *testing.T) {
+	t.Parallel()
+	plain := idem.New(&idem.MemoryStore{}, anybody)
+	stores := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "rides" })
+	var got idem.Request
+	api := lambda.HTTPAPI
+	api.Request = func(ctx context.Context, ev v2Request) (req idem.Request, err error) {
+		got, err = lambda.HTTPAPI.Request(ctx, ev)
+		return got, err
+	}
+	created := func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil }
+	router := func(engines ...*idem.Engine) func(context.Context, v2Request) (v2Response, error) {
+		r := lambda.NewRouter(api)
+		for i, e := range engines {
+			r.Keyed("POST "+[]string{"/", "/two", "/three"}[i], e, created)
+		}
+		return r.Handle
+	}
+	for name, tc := range map[string]struct {
+		handle func(context.Context, v2Request) (v2Response, error)
+		want   bool
+	}{
+		"an engine that stores none": {lambda.Wrap(plain, api, created).Handle, false},
+		"an engine that stores them": {lambda.Wrap(stores, api, created, named("rides")).Handle, true},
+		"a router without":           {router(plain, plain), false},
+		"a router with one":          {router(plain, stores, plain), true},
+	} {
+		ev := post("k", "")
+		ev.RequestContext.HTTP.SourceIP = "203.0.113.7"
+		if re, err := tc.handle(t.Context(), ev); err != nil || re.StatusCode != 201 || (got.Snapshot != nil) != tc.want {
+			t.Errorf("%s: %d, %v, snapshot %s", name, re.StatusCode, err, got.Snapshot)
+		}
+	}
+}
+
 // An identity that has no JSON form can't be put back, so such a request is
 // refused instead of run again as nobody's.
 func TestUnstorableIdentity(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h := lambda.Wrap(idem.New(store, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
-		t.Error("the handler ran")
-		return v2Response{}, nil
-	})
+	ran := false
+	wrap := func(s *watched, resumable bool) *lambda.Handler[v2Request, v2Response] {
+		return lambda.Wrap(idem.New(s, anybody, func(o *idem.Options) { o.Resumable, o.Function = resumable, "rides" }), lambda.HTTPAPI,
+			func(context.Context, v2Request) (v2Response, error) {
+				ran = true
+				return v2Response{StatusCode: 201}, nil
+			}, named("pay"))
+	}
 	ev := post("k", "")
 	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
 		Lambda: map[string]any{"principalId": "rider-42", "bad": make(chan int)},
 	}
-	re, err := h.Handle(t.Context(), ev)
-	if re.StatusCode != 400 || err != nil {
-		t.Errorf("got %+v, %v", re, err)
+	re, err := wrap(store, true).Handle(t.Context(), ev)
+	if re.StatusCode != 400 || err != nil || ran {
+		t.Errorf("got %+v, %v; the handler ran: %t", re, err, ran)
 	}
 	store.untouched(t)
+	// An engine that stores no requests needs none of it.
+	if re, err := wrap(&watched{}, false).Handle(t.Context(), ev); re.StatusCode != 201 || err != nil || !ran {
+		t.Errorf("without Resumable: %+v, %v", re, err)
+	}
 }

@@ -44,7 +44,7 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	return wrap(e, a, h, opt)
+	return wrap(e, a, h, nil, opt)
 }
 
 // HandlerOptions name a handler. Records store the names: after a change, declare
@@ -85,13 +85,14 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), opt HandlerOptions) *Handler[Ev, Re] {
+// wrap makes a Handler of h, or of the handlers that of makes for each event.
+func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
 		panic("lambda: Wrap: engine is nil") //nolint:forbidigo // a mistake in the program
 	case a.Request == nil || a.Response == nil || a.Reply == nil:
 		panic("lambda: Wrap: the adapter lacks a function") //nolint:forbidigo // a mistake in the program
-	case h == nil:
+	case h == nil && of == nil:
 		panic("lambda: Wrap: handler is nil") //nolint:forbidigo // a mistake in the program
 	case a.typed && !e.Keeps(http.StatusOK):
 		panic("lambda: Wrap: Options.Stored doesn't keep 200, so no result would ever be kept") //nolint:forbidigo // a mistake in the program
@@ -111,7 +112,7 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	if err != nil {
 		panic(fmt.Sprintf("lambda: Wrap: %v", err)) //nolint:forbidigo // a mistake in the program
 	}
-	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, opt: opt, operation: operation}
+	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
 // checkName refuses names that are too long for a record.
@@ -123,14 +124,20 @@ func checkName(name string) error {
 	return nil
 }
 
+// reader makes the handler for an event of the request that was read of it, or of the error
+// of reading it.
+type reader[Ev, Re any] func(r idem.Request, err error) func(context.Context, Ev) (Re, error)
+
 // Handler is a wrapped handler. It is safe for concurrent use.
 type Handler[Ev, Re any] struct {
 	engine  *idem.Engine
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
+	of      reader[Ev, Re] // in place of fn, unless nil
 	opt     HandlerOptions
 
 	operation string // owner of the handler's keys
+	stored    bool   // the engine stores requests
 }
 
 // The runtime starts a *Handler.
@@ -155,7 +162,7 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
 	}
-	req, err := h.adapter.request(ctx, ev)
+	req, err := h.adapter.request(ctx, ev, h.stored)
 	return h.serve(ctx, ev, req, err)
 }
 
@@ -173,8 +180,11 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // Gateways let no client make an envelope. An envelope names neither caller nor
 // request, so a principal that may invoke the function can't invent these either.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	if out, ok, err := completed(ctx, payload, h.resume); ok {
-		return out, err
+	switch t, ok, err := envelope.ParseTicket(payload); {
+	case err != nil:
+		return nil, err
+	case ok:
+		return completed(ctx, t, h.resume), nil
 	}
 	if !h.adapter.typed {
 		return invoke(ctx, payload, h.Handle)
@@ -202,14 +212,20 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		req.Answer = h.adapter.answer
 	}
 	req.Handler.Name = h.opt.Name
+	fn := h.fn
+	if h.of != nil {
+		fn = h.of(req, reqErr)
+	}
 	var ownErr error
 	res, err := serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
-		if own, ownErr = h.fn(ctx, ev); ownErr != nil {
+		if own, ownErr = fn(ctx, ev); ownErr != nil {
 			return idem.Response{}, ownErr
 		}
 		return h.adapter.Response(own)
 	})
-	crashed(ctx, res.Panic)
+	if res.Panic != nil {
+		crashed(ctx, res.Panic)
+	}
 	switch {
 	case res.Passed && ownErr == nil: // even if Response failed
 		return own, nil
@@ -220,15 +236,10 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// completed answers a completer's envelope with the outcome of resume. ok is false
-// for any other payload. The record stores the client's answer; the completer learns
-// only the outcome of its ticket.
-func completed(ctx context.Context, payload []byte, resume func(context.Context, jobs.Ticket) error) (out []byte, ok bool, err error) {
-	t, ok, err := envelope.ParseTicket(payload)
-	if !ok || err != nil {
-		return nil, err != nil, err
-	}
-	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t))), true, nil
+// completed answers a completer's ticket with the outcome of resume. The record stores
+// the client's answer; the completer learns only the outcome of its ticket.
+func completed(ctx context.Context, t jobs.Ticket, resume func(context.Context, jobs.Ticket) error) []byte {
+	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
 // resume completes t's operation: the handler gets an event made from the stored
@@ -269,10 +280,15 @@ func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Re
 	}
 	// A client's retry may have moved the operation here from another kind of event,
 	// whose snapshot this adapter can't read.
-	if made, err := h.adapter.Request(ctx, ev); !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
+	made, err := h.adapter.request(ctx, ev, false)
+	if !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
 		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))
 	}
-	own, err := h.fn(ctx, ev)
+	fn := h.fn
+	if h.of != nil {
+		fn = h.of(made, nil)
+	}
+	own, err := fn(ctx, ev)
 	if err != nil {
 		return idem.Response{}, err
 	}

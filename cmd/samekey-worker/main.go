@@ -34,6 +34,6 @@
 // has their settings and the role.
 package main
 
-import "github.com/samekey/samekey/internal/cli/readyworker"
+import "github.com/samekey/samekey/internal/readyworker"
 
 func main() { readyworker.Main(nil) }

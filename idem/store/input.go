@@ -22,9 +22,6 @@ type Input struct {
 }
 
 func (in *Input) clone() *Input {
-	if in == nil {
-		return nil
-	}
 	c := *in
 	c.Header, c.Snapshot, c.Body = in.Header.Clone(), slices.Clone(in.Snapshot), slices.Clone(in.Body)
 	if in.Overflow != nil {

@@ -227,7 +227,9 @@ func (r *Record) Clone() *Record {
 		c.Jobs[id] = job
 	}
 	c.Settled, c.Handovers = slices.Clone(r.Settled), slices.Clone(r.Handovers)
-	c.Input = r.Input.clone()
+	if r.Input != nil {
+		c.Input = r.Input.clone()
+	}
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	c.Sent = maps.Clone(r.Sent)
 	if r.Response != nil {

@@ -65,11 +65,3 @@ func Corrupt(r *store.Record) bool {
 // Over reports whether t, in whole seconds as the table's TTL attribute, has
 // passed. The zero time never passes.
 func Over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }
-
-// Lifetime returns the end of the key's answers; zero while that end is open.
-func Lifetime(r *store.Record) time.Time {
-	if !r.Until.IsZero() {
-		return r.Until
-	}
-	return r.Expires
-}

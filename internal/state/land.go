@@ -2,16 +2,6 @@ package state
 
 import "github.com/samekey/samekey/idem/store"
 
-// Stamp makes next the write of owner that follows prev, or the claim if prev is
-// nil. Only Stamp decides Owner and Ver, which fence every write. (A store's Take
-// writes the same two by an expression.)
-func Stamp(next, prev *store.Record, owner string) {
-	next.Owner, next.Ver = owner, 1
-	if prev != nil {
-		next.Ver = prev.Ver + 1
-	}
-}
-
 // Landing is the outcome of an attempt's conditional write.
 type Landing int
 

@@ -20,6 +20,16 @@ func LifeOf(retention, tombstone time.Duration) Life {
 	return Life{whole(retention), whole(tombstone)}
 }
 
+// Stamp makes next the write of owner that follows prev, or the claim if prev is
+// nil. Only Stamp decides Owner and Ver, which fence every write. (A store's Take
+// writes the same two by an expression.)
+func Stamp(next, prev *store.Record, owner string) {
+	next.Owner, next.Ver = owner, 1
+	if prev != nil {
+		next.Ver = prev.Ver + 1
+	}
+}
+
 // Claimed returns the record of a new operation. life is that of its program. If r has
 // Keep, its handler will make calls.
 func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.Record {
@@ -106,7 +116,10 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	}{*held, resp}
 	r := &whole.record
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
-	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
+	r.Phases, r.Calls, r.Blocked = slices.Clone(held.Phases), nil, false
+	for i, p := range r.Phases {
+		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
+	}
 	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	r.Retention, r.Tombstone = 0, 0 // Expires and Until say it
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
@@ -121,6 +134,14 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 		r.WaitSince = time.Time{}
 	}
 	return r
+}
+
+// Lifetime returns the end of the key's answers; zero while that end is open.
+func Lifetime(r *store.Record) time.Time {
+	if !r.Until.IsZero() {
+		return r.Until
+	}
+	return r.Expires
 }
 
 // Buried returns held, which has expired or was freed. The write changes the owner, so
@@ -160,14 +181,6 @@ func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 		end = beyond
 	}
 	return Seconds(end)
-}
-
-func names(phases []store.Phase) []store.Phase {
-	out := slices.Clone(phases)
-	for i, p := range out {
-		out[i] = store.Phase{Name: p.Name, At: p.At}
-	}
-	return out
 }
 
 // Merged returns a with the jobs of b. Merged changes neither map.

@@ -30,28 +30,26 @@ type lockedDB struct {
 	mu sync.Mutex
 }
 
-func (db *lockedDB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+func locked[In, Out any](ctx context.Context, db *lockedDB, call func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) (Out, error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	return db.DB.GetItem(ctx, in, opts...)
+	return call(ctx, in)
 }
 
-func (db *lockedDB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.DB.UpdateItem(ctx, in, opts...)
+func (db *lockedDB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return locked(ctx, db, db.DB.GetItem, in)
 }
 
-func (db *lockedDB) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.DB.Scan(ctx, in, opts...)
+func (db *lockedDB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return locked(ctx, db, db.DB.UpdateItem, in)
 }
 
-func (db *lockedDB) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	return db.DB.Query(ctx, in, opts...)
+func (db *lockedDB) Scan(ctx context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return locked(ctx, db, db.DB.Scan, in)
+}
+
+func (db *lockedDB) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return locked(ctx, db, db.DB.Query, in)
 }
 
 // missed fills a table with operations whose jobs no stream has shown, of two kinds.

@@ -142,8 +142,8 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "RequestSupplied", what: "a client's retry doesn't bring the request that is missing",
-			in: "idem.attempt.judgeOrTakeOver", old: "$a.life, $a.supplied($held.Input), $a.handler()",
-			new: "$a.life, $held.Input, $a.handler()", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
+			in: "idem.attempt.judgeOrTakeOver", old: "$a.life, $a.supplied($held.Input), $a.req.Handler",
+			new: "$a.life, $held.Input, $a.req.Handler", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{
 			rule: "CompPatience", what: "a body is given up with the first refusal",
@@ -201,8 +201,8 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "WriteMistake", what: "a handler's test passes with writes that no table takes",
-			in: "idem.MemoryStore.apply", where: "func ($m *MemoryStore)", old: "if $err := checkWrites($writes); $err != nil {",
-			new: "if $err := checkWrites($writes); $err != nil && $m == nil {", pkg: "dynamo", run: bad, refused: true,
+			in: "idem.MemoryStore.apply", where: "func ($m *MemoryStore)", old: "$writes[0].(store.CommitChecker); $ok {",
+			new: "$writes[0].(store.CommitChecker); $ok && $m == nil {", pkg: "dynamo", run: bad, refused: true,
 		},
 		{
 			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew", row: "R57",

@@ -36,11 +36,11 @@ func panicMutants() []mutant {
 		},
 		{
 			rule: "PanicEnds", what: "a process whose handler has panicked goes on",
-			in: "lambda.invoked", old: `if $c.value == nil || runtimeAPI() == "" {`, new: `if runtimeAPI() != "x" {`, run: "^TestStart$",
+			in: "lambda.invoke", old: `if $c.value != nil && runtimeAPI() != "" {`, new: `if $c.value != nil && runtimeAPI() == "x" {`, run: "^TestStart$",
 		},
 		{
 			rule: "PanicEnds", what: "a process ends before the panic is answered",
-			in: "lambda.invoked", old: `$err = post($ctx, "response", $out)`, new: "", run: "^TestStart$",
+			in: "lambda.crash.ends", old: `$err = post($ctx, "response", $out)`, new: "", run: "^TestStart$",
 		},
 		{
 			rule: "PanicSilent", what: "a panic's value goes into the log and into the record", row: "T9",
@@ -48,7 +48,7 @@ func panicMutants() []mutant {
 		},
 		{
 			rule: "PanicSilent", what: "the runtime writes a panic's value to the log",
-			in: "lambda.invoked", old: "panic(panicked($c.value))", new: "panic($c.value)", run: "^TestStart$",
+			in: "lambda.crash.ends", old: "panic(panicked($c.value))", new: "panic($c.value)", run: "^TestStart$",
 		},
 		{
 			rule: "PanicEnds", what: "a panic behind Handle is swallowed in a function",

@@ -215,7 +215,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "JobsWaiting", what: "jobs that were delivered count as waiting",
-			in: "idem.progress.staged", old: "$earlier = len($rec.Jobs)", new: "$earlier = maxJobs", run: "^TestDeliveredJobsDoNotCount$",
+			in: "idem.attempt.jobsNow", old: "$now != nil { return len($now.Jobs)", new: "$now != nil { return maxJobs", run: "^TestDeliveredJobsDoNotCount$",
 		},
 		{
 			rule: "RelAgain", what: "a release that meets its own later write gives up: the key stays locked",
@@ -233,7 +233,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "AnswerTime", what: "writes after the handler go on until the deadline",
-			in: "idem.clock.end", old: "return $a.deadline.Add(-$a.opt.Reserve / answerShare)", new: "return $a.deadline.Add(-$a.opt.Reserve / answerShare / 100)",
+			in: "idem.clock.arrives", old: "$deadline.Add(-$a.opt.Reserve/answerShare)", new: "$deadline.Add(-$a.opt.Reserve/answerShare/100)",
 			run: "^TestEveryAnswerIsOutInTime$",
 		},
 		{
@@ -242,12 +242,12 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "AnswerTime", what: "what is done before the handler goes on into its reserve",
-			in: "idem.clock.unbegun", old: "return $a.deadline.Add(-$a.opt.Reserve) }", new: "return $a.end() }",
+			in: "idem.clock.arrives", old: "$deadline.Add(-$a.opt.Reserve),", new: "$deadline.Add(-$a.opt.Reserve/answerShare),",
 			run: "^(TestEveryAnswerIsOutInTime|TestEveryResumeIsOutInTime)$",
 		},
 		{
 			rule: "AnswerTime", what: "a look before the claim takes all the time",
-			in: "idem.reply.look", old: "$a.within($ctx, time.Now().Add(half($a.unbegun())))", new: "$a.within($ctx, $a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
+			in: "idem.reply.look", old: "$a.within($ctx, time.Now().Add(half($a.unbegun)))", new: "$a.within($ctx, $a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
 		},
 		{
 			rule: "HalfTheTime", what: "one commit may take all the time left",
@@ -292,13 +292,13 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "Renew", what: "what ends after its time is not stored",
-			in: "idem.clock.until", where: "$rec *store.Record", old: "if $now.Before($end) || $a.spent.Load() {",
-			new: "if $now.Before($end) || $a.spent.Load() || $rec != nil {", run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
+			in: "idem.clock.until", where: "$rec *store.Record", old: "if $now.Before($a.end) || $a.spent.Load() {",
+			new: "if $now.Before($a.end) || $a.spent.Load() || $rec != nil {", run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
 		},
 		{
 			rule: "RenewLate", what: "requests that end in time are renewed",
-			in: "idem.flow.keep", old: "time.AfterFunc(time.Until($f.a.deadline)+$f.a.spare(), func() {",
-			new: "time.AfterFunc(time.Until($f.a.deadline)/2, func() { $f.a.opt.LeaseMargin *= 4", run: "^TestRequestInTimeIsNotRenewed$",
+			in: "idem.flow.keep", old: "time.AfterFunc(time.Until($f.a.deadline)+$f.a.spare, func() {",
+			new: "time.AfterFunc(time.Until($f.a.deadline)/2, func() { $f.a.spare *= 4", run: "^TestRequestInTimeIsNotRenewed$",
 		},
 		{
 			rule: "RenewBound", what: "a handler that hangs keeps its key for ever",

@@ -80,11 +80,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "LeftBehind", what: "a phase that outlives its handler commits",
-			in: "idem.flow.write", old: "if $f.leftBehind() {", new: "if $f.leftBehind() && $f.a == nil {", run: "^TestPhaseThatOutlivesItsHandlerWritesNothing$",
+			in: "idem.flow.write", old: "if $left, _ := $f.failure(); $left {", new: "if $left, _ := $f.failure(); $left && $f.a == nil {", run: "^TestPhaseThatOutlivesItsHandlerWritesNothing$",
 		},
 		{
 			rule: "LeftBehind", what: "an answer is stored while a call is under way",
-			in: "idem.entry.once", old: "if $err == nil && $f.leftBehind() {", new: "if $err == nil && $f.leftBehind() && $f.a == nil {",
+			in: "idem.entry.once", where: "$left, $failed := $f.failure()", old: "$err == nil && $left {", new: "$err == nil && $left && $f.a == nil {",
 			run: "^TestNoAnswerLeavesWhileAPhaseRuns$",
 		},
 		{
@@ -110,7 +110,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "JobLimit", what: "jobs that are in the record already don't count for its limit",
-			in: "idem.progress.staged", old: "$earlier = len($rec.Jobs)", new: "$earlier = 0 * len($rec.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
+			in: "idem.attempt.jobsNow", old: "$now != nil { return len($now.Jobs)", new: "$now != nil { return 0 * len($now.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
 		},
 		{
 			rule: "SecondLook", what: "a call is made whose context has ended in its intent's commit",

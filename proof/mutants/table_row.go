@@ -153,7 +153,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "KeyOpaque", what: "a key that reads null is none", row: "R6",
-			in: "idem.parseKey", old: `$key := strings.Trim($values[0], " \t")`, new: `$key := strings.TrimSuffix(strings.Trim($values[0], " \t"), "null")`,
+			in: "idem.parseKey", old: `$key = strings.Trim($values[0], " \t")`, new: `$key = strings.TrimSuffix(strings.Trim($values[0], " \t"), "null")`,
 			pkg: suite, run: "^TestMemoryStore$/^engine/^P23:_keys_that_look_like_nothing",
 		},
 		{
@@ -273,7 +273,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "Observes", what: "an observed request isn't reported", row: "R105",
-			in: "idem.core.observed", old: "$e.attemptAt($r).tell($ctx, evObserved, Event{Route: $r.Route, Err: $err})", new: "", run: "^TestObserveExecutesAndCounts$",
+			in: "idem.core.observed", old: "$e.attemptAt($r).tell($ctx, evObserved, nil, $err)", new: "", run: "^TestObserveExecutesAndCounts$",
 		},
 		{
 			rule: "LostAnswer", what: "a claim whose acknowledgement was lost is taken for another's", row: "R112",

@@ -36,7 +36,7 @@ var modules = []struct {
 	dir  string
 	pkgs []string
 }{
-	{".", []string{"./idem/...", "./dynamo/...", "./lambda/...", "./seal/...", "./internal/state/...", "./internal/cli/...", "./cmd/..."}},
+	{".", []string{"./idem/...", "./dynamo/...", "./lambda/...", "./seal/...", "./internal/state/...", "./internal/cli/...", "./internal/readyworker/...", "./cmd/..."}},
 	{"kms", []string{"./..."}},
 	{"otel", []string{"./..."}},
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -40,13 +39,6 @@ func paid(w http.ResponseWriter, r *http.Request, b *bank, order string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusCreated)
 	_ = json.NewEncoder(w).Encode(p)
-}
-
-// answer is what a client hears through a gateway.
-type answer struct {
-	status   int
-	body     string
-	replayed bool
 }
 
 // gateway sends a request through an adapter, as the gateway of its events does.
@@ -155,30 +147,7 @@ func TestRoutersOnLambda(t *testing.T) {
 						o.Route = tc.route(app)
 					}
 				})
-				pay := func(user string, status, runs int, replayed bool) string {
-					t.Helper()
-					a := send(http.MethodPost, "/orders/7/payments", user, "k1")
-					if a.status != status || b.runs != runs || a.replayed != replayed {
-						t.Errorf("%s: %+v after %d runs; want %d, replayed %t, after %d", user, a, b.runs, status, replayed, runs)
-					}
-					return a.body
-				}
-				pay("jane", http.StatusInternalServerError, 1, false)
-				b.silent = false
-				first := pay("jane", http.StatusCreated, 2, false)
-				if again := pay("jane", http.StatusCreated, 2, true); again != first || !strings.Contains(first, `"charge":"ch_7"`) {
-					t.Errorf("first answer %s, then %s", first, again)
-				}
-				pay("omar", http.StatusCreated, 3, false)
-				if len(b.charges) != 2 {
-					t.Errorf("charges %v: want jane's and omar's", b.charges)
-				}
-				if a := send(http.MethodPost, "/orders/7/payments", "jane", ""); a.status != http.StatusBadRequest || b.runs != 3 {
-					t.Errorf("without a key: %+v, %d runs", a, b.runs)
-				}
-				if a := send(http.MethodGet, "/nowhere", "jane", ""); a.status != http.StatusNotFound {
-					t.Errorf("another path: %+v", a)
-				}
+				b.paysOnce(t, send)
 				route := gw.route
 				if tc.tells {
 					route = pattern

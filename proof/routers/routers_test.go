@@ -52,6 +52,43 @@ func (b *bank) pay(ctx context.Context, order string) (Payment, error) {
 	return Payment{order, charge}, err
 }
 
+// answer is what a client hears.
+type answer struct {
+	status   int
+	body     string
+	replayed bool
+}
+
+// paysOnce sends payments of two callers with one key, of which each is made once, and
+// requests that make none. Five of them reach the keyed route. b is silent at first.
+func (b *bank) paysOnce(t *testing.T, send func(method, path, user, key string) answer) {
+	t.Helper()
+	pay := func(user string, status, runs int, replayed bool) string {
+		t.Helper()
+		a := send(http.MethodPost, "/orders/7/payments", user, "k1")
+		if a.status != status || b.runs != runs || a.replayed != replayed {
+			t.Errorf("%s: %+v after %d runs; want %d, replayed %t, after %d", user, a, b.runs, status, replayed, runs)
+		}
+		return a.body
+	}
+	pay("jane", http.StatusInternalServerError, 1, false)
+	b.silent = false
+	first := pay("jane", http.StatusCreated, 2, false)
+	if again := pay("jane", http.StatusCreated, 2, true); again != first || !strings.Contains(first, `"charge":"ch_7"`) {
+		t.Errorf("first answer %s, then %s", first, again)
+	}
+	pay("omar", http.StatusCreated, 3, false)
+	if len(b.charges) != 2 {
+		t.Errorf("charges %v: want jane's and omar's", b.charges)
+	}
+	if a := send(http.MethodPost, "/orders/7/payments", "jane", ""); a.status != http.StatusBadRequest || b.runs != 3 {
+		t.Errorf("without a key: %+v, %d runs", a, b.runs)
+	}
+	if a := send(http.MethodGet, "/nowhere", "jane", ""); a.status != http.StatusNotFound {
+		t.Errorf("another path: %+v", a)
+	}
+}
+
 type callerKey struct{}
 
 // identify stands for the authentication: it puts the caller into the context.
@@ -202,7 +239,7 @@ func TestRouters(t *testing.T) {
 				o.Hooks.Ended = func(_ context.Context, s idem.Summary) { routes[s.Route]++ }
 			})
 			app := tc.app(engine, b)
-			send := func(method, path, user, key string) *httptest.ResponseRecorder {
+			b.paysOnce(t, func(method, path, user, key string) answer {
 				r := httptest.NewRequest(method, path, http.NoBody)
 				r.Header.Set("Authorization", "Bearer "+user)
 				if key != "" {
@@ -210,33 +247,8 @@ func TestRouters(t *testing.T) {
 				}
 				w := httptest.NewRecorder()
 				app.ServeHTTP(w, r)
-				return w
-			}
-			pay := func(user string, status, runs int, replayed bool) string {
-				t.Helper()
-				w := send(http.MethodPost, "/orders/7/payments", user, "k1")
-				if w.Code != status || b.runs != runs || (w.Header().Get(idem.ReplayedHeader) == "true") != replayed {
-					t.Errorf("%s: status %d, want %d; %d runs, want %d; replayed %q: %s",
-						user, w.Code, status, b.runs, runs, w.Header().Get(idem.ReplayedHeader), w.Body)
-				}
-				return w.Body.String()
-			}
-			pay("jane", http.StatusInternalServerError, 1, false)
-			b.silent = false
-			first := pay("jane", http.StatusCreated, 2, false)
-			if again := pay("jane", http.StatusCreated, 2, true); again != first || !strings.Contains(first, `"charge":"ch_7"`) {
-				t.Errorf("first answer %s, then %s", first, again)
-			}
-			pay("omar", http.StatusCreated, 3, false)
-			if len(b.charges) != 2 {
-				t.Errorf("charges %v: want jane's and omar's", b.charges)
-			}
-			if w := send(http.MethodPost, "/orders/7/payments", "jane", ""); w.Code != http.StatusBadRequest || b.runs != 3 {
-				t.Errorf("without a key: status %d, %d runs", w.Code, b.runs)
-			}
-			if w := send(http.MethodGet, "/nowhere", "jane", ""); w.Code != http.StatusNotFound {
-				t.Errorf("another route: status %d", w.Code)
-			}
+				return answer{w.Code, w.Body.String(), w.Header().Get(idem.ReplayedHeader) == "true"}
+			})
 			if fmt.Sprint(routes) != fmt.Sprint(map[string]int{tc.route: 5}) {
 				t.Errorf("routes %v, want 5 of %q", routes, tc.route)
 			}

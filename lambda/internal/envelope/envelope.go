@@ -71,7 +71,7 @@ func ticket(content json.RawMessage) (jobs.Ticket, error) {
 
 // encode returns the envelope that holds v.
 func encode(v any) []byte {
-	b, err := rawjson.Encode(map[string]any{member: v})
+	b, err := json.Marshal(map[string]any{member: v})
 	if err != nil {
 		panic(err) //nolint:forbidigo // strings and numbers only
 	}

@@ -21,7 +21,7 @@ var someTicket = jobs.Ticket{PK: "v1#rides#x<>&é", Owner: "OWNER", Ver: 3}
 func TestTicketEnvelope(t *testing.T) {
 	t.Parallel()
 	payload := envelope.EncodeTicket(someTicket)
-	const want = `{"samekey":{"resume":{"pk":"v1#rides#x<>&é","owner":"OWNER","ver":3}}}`
+	const want = `{"samekey":{"resume":{"pk":"v1#rides#x\u003c\u003e\u0026é","owner":"OWNER","ver":3}}}`
 	if string(payload) != want {
 		t.Errorf("got %s, want %s", payload, want)
 	}

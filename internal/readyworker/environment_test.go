@@ -116,11 +116,11 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 func TestServicesOfSinks(t *testing.T) {
 	t.Parallel()
 	var actions []string
-	page, err := os.ReadFile("../../../docs/operate/deploying.md")
+	page, err := os.ReadFile("../../docs/operate/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range services {
+	for _, s := range targets {
 		for action := range strings.FieldsSeq(s.actions) {
 			actions = append(actions, action)
 			_, verb, _ := strings.Cut(action, ":")
@@ -140,7 +140,7 @@ func TestServicesOfSinks(t *testing.T) {
 	}
 	slices.Sort(actions)
 	if diff := cmp.Diff(actions, allowed); diff != "" {
-		t.Errorf("SinksPolicy (-services +allowed):\n%s", diff)
+		t.Errorf("SinksPolicy (-targets +allowed):\n%s", diff)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestKeysOfAnEnvironment(t *testing.T) {
 func TestVariablesAreDocumented(t *testing.T) {
 	t.Parallel()
 	var source []byte
-	for _, program := range []string{"../../../cmd/samekey-worker/main.go", "../../../kms/cmd/samekey-worker/main.go"} {
+	for _, program := range []string{"../../cmd/samekey-worker/main.go", "../../kms/cmd/samekey-worker/main.go"} {
 		text, err := os.ReadFile(program)
 		if err != nil {
 			t.Fatal(err)
@@ -196,7 +196,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(variables, listed); diff != "" {
 		t.Errorf("the program's variables and those of its comment (-program +comment):\n%s", diff)
 	}
-	page, err := os.ReadFile("../../../docs/operate/background.md")
+	page, err := os.ReadFile("../../docs/operate/background.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/lambda/sink"
 )
 
-// service is a service that takes jobs: a kind's sink is KIND=NAME:ADDRESS.
-type service struct {
+// target is where jobs may go: the sink of a kind is KIND=NAME:ADDRESS.
+type target struct {
 	name    string
 	address string // in a word
 	actions string // that SinksPolicy of samekey.yaml allows; a test holds it to them
@@ -23,7 +23,7 @@ type service struct {
 	sink    func(c clients, address string) jobs.Sink
 }
 
-var services = []service{
+var targets = []target{
 	{
 		"sqs", "URL", "sqs:SendMessage", isURL, "a queue's URL, as sqs:https://sqs.REGION.amazonaws.com/ACCOUNT/NAME",
 		func(c clients, address string) jobs.Sink { return sink.NewQueue(c.sqs(), address) },
@@ -55,11 +55,11 @@ func isTopic(address string) bool {
 
 func anything(string) bool { return true }
 
-// sinksExample is what to write in place of a target that no service has.
+// sinksExample is what to write in place of a target of none of these names.
 var sinksExample = func() string {
-	forms := make([]string, len(services))
-	for i, s := range services {
-		forms[i] = "KIND=" + s.name + ":" + s.address
+	forms := make([]string, len(targets))
+	for i, t := range targets {
+		forms[i] = "KIND=" + t.name + ":" + t.address
 	}
 	last := len(forms) - 1
 	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
@@ -72,8 +72,8 @@ func (e *environment) sinks(c clients) jobs.Route {
 	route := make(jobs.Route)
 	made := make(map[string]jobs.Sink)
 	for _, entry := range e.list(name) {
-		kind, target, found := strings.Cut(entry, "=")
-		service, address, _ := strings.Cut(target, ":")
+		kind, to, found := strings.Cut(entry, "=")
+		of, address, _ := strings.Cut(to, ":")
 		if !found || kind == "" || address == "" {
 			e.wrong(name, "has %q: write %s", entry, sinksExample)
 			continue
@@ -82,24 +82,24 @@ func (e *environment) sinks(c clients) jobs.Route {
 			e.wrong(name, "has the kind %q twice: write each kind once", kind)
 			continue
 		}
-		if made[target] == nil {
-			made[target] = e.sink(c, name, service, address)
+		if made[to] == nil {
+			made[to] = e.sink(c, name, of, address)
 		}
-		route[kind] = made[target]
+		route[kind] = made[to]
 	}
 	return route
 }
 
 // sink is one of them; nil if there is something wrong with it.
 func (e *environment) sink(c clients, name, of, address string) jobs.Sink {
-	i := slices.IndexFunc(services, func(s service) bool { return s.name == of })
+	i := slices.IndexFunc(targets, func(t target) bool { return t.name == of })
 	switch {
 	case i < 0:
 		e.wrong(name, "has %s:%s: write %s", of, address, sinksExample)
-	case !services[i].valid(address):
-		e.wrong(name, "has %s:%s: write %s", of, address, services[i].write)
+	case !targets[i].valid(address):
+		e.wrong(name, "has %s:%s: write %s", of, address, targets[i].write)
 	default:
-		return services[i].sink(c, address)
+		return targets[i].sink(c, address)
 	}
 	return nil
 }
