@@ -5,25 +5,27 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Reason is the reason to list an operation for operators.
-type Reason string
+type Reason = state.Reason
 
 // The reasons.
 const (
-	ReasonStuck       Reason = "stuck"        // given up: an operator settles it
-	ReasonUnknown     Reason = "unknown"      // given up, and a call may have been made: an operator finds out, and settles it
-	ReasonBlocked     Reason = "blocked"      // its program refuses to go on: change the program, or settle it
-	ReasonParked      Reason = "parked"       // a job that can't be delivered: an operator redrives it
-	ReasonOpen        Reason = "open"         // abandoned: the completer will end it
-	ReasonNoRequest   Reason = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
-	ReasonExpiring    Reason = "expiring"     // abandoned, with nothing committed: it will be forgotten
+	ReasonStuck       = state.ReasonStuck       // given up: an operator settles it
+	ReasonUnknown     = state.ReasonUnknown     // given up, and a call may have been made: an operator finds out, and settles it
+	ReasonBlocked     = state.ReasonBlocked     // its program refuses to go on: change the program, or settle it
+	ReasonParked      = state.ReasonParked      // a job that can't be delivered: an operator redrives it
+	ReasonOpen        = state.ReasonOpen        // abandoned: the completer will end it
+	ReasonNoRequest   = state.ReasonNoRequest   // abandoned, and its request wasn't stored: only its client can end it
+	ReasonExpiring    = state.ReasonExpiring    // abandoned, with nothing committed: it will be forgotten
+	ReasonUndelivered = state.ReasonUndelivered // a job that has waited for too long
+	ReasonKept        = state.ReasonKept        // finished and its jobs delivered, but still kept
+	ReasonUnreadable  = state.ReasonUnreadable  // a record that this program can't understand
+
 	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
 	ReasonJobLost     Reason = "job_lost"     // a parked job that was forgotten, or deleted, with its record
-	ReasonUndelivered Reason = "undelivered"  // a job that has waited for too long
-	ReasonKept        Reason = "kept"         // finished and its jobs delivered, but still kept
-	ReasonUnreadable  Reason = "unreadable"   // a record that this program can't understand
 )
 
 // Entry is a line of the list for operators. It holds no key, no body and no data of

@@ -71,7 +71,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	if waits == state.NoReason {
 		return
 	}
-	why := Reason(waits)
+	why := waits
 	if r.Blocked {
 		why = ReasonBlocked
 	}

@@ -166,7 +166,7 @@ const (
 
 func (w *Waiting) parts(since time.Time) (all []*part) {
 	for _, why := range w.opt.Only {
-		for _, key := range item.WaitKeys(state.Reason(why)) {
+		for _, key := range item.WaitKeys(why) {
 			all = append(all, &part{why: why, key: key, since: since, limit: firstLimit})
 		}
 	}

@@ -26,7 +26,7 @@ import (
 // entryItem is as much of a waiting record as its entry shows.
 func entryItem(why stream.Reason, pk string, since int64) layout.Map {
 	return layout.Map{
-		"pk": tabletest.Str(pk), "waits": tabletest.Str(layout.WaitKey(state.Reason(why), pk)), "wait_ms": tabletest.Num(since),
+		"pk": tabletest.Str(pk), "waits": tabletest.Str(layout.WaitKey(why, pk)), "wait_ms": tabletest.Num(since),
 		"id": tabletest.Str("id-" + pk), "route": tabletest.Str("POST /rides"), "last_err": tabletest.Str("down"), "tries": tabletest.Num(3),
 		"secret": tabletest.Str("not in the index"),
 	}

@@ -175,7 +175,7 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	m.add(ctx, "", func(l *line) {
 		for _, reason := range state.Reasons {
 			if byName[reason.Metric].Source == ofSweep {
-				l.count(reason.Metric, float64(r.ByReason[stream.Reason(reason.Reason)].Count))
+				l.count(reason.Metric, float64(r.ByReason[reason.Reason].Count))
 			}
 		}
 		l.measure("OpenAge", float64(r.OpenAge))
@@ -195,7 +195,7 @@ func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 		l.measure("WaitingAge", float64(c.Oldest))
 		for _, reason := range state.Reasons {
 			if byName[reason.Metric].Source == ofCount {
-				l.measure(reason.Metric, float64(c.ByReason[stream.Reason(reason.Reason)].Count))
+				l.measure(reason.Metric, float64(c.ByReason[reason.Reason].Count))
 			}
 		}
 	})

@@ -56,7 +56,7 @@ func TestEachReasonToWaitIsCounted(t *testing.T) {
 		of[m.Name] = m
 	}
 	for _, r := range state.Reasons {
-		m, people := of[r.Metric], slices.Contains(stream.WaitingReasons(), stream.Reason(r.Reason))
+		m, people := of[r.Metric], slices.Contains(stream.WaitingReasons(), r.Reason)
 		if people && (m.Source != "count" || m.Alarm.Name != m.Name) || !people && r.Metric != "" && m.Source != "sweep" {
 			t.Errorf("%s is counted under %q: %+v", r.Reason, r.Metric, m)
 		}

@@ -399,8 +399,8 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "SweptCounted", what: "of what is abandoned one reason only is counted", row: "R102",
-			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByReason[stream.Reason($reason.Reason)].Count))",
-			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByReason[stream.Reason($reason.Reason)].Count))", run: "^TestSweptCountsWhatWasFound$",
+			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByReason[$reason.Reason].Count))",
+			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByReason[$reason.Reason].Count))", run: "^TestSweptCountsWhatWasFound$",
 		},
 		{
 			rule: "TimeToLive", what: "TTL looks at another attribute", row: "R82",
