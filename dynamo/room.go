@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"fmt"
-	"net/http"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
@@ -41,30 +40,9 @@ func inlined(in *store.Input) int {
 
 // atMost returns the size of a record's item if nothing in it is compressed.
 func atMost(r *store.Record) int {
-	n := state.Room/2 + inlined(r.Input) // names, times and texts with limits of their own
-	for _, p := range r.Phases {
-		n += len(p.Name) + len(p.Result)
-	}
-	for id, j := range r.Jobs {
-		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
-	}
-	if in := r.Input; in != nil {
-		n += len(in.Path) + len(in.Query) + len(in.Snapshot) + ofHeader(in.Header)
-	}
-	if re := r.Response; re != nil {
-		n += ofHeader(re.Header)
-		if r.Overflow == nil {
-			n += len(re.Body)
-		}
-	}
-	return n
-}
-
-func ofHeader(h http.Header) (n int) {
-	for name, values := range h {
-		for _, v := range values {
-			n += len(name) + len(v)
-		}
+	n := state.Room/2 + inlined(r.Input) + state.SizeOf(r) // Room/2: names, times and texts with limits of their own
+	if r.Response != nil && r.Overflow == nil {
+		n += len(r.Response.Body)
 	}
 	return n
 }

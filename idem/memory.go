@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"sync"
 
@@ -186,27 +185,7 @@ func fits(old, r *store.Record) error {
 	if more && (r.State == store.Open || len(r.Jobs) > 0) {
 		limit -= state.Room
 	}
-	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
-	for _, p := range r.Phases {
-		n += len(p.Name) + len(p.Result)
-	}
-	for name, j := range r.Jobs {
-		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
-	}
-	headers := func(h http.Header) {
-		for name, values := range h {
-			for _, v := range values {
-				n += len(name) + len(v)
-			}
-		}
-	}
-	if r.Response != nil {
-		headers(r.Response.Header)
-	}
-	if r.Input != nil {
-		n += len(r.Input.Path) + len(r.Input.Query) + len(r.Input.Snapshot)
-		headers(r.Input.Header)
-	}
+	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr) + state.SizeOf(r)
 	if n > limit {
 		return fmt.Errorf("idem: %w: %d bytes without its bodies, at most %d", store.ErrTooLarge, n, limit)
 	}

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"net/http"
 	"slices"
 	"time"
 
@@ -12,6 +13,33 @@ import (
 // Without room they would all be refused, and nobody could finish the operation, nor give
 // it up.
 const Room = 16 << 10
+
+// SizeOf returns the bytes of a record's phases and jobs, and of its request and answer
+// without their bodies, if nothing is compressed.
+func SizeOf(r *store.Record) (n int) {
+	for _, p := range r.Phases {
+		n += len(p.Name) + len(p.Result)
+	}
+	for name, j := range r.Jobs {
+		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
+	}
+	if in := r.Input; in != nil {
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot) + sizeOfHeader(in.Header)
+	}
+	if r.Response != nil {
+		n += sizeOfHeader(r.Response.Header)
+	}
+	return n
+}
+
+func sizeOfHeader(h http.Header) (n int) {
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
 
 // Taken returns held after a take-over. life is that of the program that takes it.
 func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
