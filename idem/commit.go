@@ -28,7 +28,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	if ends {
 		waiting, err = f.staged(ctx, got.jobs, f.a.jobsNow)
 	}
-	if err == nil && len(waiting) > 0 {
+	if len(waiting) > 0 {
 		err = f.reaches("a phase that isn't the last stages jobs")
 	}
 	if err != nil {
@@ -100,6 +100,9 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		if end := f.ended(); end != nil {
 			return end.res, end.err
 		}
+		if rec := f.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
+			return reply{a}.answer(ctx, rec, state.Replay)
+		}
 		if !refused(err) {
 			break
 		}
@@ -148,7 +151,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	stored := storedPart(resp, a.headers)
 	var made *store.Record
 	keeps := func() { // the next try uses the companions that a try has written
-		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
+		if made != nil && made.Overflow != nil {
 			f.kept = made.Overflow
 		}
 	}
@@ -243,7 +246,7 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 	}
 	next := build(prev)
 	held, l, err := a.write(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
-	if err == nil && l == state.Crossed && state.Renewal(held, prev) {
+	if l == state.Crossed && state.Renewal(held, prev) {
 		// Our own renewal, whose acknowledgement was lost: nothing else has changed.
 		prev = held
 		next = build(prev)
@@ -302,7 +305,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 // commitFailed wraps the error of a commit, except errors that the phase itself
 // must see.
 func (f *flow) commitFailed(phase string, err error) error {
-	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
+	if _, ours := errors.AsType[*Error](err); ours {
 		return err
 	}
 	if errors.Is(err, store.ErrUnknown) {

@@ -77,6 +77,33 @@ func TestFormer(t *testing.T) {
 	}
 }
 
+// A key that other requests have used in both scopes is refused for its own scope's record.
+func TestFormerTellsItsOwnRecord(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	req := idem.Request{Key: "a-random-key-of-an-order", Method: "POST", Route: "POST /charges", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+	first, second := req, req
+	first.Body, second.Body = []byte("1"), []byte("2")
+	former := func(o *idem.Options) { o.Former = &idem.Former{OneScope: true} }
+	var own idem.Summary
+	told := func(o *idem.Options) { o.Hooks.Ended = func(_ context.Context, s idem.Summary) { own = s } }
+	claims := func(o *idem.Options) {
+		o.Former = &idem.Former{OneScope: true, Claims: true}
+		o.Retention = 48 * time.Hour
+	}
+	if _, err := idem.New(&mem, claims).Do(t.Context(), first, answers(201)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := idem.New(&mem, told).Do(t.Context(), second, answers(201))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = idem.New(&mem, former).Do(t.Context(), req, answers(201))
+	if e, ok := errors.AsType[*idem.Error](err); !ok || !errors.Is(err, idem.ErrMismatch) || e.Record != own.Record || !e.Expires.Equal(res.Expires) {
+		t.Errorf("%+v, want a mismatch with %s until %s", err, own.Record, res.Expires)
+	}
+}
+
 // An authorizer is added to a public route once the first release is everywhere. Its
 // callers are verified from then on, and what they sent before stays theirs.
 func TestFormerAddsAnAuthorizer(t *testing.T) {

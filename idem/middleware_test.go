@@ -136,6 +136,11 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 		"sends a status twice":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); w.WriteHeader(500) }, 201, ""},
 		"binary":                   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 0xff, 0}) }, 200, "\x00\xff\x00"},
 		"BadInput22 splits a line": {func(w http.ResponseWriter, _ *http.Request) { w.Header()["X"] = []string{"a\r\nSet-Cookie: b"} }, 200, ""},
+		"BadInput22 splits a line in its last phase": {func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = idem.Finish(r.Context(), func(context.Context, *idem.Tx) (idem.Response, error) {
+				return idem.Response{Status: 201, Header: http.Header{"X": {"a\r\nSet-Cookie: b"}}}, nil
+			})
+		}, 201, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

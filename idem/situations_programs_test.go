@@ -24,6 +24,9 @@ func changing(claims bool) func(*idem.Options) {
 	return func(o *idem.Options) { o.Former = &idem.Former{ScopeRoute: true, Claims: claims} }
 }
 
+func waits(o *idem.Options)    { o.InFlight = idem.InFlightWait }
+func observes(o *idem.Options) { o.Key = idem.KeyObserve }
+
 var aRequest = idem.Request{
 	Key: "a-random-key-of-an-order", Identity: idem.Identity{Kind: "jwt", Subject: "s"},
 	Method: "POST", Route: "POST /rides", Path: "/rides", Body: []byte("a long body"),
@@ -92,6 +95,12 @@ func sentBefore(fn handler, optFns ...func(*idem.Options)) func(*stage) {
 		_ = s.send(idem.New(s.table, append(s.opts, optFns...)...), fn)
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // virtual
 	}
+}
+
+// usedHere has another request sent before with the same key, in the scope of the last release.
+func usedHere(s *stage) {
+	e := idem.New(s.table, append(s.opts, func(o *idem.Options) { o.Former = nil })...)
+	_ = s.send(e, paid, func(r *idem.Request) { r.Body = []byte("another one") })
 }
 
 // diesAfterIt has it sent by a program that dies at the end of fn.
@@ -218,21 +227,89 @@ func changesItsMind() handler {
 	}
 }
 
+// writesOnce commits a phase without a job.
+func writesOnce(ctx context.Context) error {
+	_, err := idem.Atomic(ctx, "write", func(_ context.Context, tx *idem.Tx) (int, error) {
+		tx.Write(note("write"))
+		return 1, nil
+	})
+	return err
+}
+
+// asksNoKey makes a call that can't be repeated, and has no key.
+func asksNoKey(ctx context.Context) error {
+	_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.NotIdempotent())
+	return err
+}
+
+func finishesWithJobs(n int) handler {
+	return func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			for i := range n {
+				tx.Stage(idem.NewJob("mail", i))
+			}
+			return idem.Response{Status: 201}, nil
+		})
+	}
+}
+
+// finishesAnew has another answer in each run of its last phase.
+func finishesAnew() handler {
+	run := 0
+	return func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+			run++
+			return idem.Response{Status: 200 + run, Body: fmt.Appendf(nil, "the answer of run %d", run)}, nil
+		})
+	}
+}
+
+// answersTwice answers in the first run of a phase, no more in its second one, and once
+// more after it.
+func answersTwice() handler {
+	run := 0
+	return func(ctx context.Context) (idem.Response, error) {
+		_, _ = idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) {
+			if run++; run > 1 {
+				return 1, nil
+			}
+			return 0, idem.Respond(idem.Response{Status: 402, Body: []byte("declined, sorry")})
+		})
+		return idem.Response{}, idem.Respond(idem.Response{Status: 201, Body: []byte("paid: yes")})
+	}
+}
+
 func stages(ctx context.Context) error { return idem.Stage(ctx, idem.NewJob("loose", 1)) }
 
 var programs = map[string]*situation{
-	"plain, merged":                {opts: []func(*idem.Options){merge}, act: sends(paid)},
-	"plain, redelivered":           {opts: []func(*idem.Options){resumable}, act: sends(paid, redelivered)},
-	"deferred, claim first":        {act: sends(then(paid, deferredOrder, stages, charges(idem.Deferred())))},
-	"intent":                       {act: sends(then(paid, charges(idem.NotIdempotent())))},
-	"takes over, merged":           {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(then(orderPaid, order, charges()))},
-	"takes over, merged, fails":    {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(failing)},
-	"takes over, its body gone":    {opts: []func(*idem.Options){resumable}, before: all(wasKilled(then(paid, order)), bodiesGone), act: sends(then(orderPaid, order, charges()))},
-	"a key that was forgotten":     {before: all(sentBefore(then(paid, order)), forgets), act: sends(paid)},
-	"an expired key":               {before: all(sentBefore(paid), longer(50*time.Hour)), act: sends(paid)},
-	"ends without a call in doubt": {before: sentBefore(then(paid, order, chargesWith(errors.New("timeout")))), act: sends(then(orderPaid, order))},
-	"changes its mind, merged":     {opts: []func(*idem.Options){merge}, act: func(s *stage) string { return s.send(s.e, changesItsMind()) }},
-	"stages for a delivery":        {act: sends(then(paid, order), func(r *idem.Request) { r.DeliveryKey = true })},
+	"plain, merged":                       {opts: []func(*idem.Options){merge}, act: sends(paid)},
+	"plain, redelivered":                  {opts: []func(*idem.Options){resumable}, act: sends(paid, redelivered)},
+	"deferred, claim first":               {act: sends(then(paid, deferredOrder, stages, charges(idem.Deferred())))},
+	"intent":                              {act: sends(then(paid, charges(idem.NotIdempotent())))},
+	"takes over, merged":                  {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(then(orderPaid, order, charges()))},
+	"takes over, merged, fails":           {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(failing)},
+	"takes over, its body gone":           {opts: []func(*idem.Options){resumable}, before: all(wasKilled(then(paid, order)), bodiesGone), act: sends(then(orderPaid, order, charges()))},
+	"a key that was forgotten":            {before: all(sentBefore(then(paid, order)), forgets), act: sends(paid)},
+	"an expired key":                      {before: all(sentBefore(paid), longer(50*time.Hour)), act: sends(paid)},
+	"ends without a call in doubt":        {before: sentBefore(then(paid, order, chargesWith(errors.New("timeout")))), act: sends(then(orderPaid, order))},
+	"changes its mind, merged":            {opts: []func(*idem.Options){merge}, act: func(s *stage) string { return s.send(s.e, changesItsMind()) }},
+	"stages for a delivery":               {act: sends(then(paid, order), func(r *idem.Request) { r.DeliveryKey = true })},
+	"phases for a delivery":               {act: sends(then(paid, writesOnce), func(r *idem.Request) { r.DeliveryKey = true })},
+	"fails after an intent without a key": {act: sends(then(failing, asksNoKey))},
+	"finishes with too many jobs":         {act: sends(finishesWithJobs(100))},
+	"finishes anew":                       {act: func(s *stage) string { return s.send(s.e, finishesAnew()) }},
+	"answers twice":                       {act: func(s *stage) string { return s.send(s.e, answersTwice()) }},
+	"answers twice, merged":               {opts: []func(*idem.Options){merge}, act: func(s *stage) string { return s.send(s.e, answersTwice()) }},
+	"waits, merged":                       {opts: []func(*idem.Options){waits, merge}, before: holds(then(paid, order)), act: sends(then(orderPaid, order))},
+	"observes, not stored":                {opts: []func(*idem.Options){observes}, act: sends(status(500))},
+	"observes":                            {opts: []func(*idem.Options){observes}, act: sends(paid)},
+	"ends a lease, in little time": {before: holds(then(paid, order)), act: func(s *stage) string {
+		ctx, cancel := context.WithTimeout(s.ctx, defaults.Reserve+10*time.Millisecond)
+		defer cancel()
+		return received(idem.Result{}, s.e.EndLease(ctx, s.ticket(), "ann"))
+	}},
+	"change, used here, died there": {opts: []func(*idem.Options){changing(false)}, before: all(wasKilled(then(paid, order), changing(true)), usedHere), act: sends(then(orderPaid, order))},
+	"change, used here, done there": {opts: []func(*idem.Options){changing(false)}, before: all(sentBefore(paid, changing(true)), usedHere), act: sends(paid)},
 	"completes, no time": {opts: []func(*idem.Options){resumable}, before: wasKilled(then(paid, order)), act: func(s *stage) string {
 		ctx, cancel := context.WithTimeout(s.ctx, 100*time.Millisecond)
 		defer cancel()

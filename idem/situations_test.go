@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -112,6 +113,7 @@ type stage struct {
 	struck  bool      // all mishaps have struck
 	first   time.Time // when the first struck
 	later   func()
+	frozen  atomic.Int64 // how long the process was, in nanoseconds
 
 	mu     sync.Mutex
 	told   []string
@@ -122,16 +124,18 @@ type stage struct {
 
 // mishap is what happens at a call.
 type mishap struct {
-	name  string
-	verbs string // "" is any
-	fault idemtest.Fault
-	meets func(*store.Record) // another's write before the call
-	gone  bool                // the record has gone before the call
-	late  bool                // the call is applied before the next one
-	slow  bool                // there is no answer in time
-	stays bool                // so are all later calls
-	brief bool                // of half a minute
-	takes func(*store.Record) // what changes in the record without a write of its version
+	name    string
+	verbs   string // "" is any
+	fault   idemtest.Fault
+	meets   func(*store.Record) // another's write before the call
+	gone    bool                // the record has gone before the call
+	late    bool                // the call is applied before the next one
+	slow    bool                // there is no answer in time
+	body    bool                // the answer's body is written all the same
+	freezes time.Duration       // of the wall clock, which no timer of the process sees
+	stays   bool                // so are all later calls
+	brief   bool                // of half a minute
+	takes   func(*store.Record) // what changes in the record without a write of its version
 }
 
 var errDenied = errors.New("access denied")
@@ -152,6 +156,10 @@ var mishaps = []*mishap{
 	{name: "no write", verbs: ofWrites, fault: idemtest.Fault{Err: store.ErrWrite}},
 	{name: "unreadable", fault: idemtest.Fault{Err: store.ErrCorrupt}},
 	{name: "body gone", verbs: "LoadBody", fault: idemtest.Fault{Err: store.ErrNotKept}},
+	{name: "conflict, its body written", verbs: "Claim Commit", fault: idemtest.Fault{Err: store.ErrConflict}, body: true},
+	{name: "denied, its body written", verbs: "Claim Commit", fault: idemtest.Fault{Err: errDenied}, body: true},
+	{name: "conflict, and slow", slow: true, verbs: ofWrites, fault: idemtest.Fault{Err: store.ErrConflict}},
+	{name: "conflict, and frozen for 61 seconds", verbs: ofWrites, freezes: 61 * time.Second, fault: idemtest.Fault{Err: store.ErrConflict}},
 	{name: "slow", slow: true, fault: idemtest.Fault{Err: store.ErrUnknown}},
 	{name: "lost for good", stays: true, fault: idemtest.Fault{Err: store.ErrUnknown}},
 	{name: "conflict for good", stays: true, verbs: ofWrites, fault: idemtest.Fault{Err: store.ErrConflict}},
@@ -205,9 +213,14 @@ func (s *stage) plan(ctx context.Context, c idemtest.Call) idemtest.Fault {
 		s.first = time.Now()
 	}
 	s.struck = c.Total >= slices.Max(slices.Collect(maps.Keys(s.mishaps)))
+	s.frozen.Add(int64(f.freezes))
 	switch {
 	case f.slow:
 		<-ctx.Done()
+	case f.body && c.Verb == idemtest.Claim:
+		s.table.put(c.Claim.Next)
+	case f.body:
+		s.table.put(c.Commit.Next)
 	case f.late && c.Verb == idemtest.Claim:
 		again := c.Claim
 		again.Next = again.Next.Clone()
@@ -231,6 +244,7 @@ func (s *stage) plan(ctx context.Context, c idemtest.Call) idemtest.Fault {
 type bodied struct {
 	*idem.MemoryStore
 	bodies map[string][]byte
+	again  int // bodies that were written although they are there
 }
 
 func (b *bodied) empty() { b.MemoryStore = new(idem.MemoryStore) }
@@ -276,6 +290,9 @@ func (b *bodied) out(body []byte, o *store.Overflow) *store.Overflow {
 		return o
 	}
 	o = &store.Overflow{Count: 1, Length: len(body), SHA256: sha256.Sum256(body)}
+	if b.bodies[string(o.SHA256[:])] != nil {
+		b.again++
+	}
 	b.bodies[string(o.SHA256[:])] = bytes.Clone(body)
 	return o
 }
@@ -341,11 +358,12 @@ func (b *bodied) LoadBody(_ context.Context, r *store.Record) error {
 func (p *situation) once(t *testing.T, strikes map[int]*mishap) (calls []string, end string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &stage{t: t, table: &bodied{new(idem.MemoryStore), make(map[string][]byte)}, mishaps: strikes}
+		s := &stage{t: t, table: &bodied{MemoryStore: new(idem.MemoryStore), bodies: make(map[string][]byte)}, mishaps: strikes}
 		s.ctx = chance.With(t.Context(), func(n int64) int64 { return n / 2 })
 		s.store = idemtest.Faulty(s.table, nil)
 		s.opts = append([]func(*idem.Options){anybody, func(o *idem.Options) {
 			o.Function, o.Logger, o.Tracer = "f", slog.New(s), s
+			o.Now = func() time.Time { return time.Now().Add(time.Duration(s.frozen.Load())) }
 			o.Hooks.Ended = func(_ context.Context, sum idem.Summary) {
 				for _, ev := range sum.Happened {
 					s.told = append(s.told, happened(ev))
@@ -356,7 +374,7 @@ func (p *situation) once(t *testing.T, strikes map[int]*mishap) (calls []string,
 		if p.before != nil {
 			p.before(s)
 		}
-		s.told, s.spans, s.logged, s.runs = nil, nil, nil, 0
+		s.told, s.spans, s.logged, s.runs, s.table.again = nil, nil, nil, 0, 0
 		s.store.Reset(s.plan)
 		begun := time.Now()
 		got := p.act(s)
@@ -380,7 +398,11 @@ func (p *situation) once(t *testing.T, strikes map[int]*mishap) (calls []string,
 			end += "\trecord: " + described(s.table.Records()[pk]) + "\n"
 		}
 		if n := len(s.table.bodies); n > 0 {
-			end += fmt.Sprintf("\tbodies: %d\n", n)
+			end += fmt.Sprintf("\tbodies: %d", n)
+			if again := s.table.again; again > 0 {
+				end += fmt.Sprintf(", written again: %d", again)
+			}
+			end += "\n"
 		}
 		if w := written(s.table.MemoryStore); len(w) > 0 {
 			end += "\twritten: " + strings.Join(w, ", ") + "\n"

@@ -194,7 +194,7 @@ func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v
 	a.turn()
 	there, found, err := a.lookUp(ctx, op, until)
 	gone := there == nil || there.State == store.None || a.over(there) // otherwise it was released meanwhile
-	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
+	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		a.turn()
 		return own, v, nil
 	}
@@ -230,7 +230,7 @@ func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) 
 // attempt holds it and the time suffices.
 func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := a.judge(held)
-	if err != nil || v != state.TakeOver {
+	if v != state.TakeOver {
 		return held, v, err
 	}
 	now := a.opt.Now()
@@ -290,7 +290,7 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.Releas
 			return held, state.Fenced, nil
 		case held.Lease.IsZero():
 			a.tell(ctx, evReleased, rec, cause)
-			if held.State == store.Open && held.Blocked {
+			if held.Blocked {
 				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(a.pk),
 					"operation", held.ID, "route", held.Route, "error", held.LastErr)
 				a.tell(ctx, evBlocked, held, b.Refusal)
@@ -366,5 +366,5 @@ func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*sto
 
 // refused reports whether a write failed for good, and not for lack of time.
 func refused(err error) bool {
-	return err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, ErrConflict)
+	return !errors.Is(err, store.ErrUnknown) && !errors.Is(err, ErrConflict)
 }
