@@ -20,7 +20,6 @@ import (
 	layout "github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // entryItem is as much of a waiting record as its entry shows.
