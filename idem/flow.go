@@ -70,7 +70,8 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 
 // jobs returns all jobs of the next commit.
 func (f *flow) jobs(ctx context.Context, more []Job) (map[string]Job, error) {
-	return f.staged(more, func(rec *store.Record) (*store.Record, error) { return f.a.reads(ctx, f.a.until(rec)) })
+	timed := func(j Job) (Job, error) { return timedJob(j, f.a.opt.Now(), f.a.opt.Retention) }
+	return f.staged(more, timed, func(rec *store.Record) (*store.Record, error) { return f.a.reads(ctx, f.a.until(rec)) })
 }
 
 // releasing describes an attempt without an answer. If the program refuses to

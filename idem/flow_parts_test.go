@@ -80,7 +80,7 @@ func TestProgressNamesJobs(t *testing.T) {
 	unread := func(*store.Record) (*store.Record, error) { return nil, ErrUnavailable }
 	p := &progress{}
 	p.stage([]Job{{Kind: "a"}})
-	waiting, err := p.staged([]Job{{Kind: "b"}}, unread)
+	waiting, err := p.staged([]Job{{Kind: "b"}}, untimed, unread)
 	if err != nil || waiting["0.0"].Kind != "a" || waiting["0.1"].Kind != "b" {
 		t.Fatalf("%v, %v", waiting, err)
 	}
@@ -106,7 +106,7 @@ func TestProgressNamesJobs(t *testing.T) {
 		"unread":    {unread, ErrWrite},
 	} {
 		p := &progress{rec: full}
-		if _, err := p.staged([]Job{{Kind: "c"}}, c.now); !errors.Is(err, c.err) {
+		if _, err := p.staged([]Job{{Kind: "c"}}, untimed, c.now); !errors.Is(err, c.err) {
 			t.Errorf("one more job, the others are %s: %v, want %v", name, err, c.err)
 		}
 	}
@@ -233,3 +233,5 @@ func TestWatchTells(t *testing.T) {
 		t.Errorf("told %q, kept %d events", told, len(w.trail.happened))
 	}
 }
+
+func untimed(j Job) (Job, error) { return j, nil }

@@ -134,7 +134,8 @@ func (p *progress) stage(jobs []Job) (news bool) {
 // of its phase and its index in the phase, so the same run of a handler gives the same
 // names. The record may have jobs of earlier commits: now reads it, if they would be too
 // many beside more jobs, since this attempt's view of it keeps those that were delivered.
-func (p *progress) staged(jobs []Job, now func(*store.Record) (*store.Record, error)) (map[string]Job, error) {
+// timed judges the time of each.
+func (p *progress) staged(jobs []Job, timed func(Job) (Job, error), now func(*store.Record) (*store.Record, error)) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting)+len(p.loose)+len(jobs) == 0 {
@@ -143,6 +144,10 @@ func (p *progress) staged(jobs []Job, now func(*store.Record) (*store.Record, er
 	all := make(map[string]Job, len(p.waiting)+len(p.loose)+len(jobs))
 	maps.Copy(all, p.waiting)
 	for i, j := range slices.Concat(p.loose, jobs) {
+		j, err := timed(j)
+		if err != nil {
+			return nil, err
+		}
 		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)

@@ -20,7 +20,7 @@ const (
 	ReasonNoRequest   Reason = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
 	ReasonExpiring    Reason = "expiring"     // abandoned, with nothing committed: it will be forgotten
 	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
-	ReasonJobLost     Reason = "job_lost"     // a parked job that was forgotten, or deleted, with its record
+	ReasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was deleted with its record
 	ReasonUndelivered Reason = "undelivered"  // a job that has waited for too long
 	ReasonKept        Reason = "kept"         // finished and its jobs delivered, but still kept
 	ReasonUnreadable  Reason = "unreadable"   // a record that this program can't understand

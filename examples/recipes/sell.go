@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -33,5 +35,21 @@ func (charge Charge) Sell(ctx context.Context, req request) (response, error) {
 	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
 		tx.Stage(idem.NewJob("ship", sale)) // SAMEKEY_SINKS=ship=states:ARN
 		return response{StatusCode: http.StatusAccepted, Body: sale.Order}, nil
+	})
+}
+
+// Remind takes an order, and reminds its customer a day later. The job waits in the order's
+// record until then.
+func Remind(ctx context.Context, req request) (response, error) {
+	var sale Sale
+	if err := json.Unmarshal([]byte(req.Body), &sale); err != nil || sale.Order == "" {
+		return response{StatusCode: http.StatusBadRequest}, nil
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		remind := idem.NewJob("remind", sale)
+		remind.At = time.Now().Add(24 * time.Hour)
+		tx.Write(dynamo.Put("orders", map[string]any{"id": sale.Order, "amount": sale.Amount}))
+		tx.Stage(remind)
+		return response{StatusCode: http.StatusCreated, Body: sale.Order}, nil
 	})
 }

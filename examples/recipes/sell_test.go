@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
@@ -50,4 +51,25 @@ func TestASaleIsChargedAndShippedOnce(t *testing.T) {
 			t.Errorf("executions of %q", got)
 		}
 	})
+}
+
+func TestAnOrderIsRemindedOfOnceADayLater(t *testing.T) {
+	t.Parallel()
+	lambdatest.CrashEverywhere(t, api(Remind), post("/orders", `{"order":"o1","amount":500}`), func(t testing.TB, w *idemtest.World, re response) {
+		if job := idemtest.Staged[Sale](t, w, "remind"); re.StatusCode != 201 || job != (Sale{Order: "o1", Amount: 500}) {
+			t.Errorf("%d, staged %+v", re.StatusCode, job)
+		}
+		var at time.Time
+		for _, c := range w.Commits() {
+			for _, j := range c.Next.Jobs {
+				at = j.At
+			}
+		}
+		if in := time.Until(at); in < 23*time.Hour || in > 25*time.Hour {
+			t.Errorf("reminded in %v", in)
+		}
+	})
+	if re, err := Remind(t.Context(), post("/orders", "{}")); err != nil || re.StatusCode != 400 {
+		t.Errorf("%d, %v", re.StatusCode, err)
+	}
 }

@@ -27,7 +27,8 @@ func sound() map[string]string {
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
 		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_MAX_TRIES": "7",
 		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "16", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
-		"SAMEKEY_LEASE_MARGIN": "1s", // of another function of the stack
+		"SAMEKEY_SCHEDULE_ROLE": "arn:aws:iam::1:role/tickets",
+		"SAMEKEY_LEASE_MARGIN":  "1s", // of another function of the stack
 	}
 }
 
@@ -81,6 +82,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
 		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},
+		"a role's name":          {"SAMEKEY_SCHEDULE_ROLE", "tickets", "a role's ARN"},
 		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
 		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
 		"no region":              {"AWS_REGION", "", "Lambda sets it"},
