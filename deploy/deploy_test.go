@@ -75,8 +75,13 @@ func TestRolesAreNarrow(t *testing.T) {
 	t.Parallel()
 	_, schedule, _ := strings.Cut(Nested(), "\n  ScheduleRole:\n")
 	schedule, _, _ = strings.Cut(schedule, "      Policies:\n")
+	_, later, _ := strings.Cut(Nested(), "\n  LaterRole:\n")
+	later, _, _ = strings.Cut(later, "      Policies:\n")
 	_, function, _ := strings.Cut(Nested(), "\n  FunctionPolicy:\n")
 	function, _, _ = strings.Cut(function, "\n  Worker:\n")
+	if later == "" || later != schedule[:strings.Index(schedule, "            # ")]+schedule[strings.Index(schedule, "            Condition:"):] {
+		t.Errorf("LaterRole trusts others than ScheduleRole does:\n%s", later)
+	}
 	for text, lines := range map[string][]string{
 		schedule: {"aws:SourceAccount: !Ref AWS::AccountId\n", "aws:SourceArn: !Sub arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule-group/default\n"},
 		function: {"Condition: !If\n              - HasLeadingKeys\n              - ForAllValues:StringLike:\n                  dynamodb:LeadingKeys: !Ref LeadingKeys\n"},

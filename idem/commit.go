@@ -26,7 +26,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	calls = slices.Concat(calls, got.calls)
 	var err error
 	if ends {
-		waiting, err = f.staged(ctx, got.jobs, f.a.jobsNow)
+		waiting, err = f.staged(ctx, got.jobs, f.a.due, f.a.jobsNow)
 	}
 	if len(waiting) > 0 {
 		err = f.reaches("a phase that isn't the last stages jobs")
@@ -141,7 +141,7 @@ func (f *flow) mayDrop(err error) bool {
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
 	a := f.a
 	phases, _, _ := f.next()
-	waiting, err := f.staged(ctx, jobs, a.jobsNow)
+	waiting, err := f.staged(ctx, jobs, a.due, a.jobsNow)
 	if err == nil {
 		err = f.leftover(&f.log)
 	}

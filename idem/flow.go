@@ -63,7 +63,7 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 		if !f.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
-		_, err := f.staged(ctx, nil, f.a.jobsNow)
+		_, err := f.staged(ctx, nil, f.a.due, f.a.jobsNow)
 		return err
 	})
 }

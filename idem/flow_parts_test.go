@@ -81,7 +81,7 @@ func TestProgressNamesJobs(t *testing.T) {
 	uncounted := func(context.Context, *store.Record) int { panic("there are few jobs") }
 	p := &progress{}
 	p.stage([]Job{{Kind: "a"}})
-	waiting, err := p.staged(t.Context(), []Job{{Kind: "b"}}, uncounted)
+	waiting, err := p.staged(t.Context(), []Job{{Kind: "b"}}, untimed, uncounted)
 	if err != nil || waiting["0.0"].Kind != "a" || waiting["0.1"].Kind != "b" {
 		t.Fatalf("%v, %v", waiting, err)
 	}
@@ -110,7 +110,7 @@ func TestProgressNamesJobs(t *testing.T) {
 		a := (&core{store: loading(c.load), opt: Options{Retention: time.Hour, Lease: time.Minute, Now: time.Now}, log: slog.New(slog.DiscardHandler)}).attempt()
 		a.arrives(t.Context())
 		p := &progress{rec: full}
-		if _, err := p.staged(t.Context(), []Job{{Kind: "c"}}, a.jobsNow); !errors.Is(err, c.err) {
+		if _, err := p.staged(t.Context(), []Job{{Kind: "c"}}, untimed, a.jobsNow); !errors.Is(err, c.err) {
 			t.Errorf("one more job, the others are %s: %v, want %v", name, err, c.err)
 		}
 	}
@@ -251,3 +251,5 @@ func TestWatchTells(t *testing.T) {
 	unheard := &watch{about: &subject{core: &core{}, req: &Request{}}}
 	unheard.tell(t.Context(), evClaimed, nil, nil, func(*Event) { t.Error("an event is made that nobody hears") })
 }
+
+func untimed(j Job) (Job, error) { return j, nil }

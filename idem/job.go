@@ -3,6 +3,7 @@ package idem
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
@@ -18,6 +19,26 @@ const maxJobs = 50
 
 // maxKind is how long a kind may be: EventBridge takes no longer detail type.
 const maxKind = 128
+
+// due returns j with its time as the record has it. A time that is past is none: the
+// job is like any other.
+func (c *core) due(j Job) (Job, error) {
+	now, retention := c.opt.Now(), c.opt.Retention
+	switch {
+	case !j.At.After(now):
+		j.At = time.Time{}
+	case j.At.Sub(now) > retention:
+		return j, fmt.Errorf("%w: job %q is for %s, %s from now: its record is kept for %s (Options.Retention)",
+			ErrWrite, j.Kind, j.At.UTC().Format(time.RFC3339), j.At.Sub(now).Round(time.Second), retention)
+	default:
+		at := j.At.UTC().Truncate(time.Millisecond)
+		if at.Before(j.At) {
+			at = at.Add(time.Millisecond)
+		}
+		j.At = at
+	}
+	return j, nil
+}
 
 // NewJob returns a job with v as JSON in its Args. If v has no JSON form, staging
 // the job fails its phase ([ErrWrite]).

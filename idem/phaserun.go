@@ -252,7 +252,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 
 // postpone keeps a result for the next commit.
 func (p *phaseRun) postpone(ctx context.Context, result store.Phase, got collected) error {
-	waiting, err := p.staged(ctx, got.jobs, p.a.jobsNow)
+	waiting, err := p.staged(ctx, got.jobs, p.a.due, p.a.jobsNow)
 	if err != nil {
 		return p.fail(err)
 	}

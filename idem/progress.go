@@ -133,9 +133,9 @@ func (p *progress) stage(jobs []Job) (news bool) {
 
 // staged returns all jobs of the next commit. A job's name in the record is the position
 // of its phase and its index in the phase, so the same run of a handler gives the same
-// names. The record may have jobs of earlier commits: now counts those that it still has,
-// if they could be too many beside more jobs.
-func (p *progress) staged(ctx context.Context, jobs []Job, now func(context.Context, *store.Record) int) (map[string]Job, error) {
+// names. due judges the time of each. The record may have jobs of earlier commits: now
+// counts those that it still has, if they could be too many beside more jobs.
+func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.waiting)+len(p.loose)+len(jobs) == 0 {
@@ -144,6 +144,10 @@ func (p *progress) staged(ctx context.Context, jobs []Job, now func(context.Cont
 	all := make(map[string]Job, len(p.waiting)+len(p.loose)+len(jobs))
 	maps.Copy(all, p.waiting)
 	for i, j := range slices.Concat(p.loose, jobs) {
+		j, err := due(j)
+		if err != nil {
+			return nil, err
+		}
 		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)

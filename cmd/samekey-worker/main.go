@@ -11,6 +11,8 @@
 //	                         alias as NAME:ALIAS
 //	SAMEKEY_NAMESPACES       the namespaces of the applications on the table, with commas
 //	                         between them; not set: the empty namespace
+//	SAMEKEY_SCHEDULE_ROLE    the ARN of the role that lets EventBridge Scheduler send tickets for later jobs;
+//	                         not set: the tickets' queue keeps them
 //	SAMEKEY_GRACE            for how long an operation is left to its client after its
 //	                         lease, as 5m (the default)
 //	SAMEKEY_MAX_TRIES        how many refusals park a job; default 5

@@ -47,7 +47,7 @@ func newErase(env environment) *cobra.Command {
 		Long: `Removes a caller, and all answers that were stored for it, from the finished records of one
 namespace, for a person who asks for it. The keys stay taken until the records expire, so
 no retry runs again: it hears 410. Operations that are not finished, and those with
-undelivered jobs, are listed and left: settle or redrive them, and erase again.
+undelivered jobs, are listed and left: settle, redrive or cancel them, and erase again.
 
 The whole table is read. The records to erase are counted and asked about; each is erased
 only if it is still as it was read, and keeps who decided, and when. Sealed records need

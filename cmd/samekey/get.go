@@ -125,7 +125,11 @@ func (e environment) printStory(s *explain.Story) (err error) {
 	}
 	rows = make([][]string, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
-		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Error, string(j.Args)})
+		state := j.State
+		if !j.At.IsZero() {
+			state += ", " + at(j.At)
+		}
+		rows = append(rows, []string{j.ID, j.Kind, j.Phase, state, strconv.Itoa(j.Tries), j.Error, string(j.Args)})
 	}
 	section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "ERROR", "ARGS"}, rows)
 	if a := s.Answer; a != nil && a.Status == 0 {

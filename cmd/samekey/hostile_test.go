@@ -42,6 +42,7 @@ func TestHostileRecords(t *testing.T) {
 		"release": on("release", "--dry-run"),
 		"forget":  slices.Concat(on("forget", "--yes"), on("forget", "--dry-run", "--lose-attempt", "--lose-work", "--lose-jobs")),
 		"redrive": slices.Concat(on("redrive", "--dry-run"), [][]string{{"redrive", "--yes", all["kept"].PK, hostiletest.Text}, {"redrive", "--yes", all["kept"].PK, hostiletest.Text + ".0.0"}}),
+		"cancel":  slices.Concat(on("cancel", "--dry-run"), [][]string{{"cancel", "--yes", all["later"].PK, hostiletest.Text}, {"cancel", "--yes", all["later"].PK, hostiletest.Text + ".0.0"}}),
 		"settle": slices.Concat(on("settle", "--not-made", "--dry-run"), on("settle", "--risk-twice", "--dry-run"), on("settle", "--result", `{"a":"`+"\u202e"+`"}`, "--dry-run"),
 			on("settle", "--result", hostiletest.Text), on("settle", "--answer", "410", "--body", hostiletest.Text, "--dry-run"), on("settle", "--answer", "410", "--yes", "--json")),
 		"erase": {{"erase", "--caller", "jwt:" + hostiletest.Text, "--dry-run"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes", "--json"}},
@@ -53,7 +54,7 @@ func TestHostileRecords(t *testing.T) {
 		}
 	}
 	// Those that change records come last.
-	for _, name := range []string{"get", "list", "stats", "names", "release", "redrive", "forget", "settle", "retry", "erase"} {
+	for _, name := range []string{"get", "list", "stats", "names", "release", "redrive", "cancel", "forget", "settle", "retry", "erase"} {
 		for _, args := range commands[name] {
 			var out, errs bytes.Buffer
 			code := run(t.Context(), environment{stdin: strings.NewReader("y\n"), stdout: &out, stderr: &errs, getenv: func(n string) string { return d.env[n] }}, args)
@@ -131,6 +132,8 @@ func TestCommandAndPageDecideAlike(t *testing.T) {
 			"answer":    {[]string{"settle", "--answer", "410", "--body", "gone"}, ui.Action{Do: "settle", Status: 410, Body: "gone"}},
 			"redrive":   {[]string{"redrive"}, ui.Action{Do: "redrive"}},
 			"one job":   {[]string{"redrive", rec.PK, "0.0"}, ui.Action{Do: "redrive", Jobs: []string{"0.0"}}},
+			"cancel":    {[]string{"cancel"}, ui.Action{Do: "cancel"}},
+			"later job": {[]string{"cancel", rec.PK, "0.0"}, ui.Action{Do: "cancel", Jobs: []string{"0.0"}}},
 			"other job": {[]string{"redrive", rec.PK, "9.9"}, ui.Action{Do: "redrive", Jobs: []string{"9.9"}}},
 		} {
 			args := append(slices.Clone(tt.args), "--dry-run", "--by", "jane")

@@ -86,7 +86,7 @@ func newRoot(env environment) *cobra.Command {
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{
-		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newErase(env), newRedrive(env), newSweep(env), newResend(env), newUI(env),
+		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newErase(env), newRedrive(env), newCancel(env), newSweep(env), newResend(env), newUI(env),
 		newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env),
 	} {
 		c.GroupID = groupOperate

@@ -464,6 +464,37 @@ func TestRedrive(t *testing.T) {
 	}
 }
 
+// A job before its time is shown, and cancelled: it alone, with the decision in the record.
+func TestCancel(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+		first, second := idem.NewJob("remind", "jane's address"), idem.NewJob("remind", "omar's")
+		first.At, second.At = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "jane's address"), first, second)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	rec := d.record(t)
+	golden(t, "get-later.txt", scrubbed(d.ok(t, "get", rec.PK)))
+	if out := d.ok(t, "list", "--scan", "--pages", "1000"); out != "" {
+		t.Errorf("listed %s", out)
+	}
+	d.fails(t, 1, "no such job waits for its time", "cancel", "--yes", rec.PK, "0.0")
+	d.fails(t, 1, "another operation", "cancel", "--yes", rec.PK, "ANOTHER.0.1")
+	if out := d.ok(t, "cancel", "--dry-run", rec.PK); strings.Contains(out, "cancelled") {
+		t.Errorf("a dry run says %s", out)
+	}
+	golden(t, "cancel.txt", scrubbed(d.ok(t, "cancel", "--yes", rec.ID+".0.1")))
+	now := d.record(t)
+	if _, there := now.Jobs["0.1"]; there || len(now.Jobs) != 2 || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "cancel 0.1" || now.Settled[0].From != "kept" {
+		t.Errorf("got %+v", now)
+	}
+	d.fails(t, 1, "no such job waits for its time", "cancel", "--yes", rec.ID+".0.1")
+	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "1 cancelled") {
+		t.Errorf("the rest: %s", out)
+	}
+}
+
 // refuses is a sink that refuses each job for a reason of its own.
 type refuses func(jobs.Delivery) error
 

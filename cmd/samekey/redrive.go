@@ -49,6 +49,7 @@ Remove the cause of their failures first.`,
 	fs.StringVar(&m.kind, "kind", "", "only jobs of this `KIND`")
 	fs.StringVar(&m.cause, "error", "", "only jobs whose last error has this `TEXT`")
 	fs.DurationVar(&m.older, "older", 0, "only jobs of records that have waited for longer than `TIME`")
+	byName(cmd, &names)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if m.all || m.kind != "" || m.cause != "" || m.older != 0 {
@@ -57,14 +58,35 @@ Remove the cause of their failures first.`,
 			}
 			return m.run(cmd.Context())
 		}
-		if names = args; m.find.key == "" && len(args) > 0 {
-			if names = args[1:]; len(names) == 0 && isJob.MatchString(args[0]) {
-				names = args[:1]
+		return run(cmd, args)
+	}
+	return changeExits(cmd)
+}
+
+func newCancel(env environment) *cobra.Command {
+	var names []string
+	cmd := &cobra.Command{
+		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel jobs before their time",
+		Long: `Removes jobs of a record that wait for their time: all, or those named by their id or by
+PHASE.INDEX. A job whose time comes within a minute stays: it may be on its way.`,
+	}
+	newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Cancel, Jobs: names} }})
+	byName(cmd, &names)
+	return changeExits(cmd)
+}
+
+// byName has a command take the names of jobs behind the record's.
+func byName(cmd *cobra.Command, names *[]string) {
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		keyed := cmd.Flags().Changed("key")
+		if *names = args; !keyed && len(args) > 0 {
+			if *names = args[1:]; len(*names) == 0 && isJob.MatchString(args[0]) {
+				*names = args[:1]
 			}
 		}
 		return run(cmd, args)
 	}
-	return changeExits(cmd)
 }
 
 func (m *redriver) run(ctx context.Context) error {

@@ -32,6 +32,7 @@ func everyCommand() [][]string {
 		{"release", "--yes", pk},
 		{"forget", "--yes", pk},
 		{"redrive", "--yes", pk},
+		{"cancel", "--yes", pk},
 	}
 }
 

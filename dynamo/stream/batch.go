@@ -17,9 +17,10 @@ type todo struct {
 	time  time.Time     // of that
 	gone  bool          // the record is no longer in the table
 	jobs  []jobRef      // to be delivered
-	lost  []jobRef      // parked jobs of a deleted record, which can't be redriven any more
+	lost  []jobRef      // jobs of a deleted record that waited for people or for their time
 	letGo bool          // the record is kept for jobs that were delivered before its finish
 	at    int           // the stream record that asks to let it go
+	later []jobRef      // jobs with a time: their tickets have them delivered
 	held  []jobRef      // not to be delivered now: an earlier job of their group waits
 	again bool          // the result: a stream record has to come again
 	first int           // the first of them; none if there is none
@@ -96,6 +97,39 @@ func (t *todo) remove(c *change) {
 			t.lost = append(t.lost, jobRef{name, c.at})
 		}
 	}
+}
+
+// putOff takes the jobs that have a time out of those to deliver. The stream isn't asked to
+// deliver them even if their time has come, since an image may be older than the decision of
+// an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
+// their time has come.
+func (t *todo) putOff(now time.Time) {
+	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
+		job := t.image.Jobs[j.name]
+		switch {
+		case job.At.IsZero(), t.gone && !state.Later(job, now):
+			return false
+		case t.gone:
+			t.lost = append(t.lost, j)
+		default:
+			t.later = append(t.later, j)
+		}
+		return true
+	})
+}
+
+// ready keeps the jobs whose time has come.
+func (t *todo) ready(now time.Time) {
+	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
+}
+
+// times are those of the jobs that are put off, each once.
+func (t *todo) times() (all []time.Time) {
+	for _, j := range t.later {
+		all = append(all, t.image.Jobs[j.name].At)
+	}
+	slices.SortFunc(all, time.Time.Compare)
+	return slices.CompactFunc(all, time.Time.Equal)
 }
 
 // want adds a job once, at the first stream record that has it.

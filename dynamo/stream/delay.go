@@ -21,13 +21,17 @@ const (
 	delayTime = 5 * time.Second
 )
 
-// delay queues a ticket for each operation that has to come again. It returns the
+// delay queues a ticket for each operation that has to come again, and for each time of the
+// jobs that wait for one. It returns the
 // first stream record that still has to come again: that of a deleted record,
 // because only the stream has its jobs.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
-	var tickets []jobs.Ticket
+	var tickets, timed []jobs.Ticket
 	for _, t := range todos {
+		for _, at := range t.times() {
+			timed = append(timed, jobs.Ticket{PK: t.image.PK, Operation: t.image.ID, Jobs: true}.From(at))
+		}
 		switch {
 		case !t.again:
 		case t.gone:
@@ -40,6 +44,8 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Operation: t.image.ID, Jobs: true}.From(time.Now().Add(pause)))
 		}
 	}
+	failures := len(tickets)
+	tickets = append(tickets, timed...)
 	if len(tickets) == 0 {
 		return first
 	}
@@ -49,7 +55,7 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 		switch {
 		case err != nil:
 			d.log.ErrorContext(ctx, "jobs are left to the sweep: no ticket for them could be queued", "record", tickets[i].Record(), "error", err)
-		case d.hooks.Delayed != nil:
+		case i < failures && d.hooks.Delayed != nil:
 			d.hooks.Delayed(ctx, tickets[i])
 		}
 	}
@@ -90,7 +96,8 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 }
 
 // ahead returns the jobs of t's image that come before a job in its group, are not
-// in t, and have not been delivered as far as this process knows.
+// in t, and have not been delivered as far as this process knows. A job with a time comes
+// when its time does.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
@@ -99,7 +106,7 @@ func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 		}
 		o := t.delivery(other)
 		switch {
-		case !state.Pending(t.image, other), o.Group != later.Group, d.sent.has(o.JobID), !d.together(o.Kind, later.Kind):
+		case !state.Pending(t.image, other), !t.image.Jobs[other].At.IsZero(), o.Group != later.Group, d.sent.has(o.JobID), !d.together(o.Kind, later.Kind):
 		case slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == other }):
 		default:
 			earlier = append(earlier, other)

@@ -54,6 +54,9 @@ type DrainOptions struct {
 	// the ticket is due. The sweep handles an operation whose ticket can't be
 	// queued. nil: the batch comes again from the failed record on.
 	//
+	// A job with a time ([store.Job].At) gets a ticket for that time, and so a sweep delivers
+	// it if Delayed is nil.
+	//
 	// The jobs of an operation keep their order. If a Group has jobs of several
 	// operations, a failed job doesn't hold up those of other operations.
 	Delayed jobs.TicketQueue
@@ -100,6 +103,9 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // to come again.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
+	for _, t := range todos {
+		t.putOff(time.Now())
+	}
 	d.recheck(ctx, todos)
 	if d.opt.Delayed == nil {
 		first, _ = d.run(ctx, todos)
@@ -134,7 +140,8 @@ func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 			now = &store.Record{PK: t.image.PK, ID: t.image.ID}
 		}
 		t.image, t.letGo = now, state.KeptForNothing(now)
-		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(now, j.name) })
+		over := func(j jobRef) bool { return !state.Pending(now, j.name) }
+		t.jobs, t.later = slices.DeleteFunc(t.jobs, over), slices.DeleteFunc(t.later, over)
 	})
 }
 
@@ -158,6 +165,9 @@ const none = int(^uint(0) >> 1)
 // run works on todos. It returns the first stream record that has to come again,
 // and how many jobs were delivered.
 func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
+	for _, t := range todos {
+		t.ready(time.Now())
+	}
 	outcomes := d.deliver(ctx, deliveries(todos))
 	first = none
 	var mu sync.Mutex
@@ -333,7 +343,7 @@ func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) boo
 }
 
 func (d *Drain) lost(ctx context.Context, e Entry) {
-	d.log.ErrorContext(ctx, "a parked job is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
+	d.log.ErrorContext(ctx, "a job that waited for people or for its time is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
 		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
 	if d.hooks.JobLost != nil {
 		d.hooks.JobLost(ctx, e)

@@ -25,7 +25,7 @@ const (
 	ReasonUnreadable  = state.ReasonUnreadable  // a record that this program can't understand
 
 	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
-	ReasonJobLost     Reason = "job_lost"     // a parked job that was forgotten, or deleted, with its record
+	ReasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
 )
 
 // Entry is a line of the list for operators. It holds no key, no body and no data of

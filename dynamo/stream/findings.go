@@ -66,7 +66,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
 		f.oldestOpen = r.Created
 	}
-	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
+	s.examineJobs(f, r, now)
 	waits, since := state.Waits(r, now, s.opt.Grace)
 	if waits == state.NoReason {
 		return
@@ -86,13 +86,14 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	}
 }
 
-func (s *Sweep) examineJobs(f *findings, r *store.Record, late bool) {
-	t := &todo{image: r, letGo: late && state.KeptForNothing(r)}
+func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
+	late := func(since time.Time) bool { return now.Sub(since) > s.opt.Late }
+	t := &todo{image: r, letGo: late(r.Run) && state.KeptForNothing(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
 		case !state.Pending(r, name):
 			f.entries = append(f.entries, jobEntry(ReasonParked, r, name))
-		case late:
+		case late(r.Run) && late(r.Jobs[name].At):
 			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
 			t.jobs = append(t.jobs, jobRef{name: name})
 		}

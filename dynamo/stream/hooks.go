@@ -31,9 +31,9 @@ type Hooks struct {
 	// repairing unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called for a parked job whose record is gone: it was never
-	// delivered, and can't be redriven. Other jobs of the record that still waited
-	// are delivered.
+	// JobLost is called for a job whose record is gone, and that was parked or waited for
+	// its time: it was never delivered, and nobody can do that any more. Other jobs of the
+	// record that still waited are delivered.
 	JobLost func(context.Context, Entry)
 
 	// Tried is called by a worker for each ticket that was due: a completer has tried

@@ -499,6 +499,17 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 			[]string{"0.0", "0.1"},
 			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.kept(t, r.PK, "0.1") },
 		},
+		"cancel": {
+			func(ctx context.Context, tab *table, r *store.Record) error {
+				n, err := stream.Cancel(ctx, tab.Store, r.PK, r.ID, "jane")
+				if err == nil && n != 1 {
+					err = fmt.Errorf("%d cancelled", n)
+				}
+				return err
+			},
+			nil,
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.letGo(t, r.PK) },
+		},
 		"settle": {
 			func(ctx context.Context, tab *table, r *store.Record) error { return stream.LetGo(ctx, tab.Store, r) },
 			nil,
@@ -547,6 +558,9 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 					r := tab.finished(t, func(r *store.Record) {
 						if name == "redrive" {
 							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), Tries: 3, Failed: "poison"}
+						}
+						if name == "cancel" {
+							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), At: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
 						}
 					}, op.jobs...)
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
@@ -25,11 +27,25 @@ import (
 // If the record belongs to another operation by now, the error matches
 // [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
 // their failures.
-func Redrive(ctx context.Context, store *dynamo.Store, pk, id, by string, names ...string) (int, error) {
-	return jobWriter{store.Table()}.redrive(ctx, pk, id, by, names)
+func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	w := jobWriter{table.Table()}
+	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
 }
 
-func (w jobWriter) redrive(ctx context.Context, pk, id, by string, names []string) (int, error) {
+// Cancel removes jobs of the operation id whose time has not come ([store.Job].At), as
+// [Redrive] does with parked jobs: their tickets find nothing to deliver. It returns the
+// number of those that this call has removed. A job whose time comes within a minute
+// stays: it may be on its way.
+func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	w := jobWriter{table.Table()}
+	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, time.Now(), names) }, w.strike)
+}
+
+// decide makes an operator's decision about jobs: those that pick finds in the current record,
+// by a write.
+func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
+	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
+) (int, error) {
 	now, err := w.table.Glance(ctx, pk)
 	if err != nil || now == nil {
 		return 0, err
@@ -37,17 +53,18 @@ func (w jobWriter) redrive(ctx context.Context, pk, id, by string, names []strin
 	decision := rand.Text()
 	for range amendRounds {
 		if now.ID != id {
-			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", jobs.ErrMoved)
+			return 0, fmt.Errorf("dynamo: %s: %w: it is another operation's", op, jobs.ErrMoved)
 		}
-		parked := parkedJobs(now, names)
-		if len(parked) == 0 {
+		names := pick(now)
+		if len(names) == 0 {
 			return 0, nil
 		}
-		held, refused, err := w.unpark(ctx, now, by, decision, parked)
+		held, refused, err := write(ctx, now, by, decision, names)
 		if err != nil {
 			if held, rerr := w.table.Glance(ctx, pk); rerr == nil {
 				if made, _ := state.HasDecision(held, now, decision); made {
-					return len(parked), nil
+					w.decidedLast(ctx, held)
+					return len(names), nil
 				}
 			}
 			return 0, err
@@ -55,13 +72,22 @@ func (w jobWriter) redrive(ctx context.Context, pk, id, by string, names []strin
 		made, known := state.HasDecision(held, now, decision)
 		switch {
 		case !refused, made: // the answer to a first write may have been lost
-			return len(parked), nil
+			w.decidedLast(ctx, held)
+			return len(names), nil
 		case !known:
-			return 0, fmt.Errorf("dynamo: redrive: %w: the record can't tell any more whether this was decided", store.ErrUnknown)
+			return 0, fmt.Errorf("dynamo: %s: %w: the record can't tell any more whether this was decided", op, store.ErrUnknown)
 		}
 		now = held
 	}
-	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
+	return 0, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
+}
+
+// decidedLast lets a record go whose last job a decision has removed. If that fails, a sweep
+// does it.
+func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
+	if state.KeptForNothing(held) {
+		_ = w.letGo(ctx, held)
+	}
 }
 
 func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
@@ -77,8 +103,27 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision s
 		after.Jobs[names[i]] = job
 	}
 	in := w.withWait(now, after, names, condition, remove, placeholders)
+	decided(in, now, by, decision, "redrive "+strings.Join(names, " "), "waiting")
+	return w.amend(ctx, "redrive", in)
+}
+
+// strike removes jobs.
+func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
+	paths, placeholders := jobPaths(names)
+	condition := ackCondition + each(paths, " AND attribute_exists(%s)") // a drain that is late to find out may have delivered it
+	after := now.Clone()
+	for _, name := range names {
+		delete(after.Jobs, name)
+	}
+	in := w.withWait(now, after, names, condition, paths, placeholders)
+	decided(in, now, by, decision, "cancel "+strings.Join(names, " "), "cancelled")
+	return w.amend(ctx, "cancel", in)
+}
+
+// decided adds a decision to a write about jobs.
+func decided(in *dynamodb.UpdateItemInput, now *store.Record, by, decision, what, to string) {
 	var v item.Values
-	d := state.Decided(now, time.Now(), by, "redrive "+strings.Join(names, " "), "waiting")
+	d := state.Decided(now, time.Now(), by, what, to)
 	d[len(d)-1].ID = decision
 	rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
 	if sets {
@@ -87,7 +132,6 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision s
 	*in.UpdateExpression = "SET settled = :settled" + rest
 	in.ExpressionAttributeValues[":settled"] = v.Settled(d)
 	*in.ConditionExpression += item.HoldDecisions(now.Settled, in.ExpressionAttributeValues)
-	return w.amend(ctx, "redrive", in)
 }
 
 func parkedJobs(r *store.Record, names []string) (parked []string) {

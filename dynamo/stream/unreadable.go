@@ -116,8 +116,8 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 // waitsOn reports whether nobody has gone on with the operation of a ticket that ended, or
 // with its jobs.
 func waitsOn(r *store.Record, now time.Time, grace time.Duration) bool {
-	for name := range r.Jobs {
-		if state.Pending(r, name) {
+	for name, j := range r.Jobs {
+		if state.Pending(r, name) && !state.Later(j, now) {
 			return true
 		}
 	}

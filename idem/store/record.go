@@ -206,6 +206,11 @@ type Job struct {
 	Tries  int             // failed deliveries so far
 	Failed string          // why the job was parked after too many failures; "" if not parked
 
+	// At is the time before which the job isn't delivered, in milliseconds, rounded up. Zero, or a
+	// time that is past when the job is committed: the job is delivered at once. At most
+	// idem.Options.Retention after the commit, or the phase fails: the job waits in its record.
+	At time.Time
+
 	// Trace is the context that the job's consumer continues. Default: with
 	// idem.Options.Tracer, the context of the phase that stages the job.
 	Trace trace.Context

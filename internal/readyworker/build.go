@@ -46,6 +46,7 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 	sinks := env.sinks(c)
 	functions := env.functions(c)
 	namespaces := env.namespaces()
+	role := env.role("SAMEKEY_SCHEDULE_ROLE")
 	sealer := env.sealer(c, keys)
 	grace, late, within := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
 	if grace > state.MaxGrace {
@@ -69,6 +70,11 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 		return nil, env.err()
 	}
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	tickets := completer.NewQueue(c.sqs(), queue, func(o *completer.QueueOptions) {
+		if o.Logger = logger; role != "" {
+			o.Schedule, o.Role = c.scheduler().CreateSchedule, role
+		}
+	})
 	settings := func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
@@ -77,7 +83,7 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
 		}
 	}
-	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), append([]func(*worker.Options){settings}, optFns...)...)), nil
+	return counts.Wrap(worker.New(db, store, tickets, append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
 // sealer opens sealed args; nil without a key.
@@ -106,6 +112,15 @@ func (e *environment) queue(name string) string {
 		e.wrong(name, "is %q: write %s", url, example)
 	}
 	return url
+}
+
+// role is the ARN of a role, or "".
+func (e *environment) role(name string) string {
+	arn := e.text(name)
+	if arn != "" && (!strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":role/")) {
+		e.wrong(name, "is %q: write a role's ARN, as arn:aws:iam::ACCOUNT:role/NAME", arn)
+	}
+	return arn
 }
 
 // namespaces are those of the setting; nil for the empty one.

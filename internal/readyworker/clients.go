@@ -10,6 +10,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
@@ -41,6 +42,10 @@ func (c clients) sqs() *sqs.Client {
 
 func (c clients) lambda() *lambda.Client {
 	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA"), HTTPClient: quick()})
+}
+
+func (c clients) scheduler() *scheduler.Client {
+	return scheduler.New(scheduler.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SCHEDULER"), HTTPClient: quick()})
 }
 
 // resume is a client that waits for a function's answer as long as its context does.

@@ -22,11 +22,13 @@ func sound() map[string]string {
 		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "IDEM_TABLE": "records",
 		"SAMEKEY_TICKETS_URL": "https://sqs.us-east-1.amazonaws.com/1/tickets",
 		"SAMEKEY_SINKS": "receipt=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo, copy=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo,\n" +
-			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live",
+			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live," +
+			"ship=states:arn:aws:states:us-east-1:1:stateMachine:ship,pack=durable:packer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
 		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_MAX_TRIES": "7",
 		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "16", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
-		"SAMEKEY_LEASE_MARGIN": "1s", // of another function of the stack
+		"SAMEKEY_SCHEDULE_ROLE": "arn:aws:iam::1:role/tickets",
+		"SAMEKEY_LEASE_MARGIN":  "1s", // of another function of the stack
 	}
 }
 
@@ -65,6 +67,10 @@ func TestMistakesAreRefused(t *testing.T) {
 		"an unknown service":     {"SAMEKEY_SINKS", "audit=kafka:x", "KIND=sqs:URL"},
 		"a kind twice":           {"SAMEKEY_SINKS", "a=events:x,a=events:y", "each kind once"},
 		"an ARN for a queue":     {"SAMEKEY_SINKS", "a=sqs:arn:aws:sqs:us-east-1:1:q", "a queue's URL"},
+		"a machine's name":       {"SAMEKEY_SINKS", "a=states:ship", "a state machine's ARN"},
+		"an execution":           {"SAMEKEY_SINKS", "a=states:arn:aws:states:us-east-1:1:execution:ship:x", "a state machine's ARN"},
+		"no version":             {"SAMEKEY_SINKS", "a=durable:packer", "its version or alias"},
+		"no version in the ARN":  {"SAMEKEY_SINKS", "a=durable:arn:aws:lambda:us-east-1:1:function:packer", "its version or alias"},
 		"a name for a topic":     {"SAMEKEY_SINKS", "a=sns:news", "a topic's ARN"},
 		"a function twice":       {"SAMEKEY_FUNCTIONS", "rides,rides:live", "one alias or version"},
 		"a function of no name":  {"SAMEKEY_FUNCTIONS", ":live", "names or ARNs of functions"},
@@ -76,6 +82,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
 		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},
+		"a role's name":          {"SAMEKEY_SCHEDULE_ROLE", "tickets", "a role's ARN"},
 		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
 		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
 		"no region":              {"AWS_REGION", "", "Lambda sets it"},
@@ -106,7 +113,7 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 	t.Parallel()
 	env := newEnvironment(environ(nil))
 	route := env.sinks(clients{env})
-	if env.err() != nil || len(route) != 5 || !route.Together("receipt", "copy") || route.Together("receipt", "audit") {
+	if env.err() != nil || len(route) != 7 || !route.Together("receipt", "copy") || route.Together("receipt", "audit") {
 		t.Errorf("got %v, %v", route, env.err())
 	}
 }
@@ -139,6 +146,7 @@ func TestServicesOfSinks(t *testing.T) {
 		allowed = append(allowed, m[1])
 	}
 	slices.Sort(actions)
+	actions = slices.Compact(actions) // a function's, durable or not
 	if diff := cmp.Diff(actions, allowed); diff != "" {
 		t.Errorf("SinksPolicy (-targets +allowed):\n%s", diff)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -47,6 +48,36 @@ var targets = []target{
 		"lambda", "FUNCTION", "lambda:InvokeFunction", anything, "",
 		func(c clients, address string) jobs.Sink { return sink.NewFunction(c.lambda(), address) },
 	},
+	{
+		"durable", "FUNCTION:ALIAS", "lambda:InvokeFunction", isQualified, "a durable function with its version or alias, as durable:NAME:ALIAS",
+		func(c clients, address string) jobs.Sink {
+			return sink.NewFunction(c.lambda(), address, func(o *sink.FunctionOptions) { o.Durable = true })
+		},
+	},
+	{
+		"states", "ARN", "states:DescribeExecution states:DescribeStateMachine states:StartExecution", isMachine,
+		"a state machine's ARN, as states:arn:aws:states:REGION:ACCOUNT:stateMachine:NAME",
+		func(c clients, address string) jobs.Sink {
+			return sink.NewStateMachine(sfn.New(sfn.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SFN"), HTTPClient: quick()}), address)
+		},
+	},
+}
+
+func isQualified(function string) bool {
+	return completer.FunctionName(function) != "" && strings.Contains(strings.TrimSuffix(afterFunction(function), ":"), ":")
+}
+
+// afterFunction returns NAME:QUALIFIER of a function's ARN.
+func afterFunction(s string) string {
+	if _, rest, ok := strings.Cut(s, ":function:"); ok {
+		return rest
+	}
+	return s
+}
+
+func isMachine(address string) bool {
+	p := strings.Split(address, ":")
+	return (len(p) == 7 || len(p) == 8) && p[0] == "arn" && p[2] == "states" && p[5] == "stateMachine" && p[6] != "" && p[len(p)-1] != "" && !strings.Contains(address, "/")
 }
 
 func isTopic(address string) bool {

@@ -28,6 +28,25 @@ func Pending(r *store.Record, name string) bool {
 	return there && job.Failed == ""
 }
 
+// Later reports whether a job waits for its time.
+func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
+
+// cancelMargin is more than clocks differ: the worker, whose clock may be ahead, delivers no
+// job that an operator has just cancelled.
+const cancelMargin = time.Minute
+
+// Cancellable returns the jobs, of the named or of all, that wait for a time that is not near, in
+// the order of their names.
+func Cancellable(r *store.Record, now time.Time, names []string) (all []string) {
+	for name, j := range r.Jobs {
+		if Pending(r, name) && Later(j, now.Add(cancelMargin)) && (len(names) == 0 || slices.Contains(names, name)) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // LastJobs reports whether names are all jobs of a finished record: once they are
 // delivered, the record need not be kept.
 func LastJobs(r *store.Record, names []string) bool {

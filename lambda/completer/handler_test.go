@@ -476,15 +476,18 @@ func TestMistakesAreRefused(t *testing.T) {
 	asked, q := always(completer.TicketDone), completer.NewQueue(&fakeSQS{}, "url")
 	opt := func(fn func(*completer.Options)) func() { return func() { completer.New(abandoned(), q, asked, fn) } }
 	for name, fn := range map[string]func(){
-		"no store":              func() { completer.New(nil, q, asked) },
-		"no queue":              func() { completer.New(abandoned(), nil, asked) },
-		"no resumer":            func() { completer.New(abandoned(), q, nil) },
-		"negative grace":        opt(func(o *completer.Options) { o.Grace = -1 }),
-		"more than a day":       opt(func(o *completer.Options) { o.Grace = 24*time.Hour + 1 }),
-		"negative concurrency":  opt(func(o *completer.Options) { o.Concurrency = -1 }),
-		"queue: no client":      func() { completer.NewQueue(nil, "url") },
-		"queue: no url":         func() { completer.NewQueue(&fakeSQS{}, "") },
-		"queue: FIFO":           func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
+		"no store":             func() { completer.New(nil, q, asked) },
+		"no queue":             func() { completer.New(abandoned(), nil, asked) },
+		"no resumer":           func() { completer.New(abandoned(), q, nil) },
+		"negative grace":       opt(func(o *completer.Options) { o.Grace = -1 }),
+		"more than a day":      opt(func(o *completer.Options) { o.Grace = 24*time.Hour + 1 }),
+		"negative concurrency": opt(func(o *completer.Options) { o.Concurrency = -1 }),
+		"queue: no client":     func() { completer.NewQueue(nil, "url") },
+		"queue: no url":        func() { completer.NewQueue(&fakeSQS{}, "") },
+		"queue: FIFO":          func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
+		"queue: no role": func() {
+			completer.NewQueue(&fakeSQS{}, "url", func(o *completer.QueueOptions) { o.Schedule = (&fakeScheduler{}).CreateSchedule })
+		},
 		"invoke: no client":     func() { completer.Invoke(nil, "f") },
 		"invoke: no function":   func() { completer.Invoke(&fakeLambda{}) },
 		"invoke: no name":       func() { completer.Invoke(&fakeLambda{}, "") },

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -30,10 +33,18 @@ var _ QueueAPI = (*sqs.Client)(nil)
 // Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
 // minutes that SQS allows: [Handler] hides those that come too early. The
 // queue must be a standard queue, since FIFO queues don't delay single messages.
+//
+// With [QueueOptions.Schedule] a ticket for a job's time that is further away is a schedule of
+// EventBridge Scheduler, which sends it then, once, and deletes itself. Its name is made of
+// the operation and the time, so a ticket that is put again makes no other. If Scheduler
+// takes no schedule, the queue takes the ticket.
 type Queue struct {
 	api QueueAPI
 	url string
+	opt QueueOptions
 	now func() time.Time
+
+	arn atomic.Pointer[string] // as the queue has told it
 
 	mu    sync.Mutex
 	asked time.Time // when the queue was last asked how many messages wait
@@ -42,13 +53,32 @@ type Queue struct {
 
 var _ jobs.TicketQueue = (*Queue)(nil)
 
-// NewQueue returns the queue at url. It panics if api is nil, or url is empty or a
-// FIFO queue's: mistakes in the program, which show at cold start.
-func NewQueue(api QueueAPI, url string) *Queue {
+// QueueOptions vary [NewQueue].
+type QueueOptions struct {
+	// Schedule keeps tickets for more than 15 minutes: the method CreateSchedule of a
+	// *scheduler.Client. nil: the queue keeps them, where they count among the messages in
+	// flight, and for at most its retention; a sweep does the work of tickets that are gone.
+	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
+	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
+	Role string
+	// Logger gets a warning for each schedule that isn't made. Default: slog.Default().
+	Logger *slog.Logger
+}
+
+// NewQueue returns the queue at url. It panics if api is nil, url is empty or a
+// FIFO queue's, or Schedule has no Role: mistakes in the program, which show at cold start.
+func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
+	opt := QueueOptions{Logger: slog.Default()}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if opt.Schedule != nil && opt.Role == "" {
+		panic("completer: NewQueue: Schedule without a Role") //nolint:forbidigo // a mistake in the program
+	}
 	if api == nil || url == "" || strings.HasSuffix(url, ".fifo") {
 		panic("completer: NewQueue: want a client and the URL of a standard queue") //nolint:forbidigo // a mistake in the program
 	}
-	return &Queue{api: api, url: url, now: time.Now}
+	return &Queue{api: api, url: url, opt: opt, now: time.Now}
 }
 
 const (
@@ -71,10 +101,36 @@ type message struct {
 	DueMS     int64  `json:"due_ms"`
 }
 
+func body(t jobs.Ticket) string {
+	b, err := json.Marshal(message{t.PK, t.Operation, t.Jobs, t.Due.UnixMilli()})
+	if err != nil {
+		panic(err) //nolint:forbidigo // strings and numbers only
+	}
+	return string(b)
+}
+
 // Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as
 // a whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
 // the queue is the cause.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
+	scheduled := q.schedule(ctx, tickets)
+	left := make([]jobs.Ticket, 0, len(tickets))
+	for i, t := range tickets {
+		if !scheduled[i] {
+			left = append(left, t)
+		}
+	}
+	sent := q.sendAll(ctx, left)
+	errs := make([]error, len(tickets))
+	for i := range tickets {
+		if !scheduled[i] {
+			errs[i], sent = sent[0], sent[1:]
+		}
+	}
+	return errs
+}
+
+func (q *Queue) sendAll(ctx context.Context, tickets []jobs.Ticket) []error {
 	errs := make([]error, 0, len(tickets))
 	var untried error
 	for some := range slices.Chunk(tickets, maxEntries) {
@@ -99,12 +155,8 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
 	for i, t := range tickets {
-		body, err := json.Marshal(message{t.PK, t.Operation, t.Jobs, t.Due.UnixMilli()})
-		if err != nil {
-			panic(err) //nolint:forbidigo // strings and numbers only
-		}
 		in.Entries[i] = types.SendMessageBatchRequestEntry{
-			Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(string(body)), DelaySeconds: q.delay(t.Due),
+			Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(body(t)), DelaySeconds: q.delay(t.Due),
 		}
 		errs[i] = errors.New("completer: sqs: the answer doesn't tell")
 	}

@@ -1,5 +1,5 @@
-// Package sink has the sinks of a drain: [Queue], [Topic], [Bus] and [Function].
-// Each is a jobs.Sink that uses one method of an SDK client:
+// Package sink has the sinks of a drain: [Queue], [Topic], [Bus], [Function] and
+// [StateMachine]. Each is a jobs.Sink over an SDK client:
 //
 //	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
 //	drain := stream.NewDrain(store, jobs.Route{"send_receipt": receipts})
@@ -35,5 +35,5 @@
 // SQS, 1 MB for EventBridge, 256 KiB for SNS (the limit of a topic that isn't set
 // higher). A job over the limit is sent alone, and the service decides. If a service
 // refuses a call, since a queue is set lower, each job of the call is sent alone. An
-// asynchronous invocation takes 1 MB.
+// asynchronous invocation takes 1 MB, an execution of Step Functions 256 KiB.
 package sink

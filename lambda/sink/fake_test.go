@@ -3,6 +3,7 @@ package sink_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 
@@ -10,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	bustypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -20,7 +23,7 @@ import (
 	"github.com/samekey/samekey/lambda/sink"
 )
 
-// sinks are the four over one fake.
+// sinks are all over one fake.
 func sinks(f *fake) map[string]jobs.Sink {
 	return map[string]jobs.Sink{
 		"queue":      sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs"),
@@ -29,8 +32,12 @@ func sinks(f *fake) map[string]jobs.Sink {
 		"fifo topic": sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs.fifo"),
 		"bus":        sink.NewBus(fakeBus{f}, "default", "rides"),
 		"function":   sink.NewFunction(fakeLambda{f}, "mails"),
+		"machine":    sink.NewStateMachine(fakeStates{f}, shipping),
 	}
 }
+
+// single reports whether a sink makes a call for each job.
+func single(name string) bool { return name == "function" || name == "machine" }
 
 // wired are the sinks with the SDK's clients.
 func wired(cfg aws.Config, url string) map[string]jobs.Sink {
@@ -39,6 +46,7 @@ func wired(cfg aws.Config, url string) map[string]jobs.Sink {
 		"topic":    sink.NewTopic(sns.NewFromConfig(cfg), "arn:aws:sns:us-east-1:1:jobs"),
 		"bus":      sink.NewBus(eventbridge.NewFromConfig(cfg), "default", "rides"),
 		"function": sink.NewFunction(awslambda.NewFromConfig(cfg), "mails"),
+		"durable":  sink.NewFunction(awslambda.NewFromConfig(cfg), "mails:live", func(o *sink.FunctionOptions) { o.Durable = true }),
 	}
 }
 
@@ -131,6 +139,32 @@ func (f fakeLambda) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...fu
 		out.StatusCode = 200
 	}
 	return out, nil
+}
+
+type fakeStates struct{ *fake }
+
+func (f fakeStates) StartExecution(_ context.Context, in *sfn.StartExecutionInput, _ ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error) {
+	var job lambda.JobEvent
+	if err := json.Unmarshal([]byte(aws.ToString(in.Input)), &job); err != nil {
+		return nil, err
+	}
+	if err := f.call([]string{job.Key}); err != nil {
+		return nil, err
+	}
+	f.note(in)
+	out := &sfn.StartExecutionOutput{}
+	if !f.mute {
+		out.ExecutionArn = aws.String("arn")
+	}
+	return out, nil
+}
+
+func (fakeStates) DescribeStateMachine(context.Context, *sfn.DescribeStateMachineInput, ...func(*sfn.Options)) (*sfn.DescribeStateMachineOutput, error) {
+	return &sfn.DescribeStateMachineOutput{Type: sfntypes.StateMachineTypeStandard}, nil
+}
+
+func (fakeStates) DescribeExecution(context.Context, *sfn.DescribeExecutionInput, ...func(*sfn.Options)) (*sfn.DescribeExecutionOutput, error) {
+	return nil, errors.New("no such execution")
 }
 
 func (f fakeBus) DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error) {

@@ -2,9 +2,10 @@ package sink
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
@@ -26,10 +27,10 @@ var _ FunctionAPI = (*awslambda.Client)(nil)
 // A job of an operation that was invoked for a tenant is sent for that tenant.
 // Lambda accepts that only for a function with tenant isolation.
 type Function struct {
+	oneByOne
 	api  FunctionAPI
 	name string
 	opt  FunctionOptions
-	past evidence
 }
 
 // FunctionOptions vary [NewFunction].
@@ -37,49 +38,53 @@ type FunctionOptions struct {
 	// WithoutTenant invokes a function without tenant isolation. The job's Args must
 	// then name the tenant, if the function needs it.
 	WithoutTenant bool
+	// Durable starts a durable execution whose name is made of the job's id. A job that is
+	// delivered again starts nothing, as long as Lambda keeps the execution's history. If
+	// the name is taken by another payload, the error counts against the job. Lambda
+	// invokes a durable function by a version or an alias only: the name has one.
+	Durable bool
 }
 
 // NewFunction returns a sink to the function of that name or ARN, which may have a
-// qualifier. It panics if api is nil or name is empty: mistakes in the program,
-// which show at cold start.
+// qualifier. It panics if api is nil, name is empty, or a durable function has no
+// qualifier: mistakes in the program, which show at cold start.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
-	if api == nil || name == "" {
-		panic("sink: NewFunction: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
-	}
 	f := &Function{api: api, name: name}
 	for _, fn := range optFns {
 		fn(&f.opt)
 	}
+	if api == nil || name == "" || f.opt.Durable && !qualified(name) {
+		panic("sink: NewFunction: api is nil, or name is empty, or a durable function has no version or alias") //nolint:forbidigo // a mistake in the program
+	}
+	f.oneByOne = oneByOne{service: functions, call: f.invoke}
 	return f
+}
+
+// qualified reports whether a function's name or ARN ends with a version or an alias.
+func qualified(name string) bool {
+	if _, rest, ok := strings.Cut(name, ":function:"); ok {
+		name = rest
+	}
+	_, qualifier, _ := strings.Cut(name, ":")
+	return qualifier != ""
 }
 
 // Deliver implements [jobs.Sink], a call for each job.
 func (f *Function) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
-	r := newRound(functions, &f.past, batch)
-	held := make(map[string]bool)
-	for i, d := range batch {
-		switch {
-		case r.over(ctx, i):
-		case held[d.Group]:
-			r.errs[i] = errHeldBack
-		default:
-			fault := f.invoke(ctx, d)
-			r.note(i, fault)
-			r.down = fault != nil && fault.blame == ofSink
-			held[d.Group] = fault != nil
-		}
-	}
-	return r.verdicts()
+	return f.deliver(ctx, batch)
 }
 
 func (f *Function) invoke(ctx context.Context, d jobs.Delivery) *fault {
 	const accepted = 202
 	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
 	if in.Payload == nil {
-		return &fault{ofJob, errors.New("its Args are not JSON")} // Lambda would accept an event without a payload
+		return errNotJSON
 	}
 	if d.Tenant != "" && !f.opt.WithoutTenant {
 		in.TenantId = &d.Tenant
+	}
+	if f.opt.Durable {
+		in.DurableExecutionName = aws.String(executionName(d.JobID))
 	}
 	out, err := f.api.Invoke(ctx, in)
 	switch {

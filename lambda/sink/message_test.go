@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +45,8 @@ func sent(t *testing.T, f *fake) message {
 	case *eventbridge.PutEventsInput:
 		e := in.Entries[0]
 		return message{Body: aws.ToString(e.Detail), Kind: aws.ToString(e.DetailType), To: aws.ToString(e.EventBusName) + " from " + aws.ToString(e.Source)}
+	case *sfn.StartExecutionInput:
+		return message{Body: aws.ToString(in.Input), To: aws.ToString(in.StateMachineArn), Dedup: aws.ToString(in.Name)}
 	case *awslambda.InvokeInput:
 		if in.InvocationType != lambdatypes.InvocationTypeEvent {
 			t.Errorf("invoked as %s", in.InvocationType)
@@ -65,6 +68,7 @@ func TestMessages(t *testing.T) {
 		"fifo topic": {Body: `{"to":"a<b"}`, Key: "op.1.0", Kind: "mail", Dedup: "op.1.0", Group: "jane", To: "arn:aws:sns:us-east-1:1:jobs.fifo"},
 		"bus":        {Body: asJob, Kind: "mail", To: "default from rides"},
 		"function":   {Body: asJob, To: "mails"},
+		"machine":    {Body: asJob, To: shipping, Dedup: "op_1_0"},
 	}
 	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()

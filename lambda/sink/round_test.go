@@ -30,7 +30,7 @@ func TestSinkThatIsDownCostsACall(t *testing.T) {
 				t.Helper()
 				f.whole = func([]string) error { return err }
 				tried := 10
-				if name == "function" {
+				if single(name) {
 					tried = 1
 				}
 				want := append(first(tried, down), first(n-tried, held)...)

@@ -18,7 +18,7 @@ type limits struct {
 }
 
 // services are all of them.
-var services = []service{queues, topics, buses, functions}
+var services = []service{queues, topics, buses, functions, machines}
 
 // The limits are from the API reference that comes with this module's version of the
 // service's SDK client.
@@ -53,10 +53,23 @@ var (
 	// Invoke takes one event a call: 1 MB if it is asynchronous, since October 2025,
 	// before that 256 KB. There is nothing to cut, and Lambda is the judge.
 	functions = service{"lambda", limits{}, codes{
-		ofJob: {"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException"},
+		ofJob: {
+			// the name of a durable execution is taken by another payload
+			"DurableExecutionAlreadyStartedException",
+			"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
+		},
 		ofSink: {
 			"ModeNotSupportedException", "NoPublishedVersionException", "ResourceConflictException", "ResourceNotReadyException", "SnapStartException",
 			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
+		},
+	}}
+	// StartExecution takes one input a call, of 262,144 bytes. ExecutionLimitExceeded is
+	// the account's limit of open executions.
+	machines = service{"states", limits{bytes: 256 << 10}, codes{
+		ofJob: {"InvalidExecutionInput", "InvalidName"},
+		ofSink: {
+			"ExecutionLimitExceeded", "InvalidArn", "StateMachineDeleting", "StateMachineDoesNotExist",
+			"KmsAccessDeniedException", "KmsInvalidStateException", "KmsThrottlingException",
 		},
 	}}
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
@@ -131,7 +132,7 @@ func each(t *testing.T, test func(t *testing.T, name string, f *fake, s jobs.Sin
 func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s jobs.Sink)) {
 	t.Helper()
 	for name := range sinks(nil) {
-		if name == "function" {
+		if single(name) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestTenJobsACall(t *testing.T) {
 			t.Errorf("got %v", errs)
 		}
 		want := "abcdefghij klmnopqrst uvw"
-		if name == "function" {
+		if single(name) {
 			want = strings.Join(strings.Split("abcdefghijklmnopqrstuvw", ""), " ")
 		}
 		if got := names(f.calls); got != want {
@@ -233,7 +234,7 @@ func TestCallFails(t *testing.T) {
 				t.Helper()
 				f.whole = test.whole
 				got, want, calls := verdicts(s.Deliver(t.Context(), deliveries(3)), 3), test.want, test.calls
-				if name == "function" {
+				if single(name) {
 					calls = "a b c"
 					if want[0] == down {
 						calls, want = "a b", []verdict{taken, down, held}
@@ -257,7 +258,7 @@ func TestMuteAnswer(t *testing.T) {
 		t.Helper()
 		f.mute = true
 		want := []verdict{down, down}
-		if name == "function" {
+		if single(name) {
 			want = []verdict{down, held}
 		}
 		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(2)), 2)); diff != "" {
@@ -298,18 +299,20 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 			}
 		})
 	}
-	t.Run("function", func(t *testing.T) {
-		t.Parallel()
-		f := &fake{whole: func(ids []string) error {
-			if ids[0] == "op-a.0.0" {
-				return answer(413, "RequestTooLargeException")
+	for _, name := range []string{"function", "machine"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{whole: func(ids []string) error {
+				if ids[0] == "op-a.0.0" {
+					return answer(413, "RequestTooLargeException")
+				}
+				return nil
+			}}
+			if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)[name].Deliver(t.Context(), deliveries(3, "x", "y", "x")), 3)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
-			return nil
-		}}
-		if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), deliveries(3, "x", "y", "x")), 3)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-	})
+		})
+	}
 	t.Run("a standard queue has no order to keep", func(t *testing.T) {
 		t.Parallel()
 		f := &fake{}
@@ -331,7 +334,7 @@ func TestTimeIsUp(t *testing.T) {
 		want := make([]verdict, 12)
 		for i := range want {
 			want[i] = taken
-			if i >= 10 || name == "function" && i > 0 {
+			if i >= 10 || single(name) && i > 0 {
 				want[i] = held
 			}
 		}
@@ -355,6 +358,16 @@ func TestMistakesAreRefused(t *testing.T) {
 		"bus: no source":      func() { sink.NewBus(&eventbridge.Client{}, "default", "") },
 		"function: no client": func() { sink.NewFunction(nil, "f") },
 		"function: no name":   func() { sink.NewFunction(&awslambda.Client{}, "") },
+		"durable: no version": func() { sink.NewFunction(&awslambda.Client{}, "ship", durableFunction) },
+		"durable: no alias": func() {
+			sink.NewFunction(&awslambda.Client{}, "arn:aws:lambda:us-east-1:1:function:ship:", durableFunction)
+		},
+		"machine: no client": func() { sink.NewStateMachine(nil, shipping) },
+		"machine: no arn":    func() { sink.NewStateMachine(&sfn.Client{}, "shipping") },
+		"machine: an execution": func() {
+			sink.NewStateMachine(&sfn.Client{}, "arn:aws:states:us-east-1:1:execution:shipping:x")
+		},
+		"machine: a map state": func() { sink.NewStateMachine(&sfn.Client{}, shipping+"/label") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -367,3 +380,5 @@ func TestMistakesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+func durableFunction(o *sink.FunctionOptions) { o.Durable = true }

@@ -56,6 +56,9 @@ func TestErrorsOnTheWire(t *testing.T) {
 		"function: throttled": {"function", 429, map[string]string{"X-Amzn-Errortype": "TooManyRequestsException"}, `{}`, down},
 		"function: gone":      {"function", 404, map[string]string{"X-Amzn-Errortype": "ResourceNotFoundException"}, `{}`, down},
 		"function: taken":     {"function", 202, nil, ``, taken},
+		"durable: taken":      {"durable", 202, nil, ``, taken},
+		"durable: name taken": {"durable", 409, map[string]string{"X-Amzn-Errortype": "DurableExecutionAlreadyStartedException"}, `{}`, counted},
+		"durable: throttled":  {"durable", 429, map[string]string{"X-Amzn-Errortype": "TooManyRequestsException"}, `{}`, down},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,6 +24,7 @@ type path struct {
 	effects map[string]int // in the users' table in the end, by kind
 	charges int
 	mails   int
+	ships   int  // executions of Step Functions
 	rare    bool // it takes long
 
 	// waits says whether a cell's request waits for people. nil: never.
@@ -89,6 +90,10 @@ var paths = []*path{
 	{name: "order, charge deferred", says: "The same with `Deferred`.", route: "/order-deferred", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, both", says: "The same with both.", route: "/order-both", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, taken over", says: "The first process was killed behind its first phase; the crash points are those of the attempts after it.", route: "/order", before: died, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{
+		name: "long work, and later work", says: "`Finish` with a write, a job that starts an execution of Step Functions, and one that is delivered three seconds later: a ticket has the worker deliver it. Each execution has ended before the job can come again.",
+		route: "/ship", stages: []string{atWorker}, effects: map[string]int{"order": 1, "receipt": 1}, mails: 1, ships: 1,
+	},
 	{name: "charge first", says: "`Foreign`, then `Finish`, with `CallsOut`: nothing is committed before the charge. Between the client's tries, all that may expire does.", route: "/charge", late: true, stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},

@@ -67,7 +67,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 func nameOf(service string, r *http.Request, body []byte) string {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	switch service {
-	case "dynamodb":
+	case "dynamodb", "states":
 		return op
 	case "sqs":
 		var in struct{ QueueUrl string }

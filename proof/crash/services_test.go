@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/statestest"
 )
 
 // provider charges cards and sends mails, once for each key; a call without a key is
@@ -96,6 +98,7 @@ func (p *provider) forget(run string) {
 // over, alone, and again a second after it wasn't taken.
 type queues struct {
 	ctx     context.Context
+	w       *world
 	readers map[string]lambdarun.Invoker
 	sent    atomic.Int64
 	waiting atomic.Int64
@@ -129,6 +132,7 @@ func (q *queues) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	type result struct{ Id, MessageId, MD5OfMessageBody string }
 	var out struct{ Successful, Failed []result }
 	for _, e := range in.Entries {
+		q.w.notBefore(e.MessageBody)
 		m := events.SQSMessage{
 			MessageId: strconv.FormatInt(q.sent.Add(1), 10), Body: e.MessageBody,
 			EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + queueName(in.QueueUrl),
@@ -178,6 +182,46 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return ctx.Err() == nil
 	}
+}
+
+// notBefore finds a job that comes before its time.
+func (w *world) notBefore(job string) {
+	var in struct {
+		Run       string
+		NotBefore int64 `json:"not_before"`
+	}
+	if json.Unmarshal([]byte(job), &in) != nil || in.NotBefore == 0 {
+		return
+	}
+	if early := time.Until(time.UnixMilli(in.NotBefore)); early > 0 {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if r := w.runs[in.Run]; r != nil {
+			r.findings = append(r.findings, finding{"wrong", fmt.Sprintf("a job is delivered %s before its time", early)})
+		}
+	}
+}
+
+const shipping = "arn:aws:states:us-east-1:123456789012:stateMachine:shipping"
+
+// ended is Step Functions with executions that end at once: a job that comes again finds its
+// own execution ended.
+type ended struct{ *statestest.States }
+
+// ServeHTTP is StartExecution, DescribeStateMachine and DescribeExecution.
+func (s ended) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	s.States.ServeHTTP(rw, r)
+	s.End()
+}
+
+// shipped is the number of executions about a run.
+func (w *world) shipped(run string) (n int) {
+	for _, input := range w.states.Inputs() {
+		if strings.Contains(input, `"`+run+`"`) {
+			n++
+		}
+	}
+	return n
 }
 
 // invokeAPI is Lambda's Invoke for one function.

@@ -506,7 +506,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "Decided", what: "a redrive of another operator is reported as one's own", row: "R192",
-			in: "dynamo/stream.jobWriter.redrive", old: "case !$refused, $made:", new: "case !$refused, $made, true:", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
+			in: "dynamo/stream.jobWriter.decide", old: "case !$refused, $made:", new: "case !$refused, $made, true:", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
 		},
 		{
 			rule: "Decided", what: "forgetting leaves no trace once the key is used again", row: "R192",

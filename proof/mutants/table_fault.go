@@ -66,7 +66,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkOrder", what: "a later job of a function's group overtakes one that failed",
-			in: "lambda/sink.Function.Deliver", old: "case $held[$d.Group]:", new: "case false:", run: "^TestGroupsKeepTheirOrder$",
+			in: "lambda/sink.oneByOne.deliver", old: "case $held[$d.Group]:", new: "case false:", run: "^TestGroupsKeepTheirOrder$",
 		},
 		{
 			rule: "SinkOrder", what: "a job is sent after the time is over",
@@ -102,6 +102,27 @@ func faultMutants() []mutant {
 		{
 			rule: "SinkBlame", what: "SQS's codes aren't known by their older names", row: "M90",
 			in: "lambda/sink.codes.of", old: `$code = strings.TrimPrefix($code, "AWS.SimpleQueueService.")`, new: `$code = strings.TrimPrefix($code, "AWS.None.")`, run: "^TestSinkThatIsDownCostsACall$",
+		},
+		{
+			rule: "SinkOnce", what: "an execution of another input counts as the job's", row: "M177",
+			in: "lambda/sink.StateMachine.start", old: "return $m.compare($ctx, $d, $name)", new: "return nil", run: "^TestExecutionOfAnotherInput$",
+		},
+		{
+			rule: "SinkOnce", what: "a job that comes again, and whose execution has ended, is parked", row: "M177",
+			in: "lambda/sink.StateMachine.compare", old: "$was.Key == $d.JobID", new: "$was.Key != $d.JobID", run: "^TestJobStartsOneExecution$",
+		},
+		{
+			rule: "SinkOnce", what: "an express workflow, which forgets names, takes jobs", row: "M177",
+			in: "lambda/sink.StateMachine.keepsNames", old: "case $out.Type != types.StateMachineTypeStandard:", new: "case false:", run: "^TestStateMachineThatTakesNothing$",
+		},
+		{
+			rule: "SinkOnce", what: "a durable execution has no name, and starts again with the job", row: "M177",
+			in: "lambda/sink.Function.invoke", old: "$in.DurableExecutionName = aws.String(executionName($d.JobID))", new: "_ = aws.String(executionName($d.JobID))",
+			run: "^TestJobStartsOneDurableExecution$",
+		},
+		{
+			rule: "SinkOnce", what: "the name of an execution is longer than a service takes", row: "M177",
+			in: "lambda/sink.executionName", old: "len($jobID) <= maxName", new: "len($jobID) <= 2*maxName", run: "^TestExecutionNames$",
 		},
 	}
 }

@@ -102,7 +102,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "JobOfAnother", what: "a job of another operation is handed out",
-			in: "internal/cli/operate.Plan.redrive", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
+			in: "internal/cli/operate.Plan.named", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
 		},
 		{
 			rule: "UISession", what: "any token begins a session of the page", row: "T16",

@@ -29,7 +29,7 @@ func sinkMutants() []mutant {
 		},
 		{
 			rule: "DownCostsACall", what: "a function that is down is invoked for every job",
-			in: "lambda/sink.Function.Deliver", old: "$r.down = $fault != nil && $fault.blame == ofSink", new: "$r.down = false", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.oneByOne.deliver", old: "$r.down = $f != nil && $f.blame == ofSink", new: "$r.down = false", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
 			rule: "DownCostsACall", what: "a sink that blames itself for each entry is asked on",

@@ -76,7 +76,7 @@ func jobMutants() []mutant {
 		},
 		{
 			rule: "RedriveID", what: "a redrive reaches another operation, which has the key by now",
-			in: "dynamo/stream.jobWriter.redrive", old: "if $now.ID != $id {", new: `if $now.ID == "" {`, run: "^TestRedriveReachesNoOtherOperation$",
+			in: "dynamo/stream.jobWriter.decide", old: "if $now.ID != $id {", new: `if $now.ID == "" {`, run: "^TestRedriveReachesNoOtherOperation$",
 		},
 		{
 			rule: "RedriveParked", what: "a redrive takes the counts of a new round",
@@ -202,7 +202,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepLate", what: "the sweep works on what the stream's readers have hardly seen",
-			in: "dynamo/stream.Sweep.examine", old: "$s.examineJobs($f, $r, $now.Sub($r.Run) > $s.opt.Late)", new: "$s.examineJobs($f, $r, $now.After($r.Run))",
+			in: "dynamo/stream.Sweep.examineJobs", old: "return $now.Sub($since) > $s.opt.Late", new: "return $now.After($since)",
 			run: "^TestSweepWaitsForTheStream$",
 		},
 		{
@@ -272,12 +272,38 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle", row: "R80",
-			in: "dynamo/stream.Sweep.examineJobs", old: "letGo: $late && state.KeptForNothing($r)}", new: `letGo: $late && state.KeptForNothing($r) && $r.ID == ""}`,
+			in: "dynamo/stream.Sweep.examineJobs", old: "letGo: $late($r.Run) && state.KeptForNothing($r)}", new: `letGo: $late($r.Run) && state.KeptForNothing($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},
 		{
 			rule: "SweepGiveUp", what: "the sweep gives up what a client may still come back for",
 			in: "dynamo/stream.Sweep.examine", old: "$now.After(state.LeftUntil($r))", new: "$now.After($r.Run)", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+		},
+		{
+			rule: "Later", what: "a job is delivered before its time", row: "M178",
+			in: "dynamo/stream.todo.ready", old: "return state.Later($t.image.Jobs[$j.name], $now)", new: "return false", run: "^TestJobWaitsForItsTime$",
+		},
+		{
+			rule: "Later", what: "a sweep takes a job for late that waits for its time", row: "M178",
+			in: "dynamo/stream.Sweep.examineJobs", old: "case $late($r.Run) && $late($r.Jobs[$name].At):", new: "case $late($r.Run):", run: "^TestSweepDeliversAtItsTime$",
+		},
+		{
+			rule: "Later", what: "a job whose time is beyond its record's life is staged", row: "M178",
+			in: "idem.core.due", old: "case $j.At.Sub($now) > $retention:", new: "case false:", run: "^TestTimeOfAJob$",
+		},
+		{
+			rule: "Later", what: "a schedule that exists is taken for a failure", row: "M178",
+			in: "lambda/completer.Queue.create", old: "if _, $exists := errors.AsType[*types.ConflictException]($err); $exists { return nil }", new: "",
+			run: "^TestTicketBeyondTheQueuesDelayIsASchedule$",
+		},
+		{
+			rule: "Cancel", what: "the image of a job's commit has a cancelled job delivered", row: "M179",
+			in: "dynamo/stream.todo.putOff", old: "case $job.At.IsZero(), $t.gone && !state.Later($job, $now):", new: "case !state.Later($job, $now):",
+			run: "^TestCancelledJobIsNotDelivered$",
+		},
+		{
+			rule: "Cancel", what: "a job that may be on its way is cancelled", row: "M179", pkg: "dynamo/stream",
+			in: "internal/state.Cancellable", old: "Later($j, $now.Add(cancelMargin))", new: "Later($j, $now)", run: "^TestCancel$",
 		},
 	}
 }

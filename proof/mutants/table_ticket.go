@@ -108,7 +108,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketStays", what: "what expires in the queue is lost without a word",
-			in: "lambda/completer.Handler.message", old: "$now.Sub(time.UnixMilli($sent)) > state.TicketLife", new: "false", run: "^TestTicketsThatArePeoples$",
+			in: "lambda/completer.Handler.message", old: "$now.Sub(later(time.UnixMilli($sent), $t.Due)) > state.TicketLife", new: "false", run: "^TestTicketsThatArePeoples$",
 		},
 		{
 			rule: "TicketStays", what: "a message that is no ticket ends unseen",
@@ -212,7 +212,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketQueue", what: "a queue that is down is asked for each ten tickets", row: "M90",
-			in: "lambda/completer.Queue.Put", old: `$untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", jobs.ErrHeldBack)`, new: "", run: "^TestQueueThatIsDownIsAskedOnce$",
+			in: "lambda/completer.Queue.sendAll", old: `$untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", jobs.ErrHeldBack)`, new: "", run: "^TestQueueThatIsDownIsAskedOnce$",
 		},
 		{
 			rule: "TicketQueue", what: "a ticket is visible before it is due",

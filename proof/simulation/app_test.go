@@ -110,8 +110,10 @@ func (w *world) program(sb *sandbox) invoker {
 	if w.sinkFlaw != nil {
 		deliver = w.sinkFlaw(out)
 	}
-	route := jobs.Route{"receipt": deliver, "audit": deliver}
-	tickets := completer.NewQueue(link{sb}, ticketsURL)
+	route := jobs.Route{"receipt": deliver, "audit": deliver, "remind": deliver, "ship": sink.NewStateMachine(link{sb}, shipping)}
+	tickets := completer.NewQueue(link{sb}, ticketsURL, func(o *completer.QueueOptions) {
+		o.Schedule, o.Role, o.Logger = link{sb}.CreateSchedule, "later", quiet
+	})
 	functions := completer.Invoke(link{sb}, apiFunction)
 	sweepOptions := func(o *stream.SweepOptions) {
 		o.Segments, o.PageSize, o.PagesPerSecond = 1, 100, 20
@@ -359,6 +361,10 @@ func (a *app) charge(ctx context.Context, in order, tenant string, opts ...idem.
 func (a *app) paid(tx *idem.Tx, in order, tenant, id, charge string) response {
 	tx.Write(count(in, "paid", tenant, id))
 	tx.Stage(idem.NewJob("receipt", task{in.Order}))
+	tx.Stage(idem.NewJob("ship", task{in.Order}))
+	remind := idem.NewJob("remind", task{in.Order})
+	remind.At = time.Now().Add(a.sb.w.laterBy(in.Order))
+	tx.Stage(remind)
 	return response{StatusCode: http.StatusCreated, Body: encode(receipt{in.Order, tenant, in.Memo, id, charge})}
 }
 

@@ -124,6 +124,7 @@ func newWorld(e episode, record bool) *world {
 	w.provider = &provider{w: w, keys: make(map[string]*charge), byOrder: make(map[string]map[string]bool), taken: make(map[string]int)}
 	w.fleet = &fleet{w: w, version: 1, free: make(map[string][]*sandbox)}
 	w.queues[ticketsURL] = &queue{w: w, url: ticketsURL, function: workerFunction, sent: make(map[string]int)}
+	w.states, w.schedule = newMachines(), make(map[string]bool)
 	w.queues[jobsURL] = &queue{w: w, url: jobsURL, function: consumerFunction, sent: make(map[string]int)}
 	return w
 }
@@ -275,6 +276,13 @@ func (w *world) effects() map[string]int {
 		}
 	}
 	n["jobs"] += len(w.ledger.jobs)
+	n["schedules"] += w.scheduled
+	n["executions"] += len(w.states.Inputs())
+	for _, j := range w.ledger.jobs {
+		if !j.at.IsZero() {
+			n["later jobs"]++
+		}
+	}
 	n["charges"] += len(w.provider.keys)
 	n["calls of the provider"] += w.provider.calls
 	return n

@@ -34,7 +34,10 @@ type operation struct {
 }
 
 // job is a job that was committed.
-type job struct{ op, name, kind, order string }
+type job struct {
+	op, name, kind, order string
+	at                    time.Time // not to be delivered before; zero: at once
+}
 
 func text(it fakedynamo.Item, name string) string {
 	switch v := it[name].(type) {
@@ -158,7 +161,7 @@ func (w *world) superseded(c fakedynamo.Change) {
 			continue
 		}
 		j := w.ledger.jobs[id+"."+jobName]
-		if j != nil && same && w.queues[jobsURL].sent[id+"."+jobName] == 0 && !parked(v) {
+		if j != nil && same && w.sent(j, id+"."+jobName) == 0 && !parked(v) {
 			w.fail("%s: the job %s of %s is acknowledged, and the queue doesn't have it", name, j.kind, j.order)
 		}
 	}
@@ -202,7 +205,11 @@ func (w *world) staged(op, name string, v types.AttributeValue) {
 	if err := json.Unmarshal([]byte(text(m.Value, "a")), &t); err != nil {
 		w.fail("a job with arguments that nobody has staged: %v", err)
 	}
-	w.ledger.jobs[id] = &job{op, name, text(m.Value, "k"), t.Order}
+	j := &job{op: op, name: name, kind: text(m.Value, "k"), order: t.Order}
+	if ms := number(m.Value, "at"); ms != 0 {
+		j.at = time.UnixMilli(int64(ms))
+	}
+	w.ledger.jobs[id] = j
 }
 
 func (w *world) describe(it fakedynamo.Item) string {
@@ -355,7 +362,10 @@ func (w *world) checkBusiness(b *business) {
 }
 
 func (w *world) checkJob(id string, j *job) {
-	sent, done := w.queues[jobsURL].sent[id], number(w.db.Item(books, "job "+id), "done")
+	sent, done := w.sent(j, id), number(w.db.Item(books, "job "+id), "done")
+	if j.kind == "ship" {
+		done = w.states.started(id)
+	}
 	op := w.ledger.ops[j.op]
 	switch {
 	case sent == 0 && (op.item == nil || !parked(member(op.item, "jobs")[j.name])):

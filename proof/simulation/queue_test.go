@@ -113,7 +113,7 @@ func (l link) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessage
 
 // GetQueueAttributes is the SDK's call. No message waits that is worth a number.
 func (link) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
-	return &sqs.GetQueueAttributesOutput{}, nil
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"QueueArn": ticketsARN}}, nil
 }
 
 // take accepts messages, or some of them.
@@ -132,6 +132,7 @@ func (q *queue) take(entries []types.SendMessageBatchRequestEntry) *sqs.SendMess
 			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("InternalError"), Message: aws.String("simulated")})
 			continue
 		}
+		w.notBefore(id)
 		q.sent[id]++
 		m := &message{body: *e.MessageBody, attrs: e.MessageAttributes, visible: time.Now().Add(time.Duration(e.DelaySeconds) * time.Second)}
 		if e.DelaySeconds > 0 && w.fires(queueEarly, 0.05) {

@@ -50,6 +50,11 @@ func TestSimulation(t *testing.T) {
 	if told := sum.Effects["clients with 201"] + sum.Effects["clients with 402"]; told*10 < sum.Requests*7 {
 		t.Errorf("%d of %d clients have an answer", told, sum.Requests)
 	}
+	for _, effect := range []string{"schedules", "executions", "later jobs"} {
+		if sum.Effects[effect] == 0 && requests >= enough {
+			t.Errorf("no %s", effect)
+		}
+	}
 	for _, f := range missing(sum.counts) {
 		if requests >= enough {
 			t.Errorf("fault %q never happened in %d requests", f, sum.Requests)

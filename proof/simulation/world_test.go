@@ -30,10 +30,14 @@ type world struct {
 	provider *provider
 	ledger   ledger
 	queues   map[string]*queue
-	feed     *feed
-	fleet    *fleet
-	rolls    *rollOut // nil: keys mean the same all the time
-	business []*business
+	states   *machines
+	schedule map[string]bool // that wait, by their names
+
+	scheduled int
+	feed      *feed
+	fleet     *fleet
+	rolls     *rollOut // nil: keys mean the same all the time
+	business  []*business
 
 	events   agenda
 	seq      int

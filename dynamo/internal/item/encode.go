@@ -273,6 +273,9 @@ func (v *Values) Job(name string, j store.Job) Value {
 	if j.Group != "" {
 		m[jobGroup] = v.Str(j.Group)
 	}
+	if !j.At.IsZero() {
+		m[jobAt] = v.Millis(j.At)
+	}
 	if j.Tries != 0 {
 		m[JobTries] = v.Num(int64(j.Tries))
 	}

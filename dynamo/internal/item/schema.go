@@ -35,6 +35,7 @@ const (
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked
+	jobAt     = "at" // N  ms  not to be delivered before; absent: at once
 	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 

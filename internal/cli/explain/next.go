@@ -27,7 +27,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 	case "abandoned", "released":
 		return open(r, o)
 	case "kept":
-		return kept(r)
+		return kept(r, o.Now)
 	case "tombstone":
 		return "The answer has expired; the key says so until " + stamp(r.Expires) + ".", append(all,
 			Next{Who: "client", What: "a retry is told that the key has expired"},
@@ -95,7 +95,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
-	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r))
+	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
 }
 
 func held(r *store.Record, o Options) (string, []Next) {
@@ -146,13 +146,13 @@ func leftOpen(r *store.Record, o Options) []Next {
 		all = []Next{{When: utc(r.Expires), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
 	default:
 	}
-	return slices.Concat(all, jobsNext(r))
+	return slices.Concat(all, jobsNext(r, o.Now))
 }
 
-func kept(r *store.Record) (string, []Next) {
+func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
-		jobsNext(r),
+		jobsNext(r, now),
 		[]Next{{When: utc(r.Until.Add(r.Tombstone)), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
 	)
 	parked := 0
@@ -172,15 +172,23 @@ func kept(r *store.Record) (string, []Next) {
 }
 
 // jobsNext says what becomes of the jobs.
-func jobsNext(r *store.Record) (all []Next) {
+func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	waiting, parked := 0, []string(nil)
-	for name := range r.Jobs {
-		if state.Pending(r, name) {
+	for name, j := range r.Jobs {
+		switch {
+		case state.Pending(r, name) && state.Later(j, now):
+			next := Next{When: utc(j.At), Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep"}
+			if len(state.Cancellable(r, now, []string{name})) > 0 {
+				next.Command = plain.Command("samekey", "cancel", r.PK, name)
+			}
+			all = append(all, next)
+		case state.Pending(r, name):
 			waiting++
-		} else {
+		default:
 			parked = append(parked, name)
 		}
 	}
+	slices.SortFunc(all, func(a, b Next) int { return cmp.Or(a.When.Compare(b.When), cmp.Compare(a.What, b.What)) })
 	slices.SortFunc(parked, byPosition)
 	if waiting > 0 {
 		all = append(all, Next{Who: "drain", What: count(waiting, "job is", "jobs are") + " delivered by the drain, or by the next sweep"})

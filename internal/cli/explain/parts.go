@@ -37,13 +37,16 @@ func phases(r *store.Record, data bool) []Phase {
 
 // jobsOf returns the jobs that are not delivered, in the order in which they were
 // staged.
-func jobsOf(r *store.Record, data bool) []Job {
+func jobsOf(r *store.Record, now time.Time, data bool) []Job {
 	all := make([]Job, 0, len(r.Jobs))
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		j := r.Jobs[name]
 		job := Job{ID: jobs.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Error: j.Failed}
-		if !state.Pending(r, name) {
+		switch {
+		case !state.Pending(r, name):
 			job.State = "parked"
+		case state.Later(j, now):
+			job.State, job.At = "later", utc(j.At)
 		}
 		if n, _ := position(name); n >= 0 && n < len(r.Phases) {
 			job.Phase = r.Phases[n].Name

@@ -96,7 +96,8 @@ type Job struct {
 	Kind  string          `json:"kind"`
 	Group string          `json:"group,omitempty"`
 	Phase string          `json:"phase,omitempty"` // that staged it
-	State string          `json:"state"`           // waiting, parked
+	State string          `json:"state"`           // waiting, later, parked
+	At    time.Time       `json:"at,omitzero"`     // of a later one: not to be delivered before
 	Tries int             `json:"tries"`           // failed deliveries
 	Error string          `json:"error,omitempty"`
 	Args  json.RawMessage `json:"args,omitempty"`
@@ -151,7 +152,7 @@ func Of(r *store.Record, o Options) *Story {
 	s.Attempts = attempts(r, o)
 	s.Phases = phases(r, o.Data)
 	s.Calls, s.CallsNote = calls(r)
-	s.Jobs = jobsOf(r, o.Data)
+	s.Jobs = jobsOf(r, o.Now, o.Data)
 	s.Answer = answer(r, o)
 	s.Request = request(r, o)
 	s.Decisions = []Decision{}

@@ -33,6 +33,7 @@ const (
 	Release Verb = "release" // end the lease of a dead attempt
 	Forget  Verb = "forget"  // free the key
 	Redrive Verb = "redrive" // hand out parked jobs again
+	Cancel  Verb = "cancel"  // remove jobs whose time has not come
 	Erase   Verb = "erase"   // remove caller and answer
 )
 
@@ -46,8 +47,8 @@ type Wish struct {
 
 	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
 	Loss       idem.Loss       // of Forget
-	// Jobs are those of Redrive, by their names in the record or their whole ids; none
-	// for all that are parked.
+	// Jobs are those of Redrive and Cancel, by their names in the record or their whole ids;
+	// none for all that are parked, or wait for their time.
 	Jobs []string
 }
 
@@ -85,6 +86,8 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 		err = p.forget(now)
 	case Redrive:
 		err = p.redrive()
+	case Cancel:
+		err = p.cancel(now)
 	case Erase:
 		_, err = state.Erased(rec, now, w.By)
 	default:
@@ -224,15 +227,9 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 // redrive finds the jobs: those alone are handed out, since nobody has seen why another
 // one is parked meanwhile.
 func (p *Plan) redrive() error {
-	named := make([]string, 0, len(p.wish.Jobs))
-	for _, id := range p.wish.Jobs {
-		if parts := strings.Split(id, "."); len(parts) == 3 {
-			if parts[0] != p.rec.ID {
-				return fmt.Errorf("%s is of another operation: that of the record is %s", plain.Line(id), plain.Line(p.rec.ID))
-			}
-			id = parts[1] + "." + parts[2]
-		}
-		named = append(named, id)
+	named, err := p.named()
+	if err != nil {
+		return err
 	}
 	for name, j := range p.rec.Jobs {
 		if j.Failed != "" && (len(named) == 0 || slices.Contains(named, name)) {
@@ -245,6 +242,39 @@ func (p *Plan) redrive() error {
 	slices.Sort(p.jobs)
 	p.Says = []string{fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(p.jobs))}
 	return nil
+}
+
+// cancel finds the jobs whose time has not come.
+func (p *Plan) cancel(now time.Time) error {
+	named, err := p.named()
+	if err != nil {
+		return err
+	}
+	if p.jobs = state.Cancellable(p.rec, now, named); len(p.jobs) == 0 {
+		return errors.New("no such job waits for its time, or the time is less than a minute away: it may be on its way")
+	}
+	p.Says = []string{"These jobs are removed, and nobody does them:"}
+	for _, name := range p.jobs {
+		j := p.rec.Jobs[name]
+		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s UTC", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.At.UTC().Format("2006-01-02 15:04:05")))
+	}
+	p.Says = append(p.Says, "This can't be corrected.")
+	return nil
+}
+
+// named are the names of the wish's jobs in the record.
+func (p *Plan) named() ([]string, error) {
+	named := make([]string, 0, len(p.wish.Jobs))
+	for _, id := range p.wish.Jobs {
+		if parts := strings.Split(id, "."); len(parts) == 3 {
+			if parts[0] != p.rec.ID {
+				return nil, fmt.Errorf("%s is of another operation: that of the record is %s", plain.Line(id), plain.Line(p.rec.ID))
+			}
+			id = parts[1] + "." + parts[2]
+		}
+		named = append(named, id)
+	}
+	return named, nil
 }
 
 // PK is the key of the record.
@@ -275,6 +305,13 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 			err = fmt.Errorf("%w: no such job is parked any more", jobs.ErrMoved)
 		}
 		return fmt.Sprintf("%d handed out again: the drain sees them in the stream", n), err
+	case Cancel:
+		var n int
+		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%w: no such job waits for its time any more", jobs.ErrMoved)
+		}
+		return fmt.Sprintf("%d cancelled", n), err
 	case Erase:
 		err = engine.Erase(ctx, seen, p.wish.By)
 	}

@@ -26,7 +26,8 @@ func wishes() map[string]operate.Wish {
 	all := map[string]operate.Wish{
 		"retry": {Do: operate.Retry}, "release": {Do: operate.Release}, "forget": {Do: operate.Forget},
 		"forget all": {Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}, "redrive": {Do: operate.Redrive}, "redrive 0.0": {Do: operate.Redrive, Jobs: []string{"0.0"}},
-		"erase": {Do: operate.Erase}, "answer": {Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
+		"cancel": {Do: operate.Cancel},
+		"erase":  {Do: operate.Erase}, "answer": {Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
 		"result": {Do: operate.Settle, Settlement: idem.Settlement{Result: json.RawMessage(`"ch_1"`)}}, "not made": {Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}},
 		"risk": {Do: operate.Settle, Settlement: idem.Settlement{RiskTwice: true}}, "nothing said": {Do: operate.Settle},
 	}
@@ -83,6 +84,7 @@ func TestMay(t *testing.T) {
 		"doubts":     {"retry", "answer", "not made", "risk", "forget all"},
 		"stuck":      {"retry", "answer", "forget all"},
 		"kept":       {"redrive", "redrive 0.0", "forget all"},
+		"later":      {"cancel", "forget all"},
 		"replayable": {"erase", "forget all"},
 		"tombstone":  {"erase", "forget all"},
 		"free":       {},
@@ -144,6 +146,8 @@ func TestReasons(t *testing.T) {
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck"},
 		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
 		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"no later job":         {kept, operate.Wish{Do: operate.Cancel, By: "jane"}, "no such job waits for its time"},
+		"another's later job":  {kept, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
 		"jobs":                 {kept, operate.Wish{Do: operate.Erase, By: "jane"}, state.ErrJobs.Error()},
 		"its losses":           {kept, operate.Wish{Do: operate.Forget, By: "jane"}, "lost would be:\n"},
 	} {

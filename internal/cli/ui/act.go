@@ -64,6 +64,12 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
 		})
 	}
+	if later := state.Cancellable(r, now, nil); len(later) > 0 {
+		offers = append(offers, Offer{
+			Do: string(operate.Cancel), Label: "Cancel jobs before their time", Jobs: later,
+			Hint: "They are removed from the record, and nobody does them.",
+		})
+	}
 	if may(operate.Wish{Do: operate.Release}) {
 		offers = append(offers, Offer{
 			Do: string(operate.Release), Label: "Release the lease",
@@ -149,7 +155,7 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 	case operate.Forget:
 		gives := func(what string) bool { return slices.Contains(a.Loses, what) }
 		w.Loss = idem.Loss{Held: gives("attempt"), Work: gives("work"), Jobs: gives("jobs")}
-	case operate.Redrive:
+	case operate.Redrive, operate.Cancel:
 		for name := range rec.Jobs {
 			if slices.Contains(a.Jobs, plain.Text(name)) {
 				w.Jobs = append(w.Jobs, name)

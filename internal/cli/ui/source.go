@@ -111,7 +111,7 @@ type Search struct {
 
 // Action is a decision of an operator.
 type Action struct {
-	Do string `json:"do"` // retry, settle, redrive, release or forget
+	Do string `json:"do"` // retry, settle, redrive, cancel, release or forget
 	// Many says that the operator decides about several records at once.
 	Many bool   `json:"many,omitempty"`
 	PK   string `json:"pk"`
@@ -130,7 +130,7 @@ type Action struct {
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 
-	// Of a redrive: the jobs; nil for all parked ones.
+	// Of a redrive or a cancel: the jobs; nil for all parked ones, or all before their time.
 	Jobs []string `json:"jobs,omitempty"`
 
 	// Of a forget: what is given up, as in [Offer.Loses].

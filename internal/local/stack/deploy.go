@@ -110,7 +110,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	for _, f := range d.functions {
 		byID[f.def.ID] = f
 	}
-	s.invokes.set((&invokeAPI{region: s.id.region, account: ids.AccountID, functions: byID, async: s.async}).handler())
+	s.later.serves(s.queues)
+	s.invokes.set((&invokeAPI{region: s.id.region, account: ids.AccountID, functions: byID, async: s.async, later: s.later}).handler())
 	s.gateway.set(d.gateway)
 	for _, f := range old {
 		if !slices.Contains(d.functions, f) {

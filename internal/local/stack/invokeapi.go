@@ -16,13 +16,15 @@ import (
 // maxEventBytes is the largest payload of an asynchronous invocation.
 const maxEventBytes = 1 << 20
 
-// invokeAPI is Lambda's Invoke API for the functions of the stack, and says of
+// invokeAPI is Lambda's Invoke API for the functions of the stack, and a part of EventBridge
+// Scheduler's. It says of
 // everything else that it is not there: whatever the functions' SDKs send to no
 // endpoint of its own ends here, instead of in AWS.
 type invokeAPI struct {
 	region, account string
 	functions       map[string]*function // by logical id
 	async           *asyncInvoker
+	later           *schedulerAPI
 }
 
 // ownPrograms lets the programs of this machine reach the Invoke API at url: a page in a
@@ -37,6 +39,9 @@ func ownPrograms(url string, next http.Handler) http.Handler {
 func (a *invokeAPI) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", a.invoke)
+	if a.later != nil {
+		mux.HandleFunc("POST /schedules/{name}", a.later.create)
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotImplemented, "NotImplementedException", map[string]string{
 			"message": "samekey local has no such service: " + r.Method + " " + r.URL.Path + " " + r.Header.Get("X-Amz-Target"),

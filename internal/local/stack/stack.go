@@ -30,6 +30,7 @@ type Stack struct {
 	queues  *queues   // nil for a template without queues
 	failed  failures
 	async   *asyncInvoker
+	later   *schedulerAPI
 	ready   Ready
 	servers struct{ api, control, invoke *server }
 	gateway swap // of the APIs
@@ -114,6 +115,7 @@ func (s *Stack) start(ctx context.Context) error {
 	}
 	s.async = &asyncInvoker{ctx: ctx, pause: 200 * time.Millisecond, fail: s.fail}
 	s.onClose(s.async.close)
+	s.later = &schedulerAPI{ctx: ctx, arn: "arn:aws:scheduler:" + s.id.region + ":" + ids.AccountID + ":schedule/default", log: s.log}
 	s.onClose(s.closeFunctions)
 	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: ownPrograms(s.servers.invoke.url, &s.invokes)}
 	s.say("starting the functions")

@@ -83,6 +83,11 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	add("replayable", done(store.KeepNothing, time.Time{}, later, nil))
 	add("tombstone", done(store.KeepNothing, now.Add(time.Second), later, nil))
 	add("free", done(store.KeepNothing, time.Time{}, now.Add(-time.Minute), nil))
+	add("later", func(r *store.Record) {
+		done(store.KeepJobs, later, time.Time{}, nil)(r)
+		r.Jobs["0.0"] = store.Job{Kind: "kind" + Text, Args: raw, Group: Text, At: later}
+		r.Jobs["0.1"+Text] = store.Job{Kind: Text, Args: raw, At: later.Add(time.Hour)}
+	})
 	return all
 }
 

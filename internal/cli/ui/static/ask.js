@@ -214,15 +214,18 @@ const forms = {
       read: () => ({ status: Number(status.value), body: body.value, content_type: type.value }),
     };
   },
-  redrive(offer) {
-    const boxes = (offer.jobs ?? []).map((job) => el("input", { type: "checkbox", value: job, checked: true }));
-    return {
-      body: [el("fieldset", {}, el("legend", {}, "Jobs to hand out again"), ...boxes.map((b) => el("label", { class: "choice" }, b, b.value)))],
-      read() {
-        const jobs = boxes.filter((b) => b.checked).map((b) => b.value);
-        if (jobs.length === 0) throw new Error("Choose a job.");
-        return { jobs };
-      },
-    };
-  },
+  redrive: (offer) => ofJobs(offer, "Jobs to hand out again"),
+  cancel: (offer) => ofJobs(offer, "Jobs to cancel"),
 };
+
+function ofJobs(offer, title) {
+  const boxes = (offer.jobs ?? []).map((job) => el("input", { type: "checkbox", value: job, checked: true }));
+  return {
+    body: [el("fieldset", {}, el("legend", {}, title), ...boxes.map((b) => el("label", { class: "choice" }, b, b.value)))],
+    read() {
+      const jobs = boxes.filter((b) => b.checked).map((b) => b.value);
+      if (jobs.length === 0) throw new Error("Choose a job.");
+      return { jobs };
+    },
+  };
+}

@@ -20,6 +20,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -92,6 +93,7 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Keyed("POST /order-merged", merges, a.order())
 	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
 	router.Keyed("POST /order-both", merges, a.order(idem.Deferred()))
+	router.Keyed("POST /ship", usual, a.ship)
 	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
 	router.Keyed("POST /accepted", accepts, a.order())
@@ -246,6 +248,32 @@ func (a *app) paid(ctx context.Context, in input, order string, opts []idem.Phas
 		}
 		return created(output{input: in, Effect: order, Charge: charge})
 	})
+}
+
+// later is how long after an order its customer is reminded.
+const later = 3 * time.Second
+
+// ship hands long work over, and has its customer reminded later.
+func (a *app) ship(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		e, write := a.put(in, "order")
+		at := time.Now().Add(later)
+		remind := idem.NewJob("remind", reminder{in, at.UnixMilli()})
+		remind.At = at
+		tx.Write(write)
+		tx.Stage(idem.NewJob("ship", in), remind)
+		return created(output{input: in, Effect: e.ID})
+	})
+}
+
+// reminder is a job that says itself when it may be delivered.
+type reminder struct {
+	input
+	NotBefore int64 `json:"not_before"`
 }
 
 // never fails after its first phase. In its first attempt it answers for good, though the

@@ -1,0 +1,366 @@
+package stream_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/worker"
+)
+
+// later makes a finished record with jobs, some of which have a time.
+func (tab *table) later(t testing.TB, at map[string]time.Duration) *store.Record {
+	t.Helper()
+	return tab.finished(t, func(r *store.Record) {
+		for name, in := range at {
+			j := r.Jobs[name]
+			j.At = time.Now().Add(in).Truncate(time.Millisecond)
+			r.Jobs[name] = j
+		}
+	}, slices.Sorted(maps.Keys(at))...)
+}
+
+// passes has the time of jobs come, as far as any program can see.
+func (tab *table) passes(t testing.TB, r *store.Record, ago time.Duration, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		tab.at(t, r, name, "SET jobs.#j.#at = :at", map[string]types.AttributeValue{":at": tabletest.Num(time.Now().Add(-ago).UnixMilli())})
+	}
+}
+
+// atOnce takes the time from a job.
+func (tab *table) atOnce(t testing.TB, r *store.Record, name string) {
+	t.Helper()
+	tab.at(t, r, name, "REMOVE jobs.#j.#at", nil)
+}
+
+func (tab *table) at(t testing.TB, r *store.Record, name, update string, values map[string]types.AttributeValue) {
+	t.Helper()
+	_, err := tab.Direct.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)}, UpdateExpression: &update,
+		ExpressionAttributeNames: map[string]string{"#j": name, "#at": "at"}, ExpressionAttributeValues: values,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A job is delivered at its time, and not before: its record holds it, and a ticket for each
+// time has it delivered. Jobs without a time don't wait for it. The record is let go with its
+// last job.
+func TestJobWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed, queue, out := tab.tail(t), &tickets{}, &outbox{}
+	hooks := 0
+	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) {
+		o.Delayed, o.Hooks.Delayed = queue, func(context.Context, jobs.Ticket) { hooks++ }
+	})
+	r := tab.later(t, map[string]time.Duration{"0.0": 20 * time.Minute, "0.1": 20 * time.Minute, "0.2": 3 * time.Hour, "0.3": time.Hour})
+	tab.atOnce(t, r, "0.3")
+	gets := func(when string, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(append([]string{}, want...), out.kinds()); diff != "" {
+			t.Fatalf("%s: delivered (-want +got):\n%s", when, diff)
+		}
+	}
+	if seq := handle(t, d, feed.event(t)); seq != "" {
+		t.Errorf("reported %s", seq)
+	}
+	gets("staged", "job 0.3")
+	got := queue.all()
+	if len(got) != 2 || !got[0].Jobs || got[0].PK != r.PK || got[0].Operation != r.ID || !got[0].Due.Equal(r.Jobs["0.0"].At) || !got[1].Due.Equal(r.Jobs["0.2"].At) || hooks != 0 {
+		t.Fatalf("tickets %+v, %d told as delayed", got, hooks)
+	}
+	retry := func(when string, want ...string) {
+		t.Helper()
+		if err := d.Retry(t.Context(), got[0]); err != nil {
+			t.Error(err)
+		}
+		gets(when, want...)
+	}
+	retry("too early", "job 0.3")
+	tab.kept(t, r.PK, "0.0", "0.1", "0.2")
+	tab.passes(t, r, 0, "0.0", "0.1")
+	tab.Transport.Reset()
+	retry("the first time", "job 0.3", "job 0.0", "job 0.1")
+	if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
+		t.Errorf("calls of a time (-want +got):\n%s", diff)
+	}
+	tab.kept(t, r.PK, "0.2")
+	retry("again", "job 0.3", "job 0.0", "job 0.1")
+	tab.passes(t, r, 0, "0.2")
+	retry("the second time", "job 0.3", "job 0.0", "job 0.1", "job 0.2")
+	tab.letGo(t, r.PK)
+	if len(queue.all()) != 0 {
+		t.Error("more tickets")
+	}
+}
+
+// Without a ticket, as where the queue refused it, a sweep delivers a job once its time has
+// passed by as much as the stream may be late. It calls nothing late before.
+func TestSweepDeliversAtItsTime(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed, out := tab.tail(t), &outbox{}
+	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) {
+		o.Delayed = &tickets{fail: func(jobs.Ticket) error { return errInjected }}
+	})
+	r := tab.later(t, map[string]time.Duration{"0.0": 2 * time.Hour})
+	if seq := handle(t, d, feed.event(t)); seq != "" {
+		t.Errorf("reported %s", seq)
+	}
+	steps := []struct {
+		name      string
+		ahead     time.Duration
+		passed    time.Duration
+		listed, n int
+	}{
+		{"to come", time.Hour, 0, 0, 0},
+		{"just passed", 2*time.Hour + 10*time.Minute, 0, 0, 0},
+		{"late by a clock that is ahead", 3 * time.Hour, 0, 1, 0},
+		{"late", time.Hour, time.Minute, 1, 1},
+	}
+	for _, tt := range steps {
+		if tt.passed > 0 {
+			tab.passes(t, r, tt.passed, "0.0")
+		}
+		rep, err := tab.sweep(fast(tt.ahead), func(o *stream.SweepOptions) { o.Drain = d }).Run(t.Context())
+		if err != nil && tt.n > 0 {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if rep.ByReason[stream.ReasonUndelivered].Count != tt.listed || rep.Delivered != tt.n || len(out.kinds()) != tt.n {
+			t.Errorf("%s: %d listed, %d delivered, %v", tt.name, rep.ByReason[stream.ReasonUndelivered].Count, rep.Delivered, out.kinds())
+		}
+	}
+}
+
+// A record that somebody deletes takes its later jobs with it, and says so; those whose time has
+// come are delivered.
+func TestDeletedRecordCancelsItsLaterJobs(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed, out := tab.tail(t), &outbox{}
+	var lost []string
+	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) {
+		o.Delayed, o.Hooks.JobLost = &tickets{}, func(_ context.Context, e stream.Entry) { lost = append(lost, e.Job) }
+	})
+	r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
+	tab.passes(t, r, 0, "0.0")
+	handle(t, d, feed.event(t))
+	if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)}}); err != nil {
+		t.Fatal(err)
+	}
+	if seq := handle(t, d, feed.event(t)); seq != "" {
+		t.Errorf("reported %s", seq)
+	}
+	if diff := cmp.Diff([]string{"job 0.0"}, out.kinds()); diff != "" || !slices.Equal(lost, []string{"0.1"}) {
+		t.Errorf("lost %v, delivered (-want +got):\n%s", lost, diff)
+	}
+}
+
+// An operator cancels jobs before their time: those alone, and for good.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	for name, tt := range map[string]struct {
+		names, left []string
+	}{
+		"all":              {nil, []string{"0.2", "0.3"}},
+		"one":              {[]string{"0.1"}, []string{"0.0", "0.2", "0.3"}},
+		"one that is near": {[]string{"0.2"}, []string{"0.0", "0.1", "0.2", "0.3"}},
+		"one without":      {[]string{"0.3"}, []string{"0.0", "0.1", "0.2", "0.3"}},
+		"one that isn't":   {[]string{"9.9"}, []string{"0.0", "0.1", "0.2", "0.3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": 2 * time.Hour, "0.2": 30 * time.Second, "0.3": time.Hour})
+			tab.atOnce(t, r, "0.3")
+			n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane", tt.names...)
+			if err != nil || n != 4-len(tt.left) {
+				t.Errorf("got %d, %v", n, err)
+			}
+			tab.kept(t, r.PK, tt.left...)
+			now, err := tab.Store.Load(t.Context(), r.PK)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made := len(now.Settled) == 1 && now.Settled[0].By == "jane" && strings.HasPrefix(now.Settled[0].What, "cancel 0."); made != (n > 0) {
+				t.Errorf("decisions %+v", now.Settled)
+			}
+		})
+	}
+	t.Run("the last lets the record go", func(t *testing.T) {
+		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
+		if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane"); n != 2 || err != nil {
+			t.Errorf("got %d, %v", n, err)
+		}
+		tab.letGo(t, r.PK)
+	})
+	t.Run("several at once cancel each job once", func(t *testing.T) {
+		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
+		var wg sync.WaitGroup
+		var total atomic.Int64
+		for range 8 {
+			wg.Go(func() {
+				n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane")
+				if total.Add(int64(n)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if wg.Wait(); total.Load() != 2 {
+			t.Errorf("%d cancelled", total.Load())
+		}
+	})
+	t.Run("another operation's stay", func(t *testing.T) {
+		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour})
+		if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, "another", "jane"); n != 0 || !errors.Is(err, jobs.ErrMoved) {
+			t.Errorf("got %d, %v", n, err)
+		}
+		tab.kept(t, r.PK, "0.0")
+	})
+}
+
+// A cancelled job is delivered by nothing that is late to hear of it: neither by its ticket, nor
+// by the image of its commit, though its time has come.
+func TestCancelledJobIsNotDelivered(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed, queue, out := tab.tail(t), &tickets{}, &outbox{}
+	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.Delayed = queue })
+	r := tab.later(t, map[string]time.Duration{"0.0": 2 * time.Minute, "0.1": time.Hour})
+	ev := feed.event(t)
+	if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane", "0.0"); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	for _, rec := range ev.Records { // the stream comes to it after the job's time
+		job := rec.Change.NewImage["jobs"].Map()["0.0"].Map()
+		job["at"] = events.NewNumberAttribute(strconv.FormatInt(time.Now().Add(-time.Second).UnixMilli(), 10))
+	}
+	handle(t, d, ev)
+	got := queue.all()
+	if len(got) != 2 {
+		t.Fatalf("tickets %+v", got)
+	}
+	for _, ticket := range got {
+		if err := d.Retry(t.Context(), ticket); err != nil {
+			t.Error(err)
+		}
+	}
+	if kinds := out.kinds(); len(kinds) != 0 {
+		t.Errorf("delivered %v", kinds)
+	}
+	tab.kept(t, r.PK, "0.1")
+}
+
+// A job with a time holds up no other of its group, and isn't held up.
+func TestLaterJobHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed, queue := tab.tail(t), &tickets{}
+	down := true
+	out := &outbox{fail: func(d jobs.Delivery) error {
+		if down && d.Kind == "job 0.1" {
+			return jobs.ErrSinkDown
+		}
+		return nil
+	}}
+	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.Delayed = queue })
+	r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
+	tab.atOnce(t, r, "0.1")
+	handle(t, d, feed.event(t))
+	got := queue.all()
+	if len(got) != 2 || len(out.kinds()) != 0 { // one for the time, one for the failure
+		t.Fatalf("tickets %+v, delivered %v", got, out.kinds())
+	}
+	down = false
+	for _, ticket := range got {
+		if err := d.Retry(t.Context(), ticket); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"job 0.1"}, out.kinds()); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	tab.kept(t, r.PK, "0.0")
+}
+
+// scheduling is a queue of tickets with its scheduler, which count their calls.
+type scheduling struct {
+	*mailbox
+	calls map[string]int
+	made  []string
+}
+
+func (s *scheduling) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, optFns ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	s.calls["SendMessageBatch"]++
+	return s.mailbox.SendMessageBatch(ctx, in, optFns...)
+}
+
+func (s *scheduling) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	s.calls["GetQueueAttributes"]++
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{string(in.AttributeNames[0]): "arn:aws:sqs:us-east-1:1:tickets"}}, nil
+}
+
+func (s *scheduling) CreateSchedule(_ context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
+	s.calls["CreateSchedule"]++
+	s.made = append(s.made, *in.Target.Input)
+	return &scheduler.CreateScheduleOutput{}, nil
+}
+
+// What a later job costs: its ticket is a message of the queue, or beyond the queue's delay a
+// schedule; at its time the ticket costs a read of the record, and the job's delivery an update.
+func TestCallsPerLaterJob(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		in     time.Duration
+		staged calls
+	}{
+		"hidden in the queue": {10 * time.Minute, calls{"SendMessageBatch": 1}},
+		"a schedule":          {10 * time.Hour, calls{"GetQueueAttributes": 1, "CreateSchedule": 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			feed, q, out := tab.tail(t), &scheduling{mailbox: &mailbox{}, calls: calls{}}, &outbox{}
+			w := worker.New(tab.Client, tab.Store, completer.NewQueue(q, "https://tickets", func(o *completer.QueueOptions) { o.Schedule, o.Role = q.CreateSchedule, "role" }), func(o *worker.Options) {
+				o.Sink, o.Tickets = out, ticketsIn(11*time.Hour)
+			})
+			r := tab.later(t, map[string]time.Duration{"0.0": tt.in})
+			handle(t, w, feed.event(t))
+			if diff := cmp.Diff(tt.staged, q.calls); diff != "" || tab.Transport.Total() != 0 {
+				t.Errorf("when it is staged, %v, and (-want +got):\n%s", tab.Transport.Calls(), diff)
+			}
+			for _, body := range q.made {
+				q.messages = append(q.messages, body)
+			}
+			tab.passes(t, r, 0, "0.0")
+			tab.Transport.Reset()
+			clear(q.calls)
+			q.deliver(t, w)
+			if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" || len(q.calls) != 0 || len(out.kinds()) != 1 || q.len() != 0 {
+				t.Errorf("at its time %v, delivered %v, and (-want +got):\n%s", q.calls, out.kinds(), diff)
+			}
+			tab.letGo(t, r.PK)
+		})
+	}
+}

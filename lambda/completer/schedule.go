@@ -1,0 +1,115 @@
+package completer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/samekey/samekey/idem/jobs"
+)
+
+// scheduling is how many schedules are made at once: a batch of the stream may ask for many, and has
+// seconds.
+const scheduling = 8
+
+// schedulerTime is how long the schedules of a call may take.
+const schedulerTime = 10 * time.Second
+
+// schedule makes schedules for the tickets that the queue can't delay for long enough, and
+// reports which have one.
+func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
+	made := make([]bool, len(tickets))
+	if q.opt.Schedule == nil {
+		return made
+	}
+	// A Scheduler that hangs leaves the queue half of the time.
+	limit := schedulerTime
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(deadline)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, scheduling)
+	for i, t := range tickets {
+		if !t.Jobs || t.Due.Sub(q.now()) <= maxDelay {
+			continue
+		}
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			err := q.create(ctx, t)
+			if made[i] = err == nil; err != nil {
+				q.opt.Logger.WarnContext(ctx, "no schedule could be made: the ticket waits in its queue", "record", t.Record(), "due", t.Due, "error", err)
+			}
+		})
+	}
+	wg.Wait()
+	return made
+}
+
+// create makes the schedule of a ticket. One that exists is the ticket's: its name is made of
+// all that the ticket says.
+func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
+	arn, err := q.target(ctx)
+	if err != nil {
+		return err
+	}
+	at := t.Due.UTC()
+	if whole := at.Truncate(time.Second); whole.Before(at) {
+		at = whole.Add(time.Second) // a ticket that comes too early waits for another round
+	}
+	_, err = q.opt.Schedule(ctx, &scheduler.CreateScheduleInput{
+		Name:                  aws.String(scheduleName(t)),
+		ScheduleExpression:    aws.String("at(" + at.Format("2006-01-02T15:04:05") + ")"),
+		FlexibleTimeWindow:    &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+		ActionAfterCompletion: types.ActionAfterCompletionDelete,
+		Target:                &types.Target{Arn: &arn, RoleArn: &q.opt.Role, Input: aws.String(body(t))},
+	})
+	if _, exists := errors.AsType[*types.ConflictException](err); exists {
+		return nil
+	}
+	return err
+}
+
+// target returns the queue's ARN, which the queue tells once.
+func (q *Queue) target(ctx context.Context) (string, error) {
+	if arn := q.arn.Load(); arn != nil {
+		return *arn, nil
+	}
+	const name = sqstypes.QueueAttributeNameQueueArn
+	out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []sqstypes.QueueAttributeName{name}})
+	if err != nil {
+		return "", err
+	}
+	arn := out.Attributes[string(name)]
+	if arn == "" {
+		return "", errors.New("the queue doesn't tell its ARN")
+	}
+	q.arn.Store(&arn)
+	return arn, nil
+}
+
+// scheduleName returns the name of a ticket's schedule: its operation and its time, by which a
+// person finds it. The operation of a program's own store may have letters that no name has:
+// then it is a hash.
+func scheduleName(t jobs.Ticket) string {
+	odd := func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') }
+	of := t.Operation
+	if of == "" || len(of) > 32 || strings.ContainsFunc(of, odd) {
+		sum := sha256.Sum256([]byte(t.PK + "\x00" + of))
+		of = base64.RawURLEncoding.EncodeToString(sum[:24])
+	}
+	return "samekey-" + of + "-" + strconv.FormatInt(t.Due.UnixMilli(), 10)
+}
