@@ -21,7 +21,7 @@ import (
 const maxName = 256 // limit for the name of a function or handler, in bytes
 
 // Options are an engine's settings. The zero value is the default contract.
-// [Stripe], [StripeV1] and [IETF] set other contracts:
+// [Stripe], [StripeV1], [IETF], [ACP] and [UCP] set other contracts:
 //
 //	idem.New(store, idem.Stripe, func(o *idem.Options) { o.Retention = 72 * time.Hour })
 //
@@ -229,7 +229,8 @@ type Options struct {
 	// gives in place of the handler. Default: none, unless a middleware or gateway
 	// before the engine adds the headers.
 	CORS   CORS
-	stripe bool // add the headers of Stripe's answers
+	stripe bool  // add the headers of Stripe's answers
+	rules  rules // of a preset
 
 	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
@@ -307,6 +308,9 @@ func (o *Options) validate() error {
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
 	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
+	check(o.Retention >= o.rules.retention, "Retention %v: at least %v under this preset", o.Retention, o.rules.retention)
+	check(!o.rules.failClosed || !o.FailOpen, "FailOpen: the preset's contract wants 503 without the store")
+	check(!o.rules.path || !o.MismatchIsNew, "MismatchIsNew: the preset's contract refuses the key with another body")
 	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
 		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
@@ -317,7 +321,7 @@ func (o *Options) validate() error {
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.ScopeRoute && !o.rules.path && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")

@@ -1,0 +1,108 @@
+package idem
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// exactJSON returns the form of a body in which two bodies are equal exactly if their JSON
+// values are: the order of members, white space and escapes don't count; names, texts and
+// the order of arrays do; null is not absent; numbers are equal by their exact value, so
+// that 1.0 is 1 and 2^53+1 is not 2^53. A body without such a form is an error that may be
+// shown: repeated members, more or less than one value, invalid UTF-8, half of a surrogate
+// pair, more than 200 levels.
+//
+// The time is proportional to the body's size, whatever its numbers are: no number is
+// expanded.
+func exactJSON(body []byte) ([]byte, error) {
+	if !json.Valid(body) {
+		return nil, errNotCanonical
+	}
+	if halfSurrogate(body) {
+		return nil, errSurrogate
+	}
+	return formOf(body, true)
+}
+
+// halfSurrogate reports whether a text of a valid JSON value has a surrogate that is no half
+// of a pair. Decoders put the same character in place of all of them.
+func halfSurrogate(body []byte) bool {
+	high := false // the escape just before was the first half of a pair
+	for i := 0; i < len(body); i++ {
+		if body[i] != '\\' {
+			if high {
+				return true
+			}
+			continue
+		}
+		i++
+		if body[i] != 'u' {
+			if high {
+				return true
+			}
+			continue
+		}
+		unit, _ := strconv.ParseUint(string(body[i+1:i+5]), 16, 16) // valid JSON has four digits
+		i += 4
+		low := unit >= 0xdc00 && unit <= 0xdfff
+		if low != high {
+			return true
+		}
+		high = unit >= 0xd800 && unit <= 0xdbff
+	}
+	return high
+}
+
+// appendDecimal appends the single spelling of a JSON number: its digits without zeros at
+// either end, and a power of ten. Zero has no sign.
+func appendDecimal(b []byte, number string) []byte {
+	number, negative := strings.CutPrefix(number, "-")
+	mantissa, exponent := number, "0"
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		mantissa, exponent = number[:i], number[i+1:]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimLeft(whole+fraction, "0")
+	significant := strings.TrimRight(digits, "0")
+	if significant == "" {
+		return append(b, '0')
+	}
+	if negative {
+		b = append(b, '-')
+	}
+	b = append(append(b, significant...), 'e')
+	return appendSum(b, exponent, len(digits)-len(significant)-len(fraction))
+}
+
+// appendSum appends an integer of any length, plus n.
+func appendSum(b []byte, integer string, n int) []byte {
+	negative := strings.HasPrefix(integer, "-")
+	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")
+	const short = 17 // digits whose sum with a body's length is an int64
+	if len(integer) <= short {
+		i, _ := strconv.ParseInt("0"+integer, 10, 64) // digits only
+		if negative {
+			i = -i
+		}
+		return strconv.AppendInt(b, i+int64(n), 10)
+	}
+	// n is smaller than the integer, so that the sum has the integer's sign.
+	if negative {
+		b, n = append(b, '-'), -n
+	}
+	sum, carry := []byte(integer), n
+	for i := len(sum) - 1; carry != 0 && i >= 0; i-- {
+		carry += int(sum[i] - '0')
+		digit := carry % 10
+		if digit < 0 {
+			digit += 10
+		}
+		sum[i], carry = '0'+byte(digit), (carry-digit)/10
+	}
+	if carry > 0 {
+		return append(strconv.AppendInt(b, int64(carry), 10), sum...)
+	}
+	return append(b, bytes.TrimLeft(sum, "0")...)
+}
