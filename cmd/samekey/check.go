@@ -24,7 +24,10 @@ of a test account. samekey says how many, and asks before it sends anything.
 
 A check that needs more than --body is left out without it: see --other-body,
 --refused-body, --other-path, --other-method, --other-caller-env and --origin.
-See docs/use/check.md.`
+
+With --contract acp or ucp the request creates a checkout session of a merchant, and
+the session's update, completion and cancellation are examined too. See
+docs/use/check.md.`
 
 // checkOptions are the flags.
 type checkOptions struct {
@@ -32,6 +35,8 @@ type checkOptions struct {
 	options          check.Options
 	json, plan, yes  bool
 	body, other, bad text
+	update, complete text // of a checkout session
+	cancel           text
 	header, env      []named
 	callerEnv        []named
 }
@@ -139,6 +144,16 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: do they get the first caller's answer?", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
 	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
+	c := &t.Checkout
+	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: the JSON `POINTER` to a session's id in the answer to --body; default /id")
+	for _, op := range []struct {
+		name, path string
+		into       *check.Operation
+		body       *text
+	}{{"update", "{id}", &c.Update, &o.update}, {"complete", "{id}/complete", &c.Complete, &o.complete}, {"cancel", "{id}/cancel", &c.Cancel, &o.cancel}} {
+		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: the `PATH` of "+op.name+", below the URL; default "+op.path)
+		op.body.register(fs, op.name+"-body", "acp, ucp: a body of "+op.name+" that succeeds, `TEXT`")
+	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "the `CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
 	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "how all keys begin, `TEXT`, so that an operator finds them")
@@ -158,7 +173,10 @@ func (o *checkOptions) fill(env environment) (err error) {
 	for _, from := range []struct {
 		text *text
 		into *[]byte
-	}{{&o.body, &t.Body}, {&o.other, &t.OtherBody}, {&o.bad, &t.RefusedBody}} {
+	}{
+		{&o.body, &t.Body}, {&o.other, &t.OtherBody}, {&o.bad, &t.RefusedBody},
+		{&o.update, &t.Checkout.Update.Body}, {&o.complete, &t.Checkout.Complete.Body}, {&o.cancel, &t.Checkout.Cancel.Body},
+	} {
 		if *from.into, err = from.text.read(); err != nil {
 			return err
 		}
