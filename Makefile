@@ -41,6 +41,8 @@ build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARC
 	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
+	@for f in api webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
+	$(BUILD) -o examples/checkout/dist/authorizer/bootstrap ./internal/cli/scaffold/files/cmd/authorizer
 
 .PHONY: demo
 demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
@@ -196,7 +198,7 @@ lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 	internal/tools/template-lint.sh --security
 
 .PHONY: smoke-deploy
-smoke-deploy: ## deploy both templates to a stand-in for AWS by the README's commands, and call them (python3)
+smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's commands, and call them (python3)
 	internal/tools/smoke-deploy.sh
 
 .PHONY: stopwatch
@@ -341,4 +343,4 @@ deploy: build ## sam deploy, with a fresh bootstrap
 
 .PHONY: clean
 clean: ## what was built here; caches outside of the checkout stay
-	rm -rf dist deploy/dist .bin .venv .aws-sam
+	rm -rf dist deploy/dist examples/checkout/dist .bin .venv .aws-sam
