@@ -68,5 +68,9 @@ func commerceMutants() []mutant {
 			rule: "ExactJSON", what: "a carry beyond a huge exponent is lost", row: "M178",
 			in: "idem.appendSum", old: "if $carry > 0 {", new: "if $carry > 1 {", run: "^TestExactJSON$",
 		},
+		{
+			rule: "InitExample", what: "samekey init mixes two applications in one folder", row: "M179",
+			in: "internal/cli/scaffold.writer.init", old: "$known != nil && $opts.Example != \"\" && $opts.Example != $known.example", new: "false", run: "^TestInitOfAnExample$",
+		},
 	}
 }
