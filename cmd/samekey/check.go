@@ -35,8 +35,6 @@ type checkOptions struct {
 	options          check.Options
 	json, plan, yes  bool
 	body, other, bad text
-	update, complete text // of a checkout session
-	cancel           text
 	header, env      []named
 	callerEnv        []named
 }
@@ -145,14 +143,16 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
 	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
 	c := &t.Checkout
-	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: the JSON `POINTER` to a session's id in the answer to --body; default /id")
+	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer; default /id")
 	for _, op := range []struct {
 		name, path string
 		into       *check.Operation
-		body       *text
-	}{{"update", "{id}", &c.Update, &o.update}, {"complete", "{id}/complete", &c.Complete, &o.complete}, {"cancel", "{id}/cancel", &c.Cancel, &o.cancel}} {
-		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: the `PATH` of "+op.name+", below the URL; default "+op.path)
-		op.body.register(fs, op.name+"-body", "acp, ucp: a body of "+op.name+" that succeeds, `TEXT`")
+	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
+		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: its "+op.name+", `PATH` below the URL; default "+op.path)
+		fs.Func(op.name+"-body", "acp, ucp: a `TEXT` that succeeds", func(body string) error {
+			op.into.Body = []byte(body)
+			return nil
+		})
 	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "the `CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
@@ -173,10 +173,7 @@ func (o *checkOptions) fill(env environment) (err error) {
 	for _, from := range []struct {
 		text *text
 		into *[]byte
-	}{
-		{&o.body, &t.Body}, {&o.other, &t.OtherBody}, {&o.bad, &t.RefusedBody},
-		{&o.update, &t.Checkout.Update.Body}, {&o.complete, &t.Checkout.Complete.Body}, {&o.cancel, &t.Checkout.Cancel.Body},
-	} {
+	}{{&o.body, &t.Body}, {&o.other, &t.OtherBody}, {&o.bad, &t.RefusedBody}} {
 		if *from.into, err = from.text.read(); err != nil {
 			return err
 		}
