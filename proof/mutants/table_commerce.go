@@ -69,7 +69,7 @@ func commerceMutants() []mutant {
 			in: "idem.appendSum", old: "if $carry > 0 {", new: "if $carry > 1 {", run: "^TestExactJSON$",
 		},
 		{
-			rule: "InitExample", what: "samekey init mixes two applications in one folder", row: "M179",
+			rule: "InitExample", what: "samekey init mixes two applications in one folder", row: "M180",
 			in: "internal/cli/scaffold.writer.init", old: "$known != nil && $opts.Example != \"\" && $opts.Example != $known.example", new: "false", run: "^TestInitOfAnExample$",
 		},
 	}
