@@ -66,10 +66,10 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # and what is built with mutants.
 FORCE         := crash killsweep linear mix mutants queues simulation
 
-# What takes the whole way: an install into an empty cache, make local, a night of trouble, the figures of make bench;
+# What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # and faults planted in a store, which the schedules find.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestNightOfTrouble TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.

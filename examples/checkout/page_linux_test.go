@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 
 // The commands of docs/start/checkout.md, in an empty folder: a merchant is made, tested and
 // run, and its examination finds nothing. The page's program is this checkout's.
-func TestPage(t *testing.T) {
+func TestMerchantFromNothing(t *testing.T) {
 	dynamotest.Start(t)
 	if err := elasticmq.Start(t).Close(); err != nil { // the stack starts its own
 		t.Fatal(err)
