@@ -308,9 +308,6 @@ func (o *Options) validate() error {
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
 	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
-	check(o.Retention >= o.rules.retention, "Retention %v: at least %v under this preset", o.Retention, o.rules.retention)
-	check(!o.rules.failClosed || !o.FailOpen, "FailOpen: the preset's contract wants 503 without the store")
-	check(!o.rules.path || !o.MismatchIsNew, "MismatchIsNew: the preset's contract refuses the key with another body")
 	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
 		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
@@ -321,7 +318,7 @@ func (o *Options) validate() error {
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute && !o.rules.path && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.ScopeRoute && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
@@ -351,7 +348,7 @@ func (o *Options) validate() error {
 	}
 	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
 		"record of another scheme to compare")
-	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate()} {
+	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o)} {
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -1,6 +1,8 @@
 package idem
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -92,6 +94,21 @@ type rules struct {
 	requestID  bool          // answers echo the request's Request-Id
 	failClosed bool          // nothing runs without the store
 	retention  time.Duration // the least
+}
+
+// validate reports the options that take a rule back.
+func (r *rules) validate(o *Options) error {
+	switch {
+	case o.Retention < r.retention:
+		return fmt.Errorf("Retention %v: at least %v under this preset", o.Retention, r.retention)
+	case r.failClosed && o.FailOpen:
+		return errors.New("FailOpen: the preset's contract wants 503 without the store")
+	case r.path && o.MismatchIsNew:
+		return errors.New("MismatchIsNew: the preset's contract refuses the key with another body")
+	case r.path && o.StatusURL != "":
+		return errors.New("StatusURL: under this preset an operation's path is part of its key, and its status has another one")
+	}
+	return nil
 }
 
 // OneScope treats all callers that nobody verifies as one caller, for public routes:

@@ -22,11 +22,11 @@ func commerceMutants() []mutant {
 		},
 		{
 			rule: "CommerceRetention", what: "a key may be forgotten before a day is over", row: "M177",
-			in: "idem.Options.validate", old: "$o.Retention >= $o.rules.retention", new: "true", pkg: "lambda", run: "^TestCommercePresetsRefuseWhatBreaksThem$",
+			in: "idem.rules.validate", old: "$o.Retention < $r.retention", new: "false", pkg: "lambda", run: "^TestCommercePresetsRefuseWhatBreaksThem$",
 		},
 		{
 			rule: "CommerceClosed", what: "UCP runs without the store", row: "M177",
-			in: "idem.Options.validate", old: "!$o.rules.failClosed || !$o.FailOpen", new: "true", pkg: "lambda", run: "^TestCommercePresetsRefuseWhatBreaksThem$",
+			in: "idem.rules.validate", old: "$r.failClosed && $o.FailOpen", new: "false", pkg: "lambda", run: "^TestCommercePresetsRefuseWhatBreaksThem$",
 		},
 		{
 			rule: "CommerceErrors", what: "ACP's error of a missing key has another code", row: "M177",
