@@ -41,6 +41,8 @@ build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARC
 	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
+	@for f in api webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
+	$(BUILD) -o examples/checkout/dist/authorizer/bootstrap ./internal/cli/scaffold/files/cmd/authorizer
 
 .PHONY: demo
 demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
@@ -64,10 +66,10 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # and what is built with mutants.
 FORCE         := crash killsweep linear mix mutants queues simulation
 
-# What takes the whole way: an install into an empty cache, make local, a night of trouble, the figures of make bench;
+# What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # and faults planted in a store, which the schedules find.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestNightOfTrouble TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
@@ -196,7 +198,7 @@ lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 	internal/tools/template-lint.sh --security
 
 .PHONY: smoke-deploy
-smoke-deploy: ## deploy both templates to a stand-in for AWS by the README's commands, and call them (python3)
+smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's commands, and call them (python3)
 	internal/tools/smoke-deploy.sh
 
 .PHONY: stopwatch
@@ -341,4 +343,4 @@ deploy: build ## sam deploy, with a fresh bootstrap
 
 .PHONY: clean
 clean: ## what was built here; caches outside of the checkout stay
-	rm -rf dist deploy/dist .bin .venv .aws-sam
+	rm -rf dist deploy/dist examples/checkout/dist .bin .venv .aws-sam

@@ -45,11 +45,11 @@ type routes struct {
 	} `yaml:"DefaultRouteSettings"`
 }
 
-// The first application of a user, and the shop that he reads, have limits, logs that end
+// The first application of a user, and the examples that he reads, have limits, logs that end
 // and a name of their own, and a first deployment that may fail.
 func TestApplicationsHaveSafeDefaults(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/shop/template.yaml"} {
+	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/shop/template.yaml", "../examples/checkout/template.yaml"} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,7 +14,14 @@ import (
 // maxDepth bounds the recursion over a client's JSON.
 const maxDepth = 200
 
-var errNotCanonical = errors.New("no canonical form")
+// Why a body has no form. The texts go on after "The body", for clients.
+var (
+	errNotCanonical = errors.New("is not one JSON value")
+	errNotUTF8      = errors.New("is not UTF-8")
+	errTooDeep      = fmt.Errorf("has more than %d levels", maxDepth)
+	errTwice        = errors.New("has an object with two members of the same name")
+	errSurrogate    = errors.New("has half of a surrogate pair in a text")
+)
 
 // CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a
 // body, without white space and with sorted members, for use in a
@@ -28,26 +36,34 @@ var errNotCanonical = errors.New("no canonical form")
 // The time is proportional to the body's size at any depth: values are written
 // once in their original order, and once more if members have to change places.
 func CanonicalJSON(body []byte) ([]byte, bool) {
+	form, err := formOf(body, false)
+	return form, err == nil
+}
+
+// formOf returns the form of a JSON value in which equal values have the same bytes:
+// exactly those that are equal by [exactJSON], or those by [CanonicalJSON].
+func formOf(body []byte, exact bool) ([]byte, error) {
 	if !utf8.Valid(body) {
-		return nil, false
+		return nil, errNotUTF8
 	}
-	c := canonical{dec: json.NewDecoder(bytes.NewReader(body)), out: make([]byte, 0, len(body))}
+	c := canonical{dec: json.NewDecoder(bytes.NewReader(body)), out: make([]byte, 0, len(body)), exact: exact}
 	c.dec.UseNumber()
-	if c.value(0) != nil {
-		return nil, false
+	if err := c.value(0); err != nil {
+		return nil, err
 	}
 	if _, err := c.dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, false
+		return nil, errNotCanonical
 	}
 	if len(c.moved) == 0 {
-		return c.out, true
+		return c.out, nil
 	}
-	return c.sorted(make([]byte, 0, len(c.out)), 0, len(c.out), c.moved), true
+	return c.sorted(make([]byte, 0, len(c.out)), 0, len(c.out), c.moved), nil
 }
 
 // canonical holds the state of a conversion to the canonical form.
 type canonical struct {
 	dec     *json.Decoder
+	exact   bool     // names are told apart by their case, and numbers are equal by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
 	moved   []object // objects whose members must change places, in their order in out
@@ -72,7 +88,7 @@ func (c *canonical) value(depth int) error {
 		return err
 	}
 	if depth > maxDepth {
-		return errNotCanonical
+		return errTooDeep
 	}
 	switch tok {
 	case json.Delim('{'):
@@ -137,12 +153,14 @@ func (c *canonical) arrange(start int, members []member) error {
 	}
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
-		// Go's decoder matches names in any case, and the last match wins.
-		folded := strings.ToLower(strings.ToUpper(m.name))
-		if seen[folded] {
-			return errNotCanonical
+		name := m.name
+		if !c.exact { // Go's decoder matches names in any case, and the last match wins
+			name = strings.ToLower(strings.ToUpper(name))
 		}
-		seen[folded] = true
+		if seen[name] {
+			return errTwice
+		}
+		seen[name] = true
 	}
 	byName := func(a, b member) int { return strings.Compare(a.name, b.name) }
 	if slices.IsSortedFunc(members, byName) {
@@ -177,10 +195,18 @@ func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 }
 
 func (c *canonical) scalar(tok json.Token) error {
-	// The decoder puts U+FFFD in place of a lone surrogate, so two different
-	// strings would become one.
-	if s, ok := tok.(string); ok && strings.ContainsRune(s, utf8.RuneError) {
-		return errNotCanonical
+	switch tok := tok.(type) {
+	case string:
+		// The decoder puts U+FFFD in place of a lone surrogate, so two different
+		// strings would become one. exactJSON has looked for them before.
+		if !c.exact && strings.ContainsRune(tok, utf8.RuneError) {
+			return errNotCanonical
+		}
+	case json.Number:
+		if c.exact {
+			c.out = appendDecimal(c.out, string(tok))
+			return nil
+		}
 	}
 	b, err := json.Marshal(tok)
 	c.out = append(c.out, b...)

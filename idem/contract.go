@@ -81,7 +81,17 @@ func (e contract) answers(r *Request, p Problem) Response {
 	resp := e.opt.Problem(p)
 	clean(&resp)
 	e.opt.CORS.Allow(&resp, r.Header)
+	if e.opt.rules.requestID {
+		echoRequestID(resp.Header, r)
+	}
 	return resp
+}
+
+// echoRequestID adds the request's Request-Id to its answer.
+func echoRequestID(h http.Header, r *Request) {
+	if ids := headerValues(r.Header, requestID); len(ids) == 1 && h != nil && !splits(ids[0]) {
+		h[requestID] = ids
+	}
 }
 
 // mark adds the headers of a keyed answer, among them the key's under its name. The

@@ -63,8 +63,11 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		expose = append(expose, opt.KeyHeader)
 	}
 	if opt.stripe {
-		e.headers[stripeRequestID] = true
-		expose = append(expose, stripeShouldRetry, stripeRequestID)
+		e.headers[requestID] = true
+		expose = append(expose, stripeShouldRetry, requestID)
+	}
+	if opt.rules.requestID {
+		expose = append(expose, requestID)
 	}
 	if len(e.opt.CORS.Origins) > 0 {
 		e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
@@ -73,7 +76,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 }
 
 func namingOf(opt *Options) naming {
-	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, route: opt.ScopeRoute}}
+	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, route: opt.ScopeRoute, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
 		former, present := scoping{scope: f.Scope, all: f.OneScope, route: f.ScopeRoute}, n.claims
 		if n.claims, n.besides = present, &former; f.Claims {

@@ -51,7 +51,10 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
-	if by.route {
+	switch {
+	case by.path && r.Path != "":
+		buf = appendPart(buf, r.Method+" "+r.Path)
+	case by.path || by.route:
 		buf = appendPart(buf, operationRoute(r))
 	}
 	for _, part := range more {

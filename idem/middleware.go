@@ -97,12 +97,12 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	// An outer middleware has set a request id: the answer is stored with it, and a
 	// replay gets its own.
-	id, ours := w.Header()[stripeRequestID]
+	id, ours := w.Header()[requestID]
 	ours = ours && m.opt.stripe
 	res, _ := m.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := recorder.New(make(http.Header))
 		if ours {
-			rec.Header()[stripeRequestID] = id
+			rec.Header()[requestID] = id
 		}
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
@@ -113,7 +113,7 @@ func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 		return resp, nil
 	})
 	if ours && res.Replayed {
-		res.Header[stripeRequestID] = id
+		res.Header[requestID] = id
 	}
 	write(w, res.Response)
 }

@@ -21,7 +21,7 @@ import (
 const maxName = 256 // limit for the name of a function or handler, in bytes
 
 // Options are an engine's settings. The zero value is the default contract.
-// [Stripe], [StripeV1] and [IETF] set other contracts:
+// [Stripe], [StripeV1], [IETF], [ACP] and [UCP] set other contracts:
 //
 //	idem.New(store, idem.Stripe, func(o *idem.Options) { o.Retention = 72 * time.Hour })
 //
@@ -229,7 +229,8 @@ type Options struct {
 	// gives in place of the handler. Default: none, unless a middleware or gateway
 	// before the engine adds the headers.
 	CORS   CORS
-	stripe bool // add the headers of Stripe's answers
+	stripe bool  // add the headers of Stripe's answers
+	rules  rules // of a preset
 
 	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
@@ -347,7 +348,7 @@ func (o *Options) validate() error {
 	}
 	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
 		"record of another scheme to compare")
-	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate()} {
+	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o)} {
 		if err != nil {
 			errs = append(errs, err)
 		}

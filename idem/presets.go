@@ -1,6 +1,8 @@
 package idem
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -36,6 +38,77 @@ func IETF(o *Options) {
 	o.StrictKey = true
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Problem = ProblemJSON
+}
+
+// ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept for
+// 24 hours or longer, errors in its flat shape, and the request's Request-Id in the answers.
+// The same key on another path is another operation. Bodies are compared as JSON by
+// meaning: neither the order of members nor the spelling of numbers and texts counts (1.0
+// is 1, exactly), and a null is not an absent member. A body that two parsers may read
+// differently is refused (ErrRequest): two members of one name, no JSON at all.
+func ACP(o *Options) {
+	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
+	o.Retention = 24 * time.Hour
+	o.Problem = acpJSON
+	o.rules.requestID = true
+}
+
+// UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
+// characters on POST and PUT, kept for 48 hours, at least 24. The same key on another path
+// is another operation. Bodies are compared by the SHA-256 of their bytes; the key with
+// another body is a 409. FailOpen is refused.
+func UCP(o *Options) {
+	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
+	o.Retention = 48 * time.Hour
+	o.Methods = append(o.Methods, http.MethodPut)
+	o.MinKey = minRandomKey
+	o.Problem = ucpJSON
+	o.rules.failClosed = true
+}
+
+// commerce sets the rules that ACP and UCP share: body is the form in which bodies of the
+// scheme are compared.
+func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
+	o.Methods = []string{http.MethodPost}
+	o.Key = KeyRequired
+	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
+	o.Fingerprint.FuncName = scheme
+	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
+		// Method and path are in the scope, unless idem.Former finds the key elsewhere.
+		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
+		if r.Same != nil {
+			return appendTagged(same, 's', string(r.Same)), nil
+		}
+		if len(r.Body) == 0 { // such as a cancellation's
+			return appendTagged(same, 'e', ""), nil
+		}
+		form, err := body(r)
+		return append(append(same, 'b'), form...), err
+	}
+	o.rules.path, o.rules.retention = true, 24*time.Hour
+}
+
+// rules are what a preset demands, and no option says.
+type rules struct {
+	path       bool          // method and path, as the client sent them, are part of the scope
+	requestID  bool          // answers echo the request's Request-Id
+	failClosed bool          // nothing runs without the store
+	retention  time.Duration // the least
+}
+
+// validate reports the options that take a rule back.
+func (r *rules) validate(o *Options) error {
+	switch {
+	case o.Retention < r.retention:
+		return fmt.Errorf("Retention %v: at least %v under this preset", o.Retention, r.retention)
+	case r.failClosed && o.FailOpen:
+		return errors.New("FailOpen: the preset's contract wants 503 without the store")
+	case r.path && o.MismatchIsNew:
+		return errors.New("MismatchIsNew: the preset's contract refuses the key with another body")
+	case r.path && o.StatusURL != "":
+		return errors.New("StatusURL: under this preset an operation's path is part of its key, and its status has another one")
+	}
+	return nil
 }
 
 // OneScope treats all callers that nobody verifies as one caller, for public routes:

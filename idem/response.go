@@ -51,6 +51,10 @@ const (
 	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"
+
+	// requestID is a request's name: Stripe's answers have one of their own, ACP's the
+	// request's.
+	requestID = "Request-Id"
 )
 
 // neverStored are headers that no option can add to a record: they hold secrets

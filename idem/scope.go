@@ -28,6 +28,7 @@ type scoping struct {
 	one   bool // callers whom nobody verifies are one
 	all   bool // all callers are one
 	route bool // the route is part of the scope
+	path  bool // method and path are, as the client sent them
 }
 
 // errNobody is the error for a request that has no caller.

@@ -58,6 +58,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 			l.hear()
 		}
 		res.mark(e.opt.KeyHeader, echo)
+		if e.opt.rules.requestID {
+			echoRequestID(res.Header, a.req)
+		}
 		if err == nil && e.opt.stripe {
 			c.dress(&res)
 		}

@@ -12,14 +12,13 @@ import (
 // their own rules.
 const (
 	stripeShouldRetry     = "Stripe-Should-Retry"
-	stripeRequestID       = "Request-Id"
 	stripeOriginalRequest = "Original-Request"
 )
 
 // stripeHeaders adds Stripe's headers to a stored answer: a retry of an error
 // won't help, and the id of the first request. r's header map must not be shared.
 func stripeHeaders(r *Response) {
-	if id, there := r.Header[stripeRequestID]; there {
+	if id, there := r.Header[requestID]; there {
 		r.Header[stripeOriginalRequest] = id
 	}
 	if r.Status >= http.StatusBadRequest {

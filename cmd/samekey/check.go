@@ -24,7 +24,10 @@ of a test account. samekey says how many, and asks before it sends anything.
 
 A check that needs more than --body is left out without it: see --other-body,
 --refused-body, --other-path, --other-method, --other-caller-env and --origin.
-See docs/use/check.md.`
+
+With --contract acp or ucp the request creates a checkout session of a merchant, and
+the session's update, completion and cancellation are examined too. See
+docs/use/check.md.`
 
 // checkOptions are the flags.
 type checkOptions struct {
@@ -139,6 +142,18 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: do they get the first caller's answer?", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
 	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
+	c := &t.Checkout
+	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer; default /id")
+	for _, op := range []struct {
+		name, path string
+		into       *check.Operation
+	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
+		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: its "+op.name+", `PATH` below the URL; default "+op.path)
+		fs.Func(op.name+"-body", "acp, ucp: a `TEXT` that succeeds", func(body string) error {
+			op.into.Body = []byte(body)
+			return nil
+		})
+	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "the `CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
 	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "how all keys begin, `TEXT`, so that an operator finds them")

@@ -149,3 +149,34 @@ func TestCheckNotToTheEnd(t *testing.T) {
 		t.Errorf("code %d: %s%s", code, stderr, stdout)
 	}
 }
+
+// A merchant's checkout is examined by the contract of its protocol, with a column of its own.
+func TestCheckOfAMerchant(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ucp    bool
+		faults []string
+		args   []string
+		code   int
+		prints string
+	}{
+		"ACP":       {false, nil, []string{"-contract=acp"}, 0, "\nRules broken: ACP 0\n"},
+		"UCP":       {true, nil, []string{"-contract=ucp"}, 0, "\nRules broken: UCP 0\n"},
+		"wrong":     {false, []string{"complete-reruns"}, []string{"-contract=acp"}, 1, "breaks: ACP, agentic checkout, section 6.3\n"},
+		"no paths":  {false, nil, []string{"-contract=acp", "-cancel-path=x"}, 2, ""},
+		"no object": {false, nil, []string{"-contract=acp", "-complete-body=x"}, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(checktest.WrongMerchant(tt.ucp, check.DefaultRacers, tt.faults...))
+			t.Cleanup(srv.Close)
+			args := append([]string{
+				"check", "-yes", "-timeout=5m", "-total=10m", "-header-env", "Authorization=JANE", "-other-caller-env", "Authorization=OMAR",
+				"-body", `{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2}]}`, srv.URL + "/sessions",
+			}, tt.args...)
+			if code, stdout, stderr := call(t, callers, args...); code != tt.code || !strings.Contains(stdout, tt.prints) {
+				t.Errorf("code %d, want %d\n%s%s", code, tt.code, stderr, stdout)
+			}
+		})
+	}
+}

@@ -20,7 +20,7 @@ func newInit(env environment) *cobra.Command {
 	var opts scaffold.Options
 	var check bool
 	cmd := &cobra.Command{
-		Use:   "init [--module PATH] [--check]",
+		Use:   "init [--module PATH] [--example NAME] [--check]",
 		Short: "Write a handler, its test, a template and CI into your module",
 		Long: `Writes into the current folder: a handler that is safe to retry, with its test, a SAM
 template, samconfig.toml, a Makefile and a CI workflow. A folder without a go.mod
@@ -42,6 +42,7 @@ samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
 		},
 	}
 	cmd.Flags().StringVar(&opts.Module, "module", "", "`PATH` of the new module; default the folder's name")
+	cmd.Flags().StringVar(&opts.Example, "example", "", "another application than a first handler, by its `NAME`: "+strings.Join(scaffold.Examples(), ", "))
 	cmd.Flags().BoolVar(&check, "check", false, "show what this version would change, and write nothing")
 	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: there are changes", exitWrong: "called the wrong way; with --check: failed"})
 }
@@ -61,7 +62,13 @@ func tellInit(env environment, result scaffold.Result) {
 	if len(result.LeftAlone) > 0 {
 		fmt.Fprintln(env.stdout, "Files that were left alone may need parts of those that samekey init writes in an empty folder.")
 	}
-	if len(result.Created) > 0 {
+	switch {
+	case len(result.Created) > 0 && result.Example == "checkout":
+		fmt.Fprint(env.stdout, `
+Run it:     go tool samekey local --watch
+Examine it: TOKEN='Bearer tea' OTHER='Bearer milk' go tool samekey check --contract acp --yes --header-env Authorization=TOKEN --other-caller-env Authorization=OTHER --body '{"items":[{"id":"tea","quantity":1},{"id":"cup","quantity":2}]}' http://localhost:3000/checkout_sessions
+`)
+	case len(result.Created) > 0:
 		fmt.Fprint(env.stdout, `
 Run it:  go tool samekey local --watch
 Call it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Deploys both templates by the README's commands to MiniStack, a stand-in for AWS on this machine, and calls them:
+# Deploys both templates by the README's commands, and examples/checkout, to MiniStack, a stand-in for AWS on this machine, and calls them:
 # smoke_deploy.py says what it checks, docs/inside/proof.md what that shows. Needs Go and what venv.sh needs; no AWS account.
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-"""Deploys both templates to MiniStack and calls them; run by smoke-deploy.sh.
+"""Deploys both templates and examples/checkout to MiniStack and calls them; run by smoke-deploy.sh.
 
 The commands are those that README.md prints under "Deploy", typed as they stand there. The environment leads the SAM CLI to
 MiniStack instead of AWS, and `sam` is a file in the PATH that adds three parameters (see write_sam). MiniStack runs the
@@ -30,6 +30,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 TRIP = {"origin_lat": 37.77, "origin_lon": -122.42, "target_lat": 37.79, "target_lon": -122.39}
 JANE = "jane@example.com"
+CHECKOUT = "make build && sam deploy --template-file examples/checkout/template.yaml --stack-name checkout"
 METRIC_MATH = """
   Last: # when all the rest is there
     Type: AWS::CloudWatch::Alarm
@@ -57,6 +58,8 @@ def main():
             deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}")
             check_rides(Deployed("samekey", env), world)
             check_doctor(work, env)
+            deploy(CHECKOUT, work, env, f"Architecture={architecture()}")
+            check_checkout(Deployed("checkout", env, "HttpApi"), work)
             check_standalone(work, env)
         except BaseException:
             log.flush()
@@ -103,6 +106,27 @@ def check_rides(api, world):
     expect("the sweep's error", api.invoke("Samekey.Worker", {"source": "aws.scheduler"}).get("FunctionError"), None)
     expect("charges in the end", len(json.loads(call(world + "/v1/charges")[2])), 1)
     said(f"{api.name}: answer, replay, records, charge and mail are as the README says")
+
+
+def check_checkout(api, work):
+    """A session that is completed, through every function of the stack, and samekey check."""
+    token, items = {"Authorization": "Bearer tea"}, {"items": [{"id": "tea", "quantity": 1}, {"id": "cup", "quantity": 2}]}
+    expect("no token", api.post("/checkout_sessions", items, key="create-1")[0], 401)
+    status, _, session = api.post("/checkout_sessions", items, key="create-1", headers=token)
+    expect("a session", status, 201)
+    path, paid = f"/checkout_sessions/{json.loads(session)['id']}", {"payment_data": {"token": "tok_1", "provider": "stripe"}}
+    status, _, first = api.post(path + "/complete", paid, key="complete-1", headers=token)
+    expect("its completion", (status, json.loads(first)["status"]), (200, "completed"))
+    status, headers, again = api.post(path + "/complete", paid, key="complete-1", headers=token)
+    expect("the same again", (status, headers.get("Idempotent-Replayed"), again), (200, "true", first))
+    expect("the session", json.loads(api.send("GET", path, headers=token)[2]), json.loads(first))
+    # Stream → Worker → queue → Webhook.
+    wait(lambda: len(done := api.items("Samekey.Table")) == 3 and all(r["st"] == {"S": "done"} and "keep" not in r for r in done), "the records to be settled")
+    program = [work / "samekey", "check", "--contract", "acp", "--yes", "--header", "Host=" + api.host, "--header-env", "Authorization=TOKEN",
+               "--other-caller-env", "Authorization=OTHER", "--body", json.dumps(items), api.env["AWS_ENDPOINT_URL"] + "/checkout_sessions"]
+    report = subprocess.run(program, env={**api.env, "TOKEN": "Bearer tea", "OTHER": "Bearer milk"}, stdout=subprocess.PIPE, text=True)
+    expect(f"the exit code of samekey check: {report.stdout}", report.returncode, 0)
+    said(f"{api.name}: completion, replay, webhook and samekey check --contract acp are as the page says")
 
 
 def settled(records):

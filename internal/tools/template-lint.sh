@@ -34,7 +34,7 @@ go run ./cmd/samekey stack --standalone "$work/samekey.yaml"
 templates=("${apps[@]}" deploy/samekey.yaml "$work/samekey.yaml")
 
 install lint internal/tools/requirements.txt
-for template in "${apps[@]}" examples/shop/template.yaml; do
+for template in "${apps[@]}" examples/shop/template.yaml examples/checkout/template.yaml; do
 	run lint sam validate --lint --template "$template"
 done
 

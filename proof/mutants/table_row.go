@@ -178,7 +178,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
-			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "if $by.route {", new: `if $by.route && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "case $by.path || $by.route:", new: `case $by.path || $by.route && $r.Route == "":`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
 			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",

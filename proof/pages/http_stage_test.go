@@ -18,14 +18,18 @@ type contract struct {
 	name   string
 	preset func(*idem.Options)
 	quoted bool // keys must be RFC 9651 strings
+	long   bool // keys must have 22 characters
 }
 
 var contracts = []contract{
-	{"default", func(*idem.Options) {}, false},
-	{"Stripe", idem.Stripe, false},
-	{"StripeV1", idem.StripeV1, false},
-	{"IETF", idem.IETF, true},
+	{"default", func(*idem.Options) {}, false, false},
+	{"Stripe", idem.Stripe, false, false},
+	{"StripeV1", idem.StripeV1, false, false},
+	{"IETF", idem.IETF, true, false},
 }
+
+// commerce are further columns of the table of presets.
+var commerce = []contract{{"ACP", idem.ACP, false, false}, {"UCP", idem.UCP, false, true}}
 
 // stage is an engine under one contract, and a client of it.
 type stage struct {
@@ -144,6 +148,9 @@ func (s *stage) postFor(ctx context.Context, h handler, edits ...func(*idem.Requ
 }
 
 func (s *stage) spelled(key string) string {
+	if s.long {
+		key += "-43e8-bc93"
+	}
 	if s.quoted {
 		return `"` + key + `"`
 	}

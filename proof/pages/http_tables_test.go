@@ -14,9 +14,13 @@ import (
 
 // presets: what they set.
 func presets(t *testing.T) string {
-	tb := byContract("")
-	rows := [][]string{{"a key lives for"}, {"methods"}, {"a request without a key"}, {"a key without quotes"}, {"the handler's 500"}, {"error bodies"}}
-	for _, c := range contracts {
+	all := slices.Concat(contracts, commerce)
+	tb := columnsOf(all, "")
+	rows := [][]string{
+		{"a key lives for"}, {"methods"}, {"a request without a key"}, {"a key without quotes"}, {"the handler's 500"}, {"error bodies"},
+		{"the key with another body"}, {"the same JSON in other bytes"}, {"the key on another path"},
+	}
+	for _, c := range all {
 		for i, cell := range []func(*stage) string{
 			func(s *stage) string {
 				return shortened(s.post(created).Header.Get("Idempotency-Expires"))[len("in "):]
@@ -25,18 +29,37 @@ func presets(t *testing.T) string {
 				return strings.Join(slices.DeleteFunc(slices.Clone(allMethods), func(m string) bool { return !s.acts(m) }), ", ")
 			},
 			func(s *stage) string { return statusOf(s.post(created, withKey()).Result) },
-			func(s *stage) string { return statusOf(s.post(created, withKey(key)).Result) },
+			func(s *stage) string {
+				bare := *s
+				bare.quoted = false
+				return statusOf(s.post(created, withKey(bare.spelled(key))).Result)
+			},
 			func(s *stage) string {
 				s.post(answering(http.StatusInternalServerError))
 				return map[bool]string{true: "kept", false: "free"}[s.post(created).Replayed]
 			},
 			func(s *stage) string { return code(s.post(created, withKey("")).Header.Get("Content-Type")) },
+			func(s *stage) string { return afterwards(s, otherBody) },
+			func(s *stage) string {
+				return afterwards(s, func(r *idem.Request) { r.Body = []byte(`{"amount":2e3}`) })
+			},
+			func(s *stage) string { return afterwards(s, func(r *idem.Request) { r.Path = "/refunds" }) },
 		} {
 			play(t, c, nil, func(s *stage) { rows[i] = append(rows[i], cell(s)) })
 		}
 	}
 	tb.rows = rows
 	return tb.String()
+}
+
+// afterwards is the answer to a request with the key of another one.
+func afterwards(s *stage, edit func(*idem.Request)) string {
+	s.post(created)
+	o := s.post(created, edit)
+	if o.ran {
+		return "runs"
+	}
+	return statusOf(o.Result)
 }
 
 var allMethods = []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}

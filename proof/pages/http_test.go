@@ -43,7 +43,9 @@ var generators = map[string]func(*testing.T) string{
 }
 
 // byContract is a table with a column for each contract.
-func byContract(first string, more ...string) table {
+func byContract(first string, more ...string) table { return columnsOf(contracts, first, more...) }
+
+func columnsOf(contracts []contract, first string, more ...string) table {
 	tb := table{head: []string{first}}
 	for _, c := range contracts {
 		name := c.name

@@ -36,7 +36,7 @@ func (e *examination) concurrent(ctx context.Context) error {
 			lost++ // as a client may lose one: the final answer counts
 		case a.status == http.StatusConflict:
 			overlapped = true
-			e.blamed = append(e.blamed, a)
+			e.blame(a, "idempotency_in_flight")
 			e.judgeRetryAfter(a)
 		case a.busy():
 			e.judgeRetryAfter(a)

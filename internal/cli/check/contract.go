@@ -5,10 +5,29 @@ const (
 	Default = "default" // docs/use/http.md of this toolkit
 	Stripe  = "stripe"  // docs.stripe.com
 	IETF    = "ietf"    // draft-ietf-httpapi-idempotency-key-header-07
+	ACP     = "acp"     // Agentic Commerce Protocol, agentic checkout
+	UCP     = "ucp"     // Universal Commerce Protocol
 )
 
-// Contracts are all of them, in the order of a report.
-func Contracts() []string { return []string{Default, Stripe, IETF} }
+// Contracts are all of them.
+func Contracts() []string { return []string{Default, Stripe, IETF, ACP, UCP} }
+
+// columns are the contracts that one report judges by, in their order. A commerce
+// contract examines a checkout's operations, and stands alone.
+func columns(contract string) []string {
+	if isCommerce(contract) {
+		return []string{contract}
+	}
+	return []string{Default, Stripe, IETF}
+}
+
+// rulesOf are the rules that an examination by a contract judges by.
+func rulesOf(contract string) []Rule {
+	if isCommerce(contract) {
+		return CommerceRules()
+	}
+	return Rules()
+}
 
 // Sections of Stripe's documentation.
 const (
@@ -38,7 +57,7 @@ func in(ours, stripe, draft string) map[string]string {
 	return all
 }
 
-// Rules are all of them, in the order of their checks.
+// Rules are those of the contracts for any API, in the order of their checks.
 func Rules() []Rule {
 	return []Rule{
 		{"replay-differs", "replay", "The same request again gets the first answer's body: it doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},

@@ -7,6 +7,12 @@ import (
 	"strings"
 )
 
+// blame adds a refusal about a key, which has this code under the commerce contracts.
+func (e *examination) blame(a *answer, code string) {
+	a.code = code
+	e.blamed = append(e.blamed, a)
+}
+
 // errors judges the form of the refusals that were seen.
 func (e *examination) errors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {

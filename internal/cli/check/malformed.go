@@ -9,15 +9,18 @@ import (
 )
 
 // missing sends the request without a key.
-func (e *examination) missing(ctx context.Context) error {
-	a, err := e.send(ctx, call{})
+func (e *examination) missing(ctx context.Context) error { return e.keyless(ctx, call{}) }
+
+// keyless sends c, which has no key.
+func (e *examination) keyless(ctx context.Context, c call) error {
+	a, err := e.send(ctx, c)
 	switch {
 	case err != nil:
 		return err
 	case a.ok() && !e.template.KeyOptional:
 		e.breaks("missing-ran", was(a)+"; if the API's documentation says that keys are optional, say -key-optional")
 	case a.refused():
-		e.blamed = append(e.blamed, a)
+		e.blame(a, "idempotency_key_required")
 		if a.status != http.StatusBadRequest {
 			e.breaks("missing-status", strconv.Itoa(a.status))
 		}
@@ -49,7 +52,7 @@ func (e *examination) malformed(ctx context.Context) error {
 		case a.status != http.StatusBadRequest:
 			e.breaks("key-status", fmt.Sprintf("%s: %d", strings.TrimPrefix(bad.rule, "key-"), a.status))
 		default:
-			e.blamed = append(e.blamed, a)
+			e.blame(a, "")
 		}
 	}
 	return nil

@@ -21,8 +21,8 @@ func (e *examination) mismatch(ctx context.Context) error {
 	case a.ok():
 		e.breaks("mismatch-ran", "the other body got an answer of its own, "+was(a))
 	case a.refused():
-		e.blamed = append(e.blamed, a)
-		for contract, want := range map[string]int{Default: http.StatusUnprocessableEntity, Stripe: http.StatusBadRequest, IETF: http.StatusUnprocessableEntity} {
+		e.blame(a, "idempotency_conflict")
+		for contract, want := range mismatchStatus {
 			if a.status != want {
 				e.breaks("mismatch-status", fmt.Sprintf("refused with %d", a.status), contract)
 			}
@@ -34,6 +34,12 @@ func (e *examination) mismatch(ctx context.Context) error {
 		e.breaks("mismatch-status", strconv.Itoa(a.status))
 	}
 	return nil
+}
+
+// mismatchStatus is how each contract refuses a key with another body.
+var mismatchStatus = map[string]int{
+	Default: http.StatusUnprocessableEntity, Stripe: http.StatusBadRequest, IETF: http.StatusUnprocessableEntity,
+	ACP: http.StatusUnprocessableEntity, UCP: http.StatusConflict,
 }
 
 // path sends the first request to another path.

@@ -35,9 +35,9 @@ type Check struct {
 	Needs       string // of the template, "" if nothing
 }
 
-// Checks are all of them, in their order.
-func Checks() (all []Check) {
-	for _, c := range checks(Template{}, Options{}) {
+// Checks are those of a contract, in their order.
+func Checks(contract string) (all []Check) {
+	for _, c := range checks(Template{}, Options{Contract: contract}) {
 		all = append(all, Check{c.name, c.title, c.lacks})
 	}
 	return all
@@ -54,7 +54,7 @@ func Make(t Template, optFns ...func(*Options)) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, u, err := t.prepared()
+	t, u, err := t.prepared(opt.Contract)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +73,9 @@ func Make(t Template, optFns ...func(*Options)) (*Plan, error) {
 }
 
 func checks(t Template, opt Options) []examined {
+	if isCommerce(opt.Contract) {
+		return commerceChecks(t, opt)
+	}
 	need := func(there bool, flag string) string {
 		if there {
 			return ""

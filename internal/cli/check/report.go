@@ -1,5 +1,7 @@
 package check
 
+import "slices"
+
 // Outcomes of a check under a contract.
 const (
 	OK       = "ok"
@@ -43,16 +45,19 @@ type Finding struct {
 }
 
 // outcome judges a check of which was found what.
-func outcome(check, why string, found []Finding) Outcome {
+func outcome(contract, check, why string, found []Finding) Outcome {
 	o := Outcome{Check: check, Why: why, Under: make(map[string]string), Faults: found}
-	for _, c := range Contracts() {
+	for _, c := range columns(contract) {
 		o.Under[c] = NoRule
 	}
-	for _, r := range Rules() {
+	for _, r := range rulesOf(contract) {
 		if r.Check != check {
 			continue
 		}
 		for c := range r.Sections {
+			if !slices.Contains(columns(contract), c) {
+				continue
+			}
 			o.Under[c] = OK
 			if why != "" {
 				o.Under[c] = NotKnown

@@ -68,7 +68,7 @@ func (p *Plan) Run(ctx context.Context) (*Report, error) {
 				r.Trouble = "check " + c.name + ": " + why
 			}
 		}
-		r.Checks = append(r.Checks, outcome(c.name, why, e.of(c.name)))
+		r.Checks = append(r.Checks, outcome(p.opt.Contract, c.name, why, e.of(c.name)))
 		if ctx.Err() != nil {
 			r.Trouble = e.explain(ctx, ctx.Err()).Error()
 			break
@@ -96,7 +96,7 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	if e.first, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
 		return err
 	}
-	if e.first.status == http.StatusBadRequest {
+	if e.first.status == http.StatusBadRequest && !isCommerce(e.opt.Contract) {
 		e.quotes = true
 		quoted, err := e.send(ctx, e.keyed(e.key("first")))
 		if err != nil {
@@ -121,9 +121,9 @@ func (e *examination) breaks(rule, seen string, contracts ...string) {
 	if i >= 0 {
 		f = e.found[i]
 	}
-	for _, r := range Rules() {
+	for _, r := range rulesOf(e.opt.Contract) {
 		for c, section := range r.Sections {
-			if r.Name == rule && (len(contracts) == 0 || slices.Contains(contracts, c)) {
+			if r.Name == rule && slices.Contains(columns(e.opt.Contract), c) && (len(contracts) == 0 || slices.Contains(contracts, c)) {
 				f.Breaks[c] = section
 			}
 		}
@@ -135,7 +135,7 @@ func (e *examination) breaks(rule, seen string, contracts ...string) {
 
 // of returns the findings of a check.
 func (e *examination) of(check string) (found []Finding) {
-	for _, r := range Rules() {
+	for _, r := range rulesOf(e.opt.Contract) {
 		for _, f := range e.found {
 			if r.Check == check && f.Rule == r.Name {
 				found = append(found, f)

@@ -37,6 +37,7 @@ type answer struct {
 	header http.Header
 	body   []byte
 	at     time.Time
+	code   string // of its error, as the commerce contracts have it; "" if they have none
 }
 
 func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }

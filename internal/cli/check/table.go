@@ -9,7 +9,7 @@ import (
 )
 
 // titles of the contracts, in reports.
-var titles = map[string]string{Default: "default", Stripe: "Stripe", IETF: "IETF draft"}
+var titles = map[string]string{Default: "default", Stripe: "Stripe", IETF: "IETF draft", ACP: "ACP", UCP: "UCP"}
 
 // Section says where a contract makes a rule.
 func Section(contract, section string) string {
@@ -18,6 +18,8 @@ func Section(contract, section string) string {
 		return "docs/use/http.md#" + section
 	case IETF:
 		return "section " + section
+	case ACP:
+		return "agentic checkout, section " + section
 	}
 	return section
 }
@@ -32,7 +34,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	for _, o := range r.Checks {
 		for _, f := range o.Faults {
-			f.print(&b)
+			f.print(&b, r.Contract)
 		}
 	}
 	for _, n := range r.Notes {
@@ -43,7 +45,7 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	if len(r.Checks) > 0 {
 		b.WriteString("\nRules broken: ")
-		for i, c := range Contracts() {
+		for i, c := range columns(r.Contract) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
@@ -58,13 +60,13 @@ func (r *Report) Print(w io.Writer) error {
 func (r *Report) table(b *strings.Builder) {
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprint(tw, "check")
-	for _, c := range Contracts() {
+	for _, c := range columns(r.Contract) {
 		fmt.Fprintf(tw, "\t%s", titles[c])
 	}
 	fmt.Fprintln(tw)
 	for _, o := range r.Checks {
 		fmt.Fprint(tw, o.Check)
-		for _, c := range Contracts() {
+		for _, c := range columns(r.Contract) {
 			fmt.Fprintf(tw, "\t%s", cell(o.Under[c]))
 		}
 		if o.Why != "" {
@@ -87,16 +89,16 @@ func cell(outcome string) string {
 	return outcome
 }
 
-func (f *Finding) print(b *strings.Builder) {
+func (f *Finding) print(b *strings.Builder, contract string) {
 	says := ""
-	for _, r := range Rules() {
+	for _, r := range rulesOf(contract) {
 		if r.Name == f.Rule {
 			says = r.Says
 		}
 	}
 	fmt.Fprintf(b, "\n%s: %s\n  seen: %s\n  breaks:", f.Rule, strings.ReplaceAll(says, "`", ""), f.Seen)
 	sep := " "
-	for _, c := range Contracts() {
+	for _, c := range columns(contract) {
 		if section, ok := f.Breaks[c]; ok {
 			fmt.Fprintf(b, "%s%s, %s", sep, titles[c], Section(c, section))
 			sep = "; "

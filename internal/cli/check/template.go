@@ -25,10 +25,11 @@ type Template struct {
 	OtherCaller http.Header // credentials of another caller, in place of Header's
 	Origin      string      // of a page that may call the API
 	KeyOptional bool        // the API's documentation says that it takes requests without a key
+	Checkout    Checkout    // for a commerce contract
 }
 
 // prepared is a template with its defaults, checked.
-func (t Template) prepared() (Template, *url.URL, error) {
+func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
@@ -66,6 +67,11 @@ func (t Template) prepared() (Template, *url.URL, error) {
 	}
 	if !t.NoBody && t.Header.Get("Content-Type") == "" {
 		t.Header.Set("Content-Type", "application/json")
+	}
+	if isCommerce(contract) {
+		if err := t.commerce(contract); err != nil {
+			return t, nil, err
+		}
 	}
 	return t, u, nil
 }

@@ -68,7 +68,7 @@ func TestRightServer(t *testing.T) {
 	if len(report.Notes) > 0 {
 		t.Errorf("notes %q", report.Notes)
 	}
-	if n := len(check.Checks()); len(report.Checks) != n {
+	if n := len(check.Checks(check.Default)); len(report.Checks) != n {
 		t.Errorf("%d checks of %d were made", len(report.Checks), n)
 	}
 	plan, err := check.Make(orders("http://host"))

@@ -30,12 +30,12 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 	if err != nil {
 		return false, err
 	}
-	all, err := files(mod.path)
+	all, err := files(mod.path, known.example)
 	if err != nil {
 		return false, err
 	}
 	for _, f := range all {
-		was, known := known[f.path]
+		was, known := known.sums[f.path]
 		if known && was == sum(f.text) {
 			continue
 		}

@@ -11,13 +11,17 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/samekey/samekey/deploy"
+	"github.com/samekey/samekey/examples/checkout"
 )
 
 //go:embed all:files
@@ -30,27 +34,56 @@ type file struct{ path, text string }
 // defaultStack is the stack's name in the embedded files.
 const defaultStack = "samekey-app"
 
+// examples are the applications that Init knows besides the first handler: their files take
+// the place of cmd/api and the template. A function more is a line more in the Makefile.
+var examples = map[string]struct {
+	files    embed.FS
+	function string // besides api and authorizer
+}{
+	"checkout": {checkout.Files, "webhook"},
+}
+
+// Examples are the names for Options.Example.
+func Examples() []string { return slices.Sorted(maps.Keys(examples)) }
+
 // files returns the files for a module, in the order of their paths.
-func files(module string) ([]file, error) {
-	var all []file
-	all = append(all, file{path: deploy.File, text: deploy.Nested()})
-	err := fs.WalkDir(embedded, "files", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+func files(module, example string) ([]file, error) {
+	other, named := examples[example]
+	if example != "" && !named {
+		return nil, fmt.Errorf("there is no example %q: it is one of %s", example, strings.Join(Examples(), ", "))
+	}
+	all := []file{{path: deploy.File, text: deploy.Nested()}}
+	add := func(from embed.FS, folder string) error {
+		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := from.ReadFile(name)
+			if path := strings.TrimPrefix(name, "files/"); folder == "." || !named || path != "template.yaml" && !strings.HasPrefix(path, "cmd/api/") {
+				all = append(all, file{path, strings.ReplaceAll(string(text), defaultStack, stackName(module))})
+			}
 			return err
-		}
-		text, err := embedded.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		all = append(all, file{
-			path: strings.TrimPrefix(name, "files/"),
-			text: strings.ReplaceAll(string(text), defaultStack, stackName(module)),
 		})
-		return nil
-	})
+	}
+	err := add(embedded, "files")
+	if named {
+		err = errors.Join(err, add(other.files, "."))
+		for i, f := range all {
+			all[i].text = moved.Replace(f.text)
+			if f.path == "Makefile" {
+				line := func(function string) string {
+					return "\t$(GO_BUILD) -o dist/" + function + "/bootstrap ./cmd/" + function + "\n"
+				}
+				all[i].text = strings.Replace(f.text, line("authorizer"), line("authorizer")+line(other.function), 1)
+			}
+		}
+	}
 	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	return all, err
 }
+
+// moved names the files of an example where Init writes them.
+var moved = strings.NewReplacer("../../deploy/"+deploy.File, deploy.File, "../../internal/cli/scaffold/files/cmd/", "./cmd/", " # the one that samekey init writes", "")
 
 var notInStackNames = regexp.MustCompile(`[^A-Za-z0-9-]+`)
 

@@ -18,7 +18,7 @@ import (
 
 func text(t *testing.T, name string) string {
 	t.Helper()
-	all, err := files("example.com/shop")
+	all, err := files("example.com/shop", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,13 +21,17 @@ type Options struct {
 	// Version is the version of samekey that a module gets which doesn't require
 	// samekey yet. Default "latest".
 	Version string
+	// Example is one of Examples, in place of the first handler. "" is the one that the folder
+	// has, or none.
+	Example string
 	// Replace is a checkout of samekey that takes the place of a version; for tests.
 	Replace string
 }
 
 // Result tells what [Init] did, by paths seen from the folder.
 type Result struct {
-	Module string // the module's path
+	Module  string // the module's path
+	Example string // whose files they are; "" for the first handler's
 	// Created were written. LeftAlone are other files of the same names, Unchanged are
 	// there as this version writes them.
 	Created, LeftAlone, Unchanged []string
@@ -71,7 +76,17 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 		}
 	}
 	result := Result{Module: mod.path}
-	all, err := files(mod.path)
+	known, err := readMemory(opts.Dir)
+	switch {
+	case err != nil:
+		return Result{}, err
+	case known != nil && opts.Example != "" && opts.Example != known.example:
+		return Result{}, fmt.Errorf("samekey init has written %s here: leave out --example, or begin in another folder", cmp.Or(known.example, "a first handler"))
+	case known != nil:
+		opts.Example = known.example
+	}
+	result.Example = opts.Example
+	all, err := files(mod.path, opts.Example)
 	if err != nil {
 		return Result{}, err
 	}
@@ -104,7 +119,7 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	if err := w.keep(memoryFile); err != nil {
 		return Result{}, err
 	}
-	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all)), 0o644) //nolint:gosec // everybody may read it
+	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
 
 // newModule returns the text of a new go.mod, as the go command makes it, and its path.

@@ -282,3 +282,35 @@ func TestCheckNeedsAnInit(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// Another example has its own functions and template, and stays the folder's.
+func TestInitOfAnExample(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+	got, err := Init(t.Context(), Options{Dir: dir, Example: "checkout"})
+	if err != nil || got.Example != "checkout" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	files := folder(t, dir)
+	for _, name := range []string{"cmd/api/checkout.go", "cmd/api/checkout_test.go", "cmd/webhook/send.go", "cmd/authorizer/main.go", "samekey.yaml", "template.yaml", "Makefile"} {
+		if files[name] == "" || strings.Contains(files[name], "../..") {
+			t.Errorf("%s: %.200s", name, files[name])
+		}
+	}
+	if files["cmd/api/order.go"] != "" || !strings.Contains(files["Makefile"], "-o dist/webhook/bootstrap ./cmd/webhook\n") || !strings.Contains(files["template.yaml"], "GoPackage: ./cmd/authorizer") {
+		t.Errorf("the first handler's files are mixed in: %v", got.Created)
+	}
+	if changes, diff := check(t, dir); changes {
+		t.Errorf("--check: %s", diff)
+	}
+	if again, err := Init(t.Context(), Options{Dir: dir}); err != nil || len(again.Created) > 0 || again.Example != "checkout" {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if _, err := Init(t.Context(), Options{Dir: ours(t), Example: "checkout"}); err == nil || !strings.Contains(err.Error(), "has written a first handler here") {
+		t.Errorf("over a first handler: %v", err)
+	}
+	if _, err := Init(t.Context(), Options{Dir: t.TempDir(), Module: "example.com/a", Example: "bookshop"}); err == nil || !strings.Contains(err.Error(), `no example "bookshop": it is one of checkout`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -15,11 +15,16 @@ const memoryFile = ".samekey-init"
 
 const memoryHead = "# Written by samekey init: checksums of its files, as it made them. samekey init --check reads them.\n"
 
-// memory is a checksum by a file's path.
-type memory map[string]string
+const memoryExample = "# example: "
+
+// memory is what Init has written.
+type memory struct {
+	example string
+	sums    map[string]string // by a file's path
+}
 
 // readMemory returns nil where Init was never run.
-func readMemory(dir string) (memory, error) {
+func readMemory(dir string) (*memory, error) {
 	text, err := os.ReadFile(filepath.Join(dir, memoryFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -27,9 +32,12 @@ func readMemory(dir string) (memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := make(memory)
+	m := &memory{sums: make(map[string]string)}
 	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
 		line := lines.Text()
+		if example, ok := strings.CutPrefix(line, memoryExample); ok {
+			m.example = example
+		}
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -37,15 +45,18 @@ func readMemory(dir string) (memory, error) {
 		if !ok {
 			return nil, fmt.Errorf("%s: %q is not a checksum and a path", memoryFile, line)
 		}
-		m[path] = checksum
+		m.sums[path] = checksum
 	}
 	return m, nil
 }
 
 // remember returns the memory's text for files.
-func remember(all []file) string {
+func remember(all []file, example string) string {
 	var b strings.Builder
 	b.WriteString(memoryHead)
+	if example != "" {
+		b.WriteString(memoryExample + example + "\n")
+	}
 	for _, f := range all {
 		b.WriteString(sum(f.text) + "  " + f.path + "\n")
 	}

@@ -87,8 +87,8 @@ func (c *code) text(value ast.Expr) string {
 }
 
 // options visits the options that a call of idem.New sets, as far as they are in sight:
-// by their names, "Fingerprint.SkipBody" in a part. OneScope, which is no field, has no
-// value.
+// by their names, "Fingerprint.SkipBody" in a part. OneScope, ACP and UCP, which are no
+// fields, have no value; the two presets have a scope and a fingerprint of their own.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -105,8 +105,15 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	case *ast.FuncLit:
 		body = opt.Body
 	case *ast.SelectorExpr:
-		if fn, ok := c.info.ObjectOf(opt.Sel).(*types.Func); ok && fn.FullName() == idemPath+".OneScope" {
+		fn, _ := c.info.ObjectOf(opt.Sel).(*types.Func)
+		switch {
+		case fn == nil:
+		case fn.FullName() == idemPath+".OneScope":
 			visit("OneScope", nil)
+		case fn.FullName() == idemPath+".ACP", fn.FullName() == idemPath+".UCP":
+			visit(fn.Name(), nil)
+			visit("Fingerprint.Func", nil)
+			visit("Fingerprint.FuncName", nil)
 		}
 	case *ast.Ident:
 		switch obj := c.info.ObjectOf(opt).(type) {

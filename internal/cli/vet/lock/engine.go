@@ -39,13 +39,13 @@ func ofScope(option string) bool {
 // ofCaller reports whether an option decides whose a key is, and on which route: what
 // idem.Former changes.
 func ofCaller(option string) bool {
-	return slices.Contains([]string{"Scope", "ScopeRoute", "OneScope", former}, option) || strings.HasPrefix(option, former+".")
+	return slices.Contains([]string{"Scope", "ScopeRoute", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
 
 // scopes returns the scope under which an engine claims keys, and all those that it knows.
 func (m Meaning) scopes() (claims string, knows []string) {
 	text := func(prefix string) string {
-		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"]}, "\n")
+		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"], m[prefix+"ACP"], m[prefix+"UCP"]}, "\n")
 	}
 	present := text("")
 	switch m[former] {

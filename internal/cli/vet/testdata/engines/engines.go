@@ -39,5 +39,6 @@ func (a *app) engines(dev bool) []*idem.Engine {
 			o.Fingerprint.Secrets = []idem.Secret{{ID: "1"}}
 		}),
 		idem.New(&a.store, func(o *idem.Options) { o.ScopeRoute, o.Former = true, &idem.Former{Scope: account, Claims: true} }),
+		idem.New(&a.store, idem.ACP),
 	}
 }

@@ -1,0 +1,64 @@
+package idem
+
+import (
+	"errors"
+	"net/http"
+)
+
+// Answers in the forms of the commerce protocols for assistants.
+
+// commerceCodes are the codes that the protocols have for our errors.
+var commerceCodes = []struct {
+	err  error
+	code string
+}{
+	{ErrKeyMissing, "idempotency_key_required"},
+	{ErrMismatch, "idempotency_conflict"},
+}
+
+// commerceError returns the code of a problem and its message, which says of a body that
+// can't be compared why.
+func commerceError(p Problem) (code, message string) {
+	code = p.Code
+	for _, c := range commerceCodes {
+		if errors.Is(p.Err, c.err) {
+			code = c.code
+		}
+	}
+	for _, why := range []error{errNotCanonical, errNotUTF8, errTooDeep, errTwice, errSurrogate} {
+		if errors.Is(p.Err, why) {
+			return code, "The body " + why.Error() + ". " + p.Detail
+		}
+	}
+	return code, p.Title + ". " + p.Detail
+}
+
+// acpJSON answers in the flat shape of ACP's errors.
+func acpJSON(p Problem) Response {
+	body := struct {
+		Type    string `json:"type"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}{Type: "invalid_request"}
+	switch {
+	case p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests:
+		body.Type = "service_unavailable"
+	case p.Status >= http.StatusInternalServerError:
+		body.Type = "processing_error"
+	}
+	body.Code, body.Message = commerceError(p)
+	return problemResponse(p, "application/json", body)
+}
+
+// ucpJSON answers in the shape of UCP's errors.
+func ucpJSON(p Problem) Response {
+	if p.Status == http.StatusUnprocessableEntity {
+		p.Status = http.StatusConflict
+	}
+	var body struct {
+		Code    string `json:"code"`
+		Content string `json:"content"`
+	}
+	body.Code, body.Content = commerceError(p)
+	return problemResponse(p, "application/json", body)
+}

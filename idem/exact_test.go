@@ -1,0 +1,444 @@
+package idem
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// Which bodies are one request under ACP.
+func TestExactJSON(t *testing.T) {
+	t.Parallel()
+	digits := strings.Repeat("1234567890", 1000)
+	for name, tc := range map[string]struct {
+		a, b string
+		same bool
+	}{
+		"member order":              {`{"a":1,"b":[2,{"c":3,"d":4}]}`, `{"b":[2,{"d":4,"c":3}],"a":1}`, true},
+		"white space":               {`{"a":[1,2]}`, " {\n\"a\" :\t[ 1 , 2 ] } ", true},
+		"array order":               {`[1,2]`, `[2,1]`, false},
+		"null and absent":           {`{"a":1,"b":null}`, `{"a":1}`, false},
+		"null and false":            {`{"a":null}`, `{"a":false}`, false},
+		"null and nothing":          {`null`, `{}`, false},
+		"text and number":           {`"1"`, `1`, false},
+		"case of names":             {`{"A":1,"a":2}`, `{"a":1,"A":2}`, false},
+		"both cases, ordered":       {`{"A":1,"a":2}`, `{"a":2,"A":1}`, true},
+		"nesting":                   {`[[1],2]`, `[1,[2]]`, false},
+		"a name or its value":       {`{"a":"b"}`, `{"b":"a"}`, false},
+		"escapes":                   {`"\u0061\/\u00e9\n\ud83d\ude00"`, "\"a/é\\u000a😀\"", true},
+		"an escaped quote":          {`"\""`, `"\u0022"`, true},
+		"a quote in a text":         {`["a","b"]`, `["a\",\"b"]`, false},
+		"the replacement character": {"\"\ufffd\"", `"\ufffd"`, true},
+
+		"1.0 is 1":                  {`1.0`, `1`, true},
+		"100 is 1e2":                {`100`, `1e2`, true},
+		"1e2 is 1E+02":              {`1e2`, `1E+02`, true},
+		"0.001 is 1e-3":             {`0.001`, `1e-3`, true},
+		"10e-1 is 1":                {`10e-1`, `1`, true},
+		"-0 is 0":                   {`-0`, `0`, true},
+		"-0.0e-5 is 0":              {`-0.0e-5`, `0e9999`, true},
+		"-1 isn't 1":                {`-1`, `1`, false},
+		"1e400 is itself":           {`1e400`, `10E399`, true},
+		"1e400 isn't 1e401":         {`1e400`, `1e401`, false},
+		"1e400 isn't 2e400":         {`1e400`, `2e400`, false},
+		"1e-400 isn't 0":            {`1e-400`, `0`, false},
+		"2^53+1 isn't 2^53":         {`9007199254740993`, `9007199254740992`, false},
+		"2^53+1 is itself":          {`9007199254740993`, `9007199254740993.00`, true},
+		"a long fraction":           {`0.1000000000000000055511151231257827`, `0.1`, false},
+		"a long fraction is itself": {`0.1000000000000000055511151231257827`, `1000000000000000055511151231257827e-34`, true},
+		"10,000 digits":             {digits, digits + ".0", true},
+		"10,000 digits, scaled":     {digits, digits[:1] + "." + digits[1:] + "e9999", true},
+		"10,000 digits, the last":   {digits, digits[:9999] + "1", false},
+		"a huge exponent":           {`1e99999999999999999999`, `10e99999999999999999998`, true},
+		"another huge exponent":     {`1e99999999999999999999`, `1e99999999999999999998`, false},
+		"a carry":                   {`10e99999999999999999999`, `1e100000000000000000000`, true},
+		"a borrow":                  {`0.1e100000000000000000000`, `1e99999999999999999999`, true},
+		"a huge negative exponent":  {`0.1e-99999999999999999999`, `1e-100000000000000000000`, true},
+		"a negative borrow":         {`10e-100000000000000000000`, `1e-99999999999999999999`, true},
+		"zeros in an exponent":      {`1e0000000000000000000000000007`, `10000000`, true},
+		"signs of huge exponents":   {`1e99999999999999999999`, `1e-99999999999999999999`, false},
+	} {
+		a, err1 := exactJSON([]byte(tc.a))
+		b, err2 := exactJSON([]byte(tc.b))
+		if err := errors.Join(err1, err2); err != nil || bytes.Equal(a, b) != tc.same {
+			t.Errorf("%s: %.80s and %.80s, %v: want the same %t", name, a, b, err, tc.same)
+		}
+	}
+	for body, want := range map[string]error{
+		"": errNotCanonical, "{}{}": errNotCanonical, "{": errNotCanonical, "1.": errNotCanonical, "01": errNotCanonical, "\ufeff{}": errNotCanonical, "NaN": errNotCanonical,
+		`{"a":1,"a":1}`: errTwice, `{"a":1,"\u0061":2}`: errTwice, `[{"b":{"a":1,"c":2,"a":3}}]`: errTwice,
+		"\"\xff\"": errNotUTF8, `"\ud800"`: errSurrogate, `"\udc00\ud800"`: errSurrogate, `"\ud800x"`: errSurrogate, `"\ud800\n"`: errSurrogate, `"\ud800\ud800\udc00"`: errSurrogate, `{"\ud800":1}`: errSurrogate,
+		strings.Repeat("[", 202) + strings.Repeat("]", 202): errTooDeep,
+	} {
+		if form, err := exactJSON([]byte(body)); !errors.Is(err, want) {
+			t.Errorf("%.40q became %q, %v; want %v", body, form, err, want)
+		}
+	}
+}
+
+// No number costs more than its bytes: exponents and digits of megabytes are compared, and
+// never expanded.
+//
+//nolint:paralleltest // it measures time
+func TestExactJSONIsCheap(t *testing.T) {
+	const size = 4 << 20
+	nines := strings.Repeat("9", size)
+	for name, body := range map[string]string{
+		"digits": nines, "a fraction": "0." + nines, "an exponent": "1e" + nines, "a negative exponent": "10e-" + nines,
+		"zeros": "1" + strings.Repeat("0", size), "small numbers": "[" + strings.Repeat("1.0,", size/4) + "1]", "members": string(nestedJSON(maxDepth-1, size)),
+	} {
+		began := time.Now()
+		form, err := exactJSON([]byte(body))
+		if took := time.Since(began); err != nil || took > 20*time.Second || len(form) > 2*len(body)+32 {
+			t.Errorf("%s: %d bytes became %d in %v, %v", name, len(body), len(form), took, err)
+		}
+	}
+}
+
+// Two spellings of one value are one request, and a change of the value makes another one,
+// as the slow reference has it.
+func TestExactJSONAgainstTheReference(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(27, 2))
+	same, different := 0, 0
+	for range 20000 {
+		v := anyValue(r, 0)
+		a, b := spelled(r, v), spelled(r, v)
+		if r.IntN(2) == 0 {
+			b = spelled(r, changed(r, v))
+		}
+		if want := compared(t, []byte(a), []byte(b)); want {
+			same++
+		} else {
+			different++
+		}
+	}
+	if same < 5000 || different < 5000 {
+		t.Errorf("%d pairs are the same, %d different", same, different)
+	}
+}
+
+// FuzzExactJSON: exactJSON accepts what the reference accepts, and two bodies have one form
+// exactly if the reference finds them equal.
+func FuzzExactJSON(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`{"a":1.0}`, `{"a":1}`}, {`1e400`, `10e399`}, {`-0`, `0`}, {`9007199254740993`, `9007199254740992`}, {`{"a":null}`, `{}`}, {`[1,2]`, `[2,1]`},
+		{`{"a":1,"a":1}`, `{"a":1}`}, {`"\ud83d\ude00"`, `"😀"`}, {`"\ud800"`, "\"\ufffd\""}, {`1e99999999999999999999`, `10e99999999999999999998`},
+		{`0.1e-99999999999999999999`, `1e-100000000000000000000`}, {`{"b":{"d":1,"c":2},"a":3}`, `{"a":3,"b":{"c":2,"d":1}}`}, {" [ ] ", "[]"}, {`{"A":1,"a":1}`, `{"a":1,"A":1}`},
+		{`12345678901234567e1`, `1.2345678901234567e17`}, {`10e-18446744073709551616`, `1e-18446744073709551615`},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		if len(a)+len(b) < 1<<12 { // the reference is slow
+			compared(t, a, b)
+		}
+	})
+}
+
+// compared compares two bodies by their forms, and reports what the reference says.
+func compared(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	formA, errA := exactJSON(a)
+	formB, errB := exactJSON(b)
+	refA, okA := reference(a)
+	refB, okB := reference(b)
+	if okA != (errA == nil) || okB != (errB == nil) {
+		t.Fatalf("%q: %v, the reference accepts it: %t\n%q: %v, %t", a, errA, okA, b, errB, okB)
+	}
+	if !okA || !okB {
+		return false
+	}
+	same := refA.equal(refB)
+	if same != bytes.Equal(formA, formB) {
+		t.Fatalf("%q became %q\n%q became %q\nthe reference: the same %t", a, formA, b, formB, same)
+	}
+	return same
+}
+
+// value is a JSON value of the reference: a map, a list, a text, a number, or another scalar.
+type value struct {
+	kind    byte // { [ " 0 or the first letter of null, true, false
+	members map[string]*value
+	list    []*value
+	text    string
+	digits  *big.Int // of a number: digits × 10^exponent
+	power   *big.Int
+}
+
+func (v *value) equal(w *value) bool {
+	if v.kind != w.kind {
+		return false
+	}
+	switch v.kind {
+	case '{':
+		if len(v.members) != len(w.members) {
+			return false
+		}
+		for name, m := range v.members {
+			if w.members[name] == nil || !m.equal(w.members[name]) {
+				return false
+			}
+		}
+	case '[':
+		return slices.EqualFunc(v.list, w.list, (*value).equal)
+	case '"':
+		return v.text == w.text
+	case '0':
+		return sameNumber(v, w)
+	}
+	return true
+}
+
+// sameNumber compares by big integers: the one with the larger exponent is multiplied.
+func sameNumber(v, w *value) bool {
+	if v.digits.Sign() == 0 || w.digits.Sign() == 0 || v.digits.Sign() != w.digits.Sign() {
+		return v.digits.Sign() == w.digits.Sign()
+	}
+	if v.power.Cmp(w.power) < 0 {
+		v, w = w, v
+	}
+	apart := new(big.Int).Sub(v.power, w.power)
+	if apart.BitLen() > 20 { // further than any number of digits here
+		return false
+	}
+	scaled := new(big.Int).Exp(big.NewInt(10), apart, nil)
+	return scaled.Mul(scaled, v.digits).Cmp(w.digits) == 0
+}
+
+// reference reads a body by encoding/json, and number by number into big integers. It
+// doesn't accept what exactJSON refuses.
+func reference(body []byte) (*value, bool) {
+	if !utf8.Valid(body) || !json.Valid(body) {
+		return nil, false
+	}
+	// A half of a surrogate pair: the decoder's U+FFFD, which the body doesn't have.
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			break
+		}
+		if s, ok := tok.(string); ok && strings.ContainsRune(s, utf8.RuneError) && !honest(body) {
+			return nil, false
+		}
+	}
+	dec = json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	v, ok := read(dec, 0)
+	if _, err := dec.Token(); err != io.EOF { //nolint:errorlint // as documented
+		return nil, false
+	}
+	return v, ok
+}
+
+// honest reports whether each U+FFFD of the decoder is the body's own, by its count.
+func honest(body []byte) bool {
+	var decoded int
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			break
+		}
+		if s, ok := tok.(string); ok {
+			decoded += strings.Count(s, "\ufffd")
+		}
+	}
+	own := bytes.Count(body, []byte("\ufffd"))
+	for i := 0; i+6 <= len(body); i++ { // escaped ones; a backslash may be escaped itself
+		if body[i] != '\\' {
+			continue
+		}
+		if strings.EqualFold(string(body[i:i+6]), `\ufffd`) {
+			own++
+		}
+		i++
+	}
+	return decoded == own
+}
+
+func read(dec *json.Decoder, depth int) (*value, bool) {
+	tok, err := dec.Token()
+	if err != nil || depth > maxDepth {
+		return nil, false
+	}
+	switch tok := tok.(type) {
+	case json.Delim:
+		v := &value{kind: byte(tok), members: map[string]*value{}}
+		for dec.More() {
+			name := ""
+			if tok == '{' {
+				t, err := dec.Token()
+				if err != nil {
+					return nil, false
+				}
+				name = t.(string)
+			}
+			m, ok := read(dec, depth+1)
+			if !ok || v.members[name] != nil && tok == '{' {
+				return nil, false
+			}
+			v.members[name], v.list = m, append(v.list, m)
+		}
+		_, err := dec.Token()
+		return v, err == nil
+	case string:
+		return &value{kind: '"', text: tok}, true
+	case json.Number:
+		mantissa, exponent, _ := strings.Cut(strings.ToLower(string(tok)), "e")
+		if exponent == "" {
+			exponent = "0"
+		}
+		whole, fraction, _ := strings.Cut(mantissa, ".")
+		digits, ok1 := new(big.Int).SetString(whole+fraction, 10)
+		power, ok2 := new(big.Int).SetString(strings.TrimPrefix(exponent, "+"), 10)
+		if !ok1 || !ok2 {
+			return nil, false
+		}
+		return &value{kind: '0', digits: digits, power: power.Sub(power, big.NewInt(int64(len(fraction))))}, true
+	}
+	return &value{kind: fmt.Sprintf("%v", tok)[0]}, true
+}
+
+// anyValue makes a value for spelled: map, slice, string, number (digits, power) or literal.
+func anyValue(r *rand.Rand, depth int) any {
+	kind := r.IntN(7)
+	if depth > 4 {
+		kind %= 4
+	}
+	switch kind {
+	case 0:
+		return []any{nil, true, false}[r.IntN(3)]
+	case 1, 2:
+		powers := []string{"0", "3", "-3", "400", "-400", "99999999999999999999", "-100000000000000000000", "9223372036854775807"}
+		n, _ := new(big.Int).SetString(powers[r.IntN(len(powers))], 10)
+		d := big.NewInt(r.Int64N(2000) - 1000)
+		if r.IntN(4) == 0 {
+			d.Mul(d, new(big.Int).Exp(big.NewInt(int64(r.IntN(9)+2)), big.NewInt(int64(r.IntN(200))), nil))
+		}
+		return [2]*big.Int{d, n}
+	case 3:
+		return []string{"", "a", "é\"\\", "\n😀", "\ufffd<", "ab"}[r.IntN(6)]
+	case 4:
+		list := make([]any, r.IntN(4))
+		for i := range list {
+			list[i] = anyValue(r, depth+1)
+		}
+		return list
+	default:
+		m := map[string]any{}
+		for range r.IntN(5) {
+			m[[]string{"a", "b", "A", "é", "", "long name", "\""}[r.IntN(7)]] = anyValue(r, depth+1)
+		}
+		return m
+	}
+}
+
+// changed is v with one thing changed, which may make no difference.
+func changed(r *rand.Rand, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		m := map[string]any{}
+		for name, w := range v {
+			m[name] = w
+		}
+		for name := range m {
+			switch r.IntN(3) {
+			case 0:
+				m[name] = changed(r, m[name])
+			case 1:
+				delete(m, name)
+			default:
+				m["new"] = nil
+			}
+			return m
+		}
+		m["new"] = nil
+		return m
+	case []any:
+		list := slices.Clone(v)
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list
+	case [2]*big.Int:
+		if r.IntN(2) == 0 {
+			return [2]*big.Int{v[0], new(big.Int).Add(v[1], big.NewInt(1))}
+		}
+		return [2]*big.Int{new(big.Int).Add(v[0], big.NewInt(1)), v[1]}
+	}
+	return "another"
+}
+
+// spelled writes v in one of its spellings.
+func spelled(r *rand.Rand, v any) string {
+	space := func() string { return strings.Repeat(" ", r.IntN(2)) }
+	switch v := v.(type) {
+	case map[string]any:
+		var parts []string
+		for name, m := range v {
+			parts = append(parts, space()+spelled(r, name)+space()+":"+space()+spelled(r, m))
+		}
+		r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		return "{" + strings.Join(parts, ",") + space() + "}"
+	case []any:
+		var parts []string
+		for _, m := range v {
+			parts = append(parts, space()+spelled(r, m)+space())
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case string:
+		var b strings.Builder
+		b.WriteByte('"')
+		for _, c := range v {
+			switch {
+			case c > 0xffff && r.IntN(2) == 0:
+				fmt.Fprintf(&b, `\u%04x\u%04X`, 0xd800+(c-0x10000)>>10, 0xdc00+(c-0x10000)&0x3ff)
+			case c <= 0xffff && (c < ' ' || c == '"' || c == '\\' || r.IntN(3) == 0):
+				fmt.Fprintf(&b, `\u%04x`, c)
+			default:
+				b.WriteRune(c)
+			}
+		}
+		return b.String() + `"`
+	case [2]*big.Int:
+		digits, power := new(big.Int).Abs(v[0]).String(), new(big.Int).Set(v[1])
+		sign := ""
+		if v[0].Sign() < 0 || v[0].Sign() == 0 && r.IntN(2) == 0 {
+			sign = "-"
+		}
+		for range r.IntN(4) { // more zeros, a smaller power
+			digits, power = digits+"0", power.Sub(power, big.NewInt(1))
+		}
+		if digits = strings.TrimLeft(digits, "0"); digits == "" {
+			digits = "0"
+		}
+		if cut := r.IntN(len(digits)); cut > 0 {
+			power.Add(power, big.NewInt(int64(len(digits)-cut)))
+			digits = digits[:cut] + "." + digits[cut:]
+		} else if r.IntN(3) == 0 {
+			power.Add(power, big.NewInt(int64(len(digits))))
+			digits = "0." + digits
+		}
+		if power.Sign() == 0 && r.IntN(2) == 0 {
+			return sign + digits
+		}
+		text := power.String()
+		if power.Sign() >= 0 {
+			text = []string{"", "+", "0", "+00"}[r.IntN(4)] + text
+		}
+		return sign + digits + []string{"e", "E"}[r.IntN(2)] + text
+	}
+	b, _ := json.Marshal(v)
+	return string(b)
+}

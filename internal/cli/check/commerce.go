@@ -1,0 +1,463 @@
+package check
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The commerce contracts: the template's request creates a checkout session, and the
+// session's operations are examined as well.
+
+func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
+
+// Checkout says where a merchant's operations are. The zero value is as the protocols have
+// it: below the URL of the template, which creates sessions.
+type Checkout struct {
+	ID       string // JSON Pointer to a session's id in the answer to a creation; "" is /id
+	Update   Operation
+	Complete Operation
+	Cancel   Operation
+}
+
+// Operation is a request about a session.
+type Operation struct {
+	Path string // with {id}; below the template's URL unless it begins with a slash
+	Body []byte // of a request that succeeds
+}
+
+// commerce completes a template for a commerce contract.
+func (t *Template) commerce(contract string) error {
+	if !isObject(t.Body) {
+		return errors.New("the body has to be a JSON object, which creates a checkout session")
+	}
+	payment := `{"payment_data":{"token":"tok_check","provider":"stripe"}}`
+	if contract == UCP {
+		payment = `{"payment":{"instruments":[{"id":"instrument_1","credential":{"token":"tok_check"}}]}}`
+	}
+	c := &t.Checkout
+	c.ID = cmp.Or(c.ID, "/id")
+	for _, o := range []struct {
+		into *Operation
+		path string
+		body []byte
+	}{{&c.Update, "{id}", t.Body}, {&c.Complete, "{id}/complete", []byte(payment)}, {&c.Cancel, "{id}/cancel", []byte("{}")}} {
+		o.into.Path = cmp.Or(o.into.Path, o.path)
+		if len(o.into.Body) == 0 {
+			o.into.Body = o.body
+		}
+		switch {
+		case !strings.Contains(o.into.Path, "{id}"):
+			return fmt.Errorf("the path %q has no {id}", o.into.Path)
+		case !isObject(o.into.Body):
+			return fmt.Errorf("the body for %s has to be a JSON object", o.path)
+		}
+	}
+	if len(t.OtherBody) == 0 {
+		t.OtherBody = withMember(t.Body, "1")
+	}
+	return nil
+}
+
+// CommerceRules are those of the commerce contracts, in the order of their checks.
+func CommerceRules() []Rule {
+	in := func(acp, ucp string) map[string]string {
+		all := make(map[string]string)
+		for contract, section := range map[string]string{ACP: acp, UCP: ucp} {
+			if section != "" {
+				all[contract] = section
+			}
+		}
+		return all
+	}
+	const keys, matching, rest = "Idempotency Key Requirements", "Payload Matching", "REST binding"
+	return []Rule{
+		{"replay-differs", "replay", "The same creation again gets the first answer's body: it doesn't run again.", in("6.3", keys)},
+		{"replay-status", "replay", "A replay has the first answer's status.", in("6.3", keys)},
+		{"replay-unmarked", "replay", "A replay is marked by `Idempotent-Replayed: true`, a first answer isn't.", in("6.3", "")},
+		{"key-unechoed", "replay", "Answers echo `Idempotency-Key`.", in("3.1", "")},
+		{"request-id-unechoed", "request-id", "Answers, also refusals, echo `Request-Id`.", in("3.1", "")},
+		{"respelled-refused", "equality", "The same JSON in another spelling (order of members, `1.0` for `1`) is the same request.", in("6.2", "")},
+		{"respelled-ran", "equality", "The same JSON in another spelling doesn't run again.", in("6.2", "")},
+		{"null-absent", "equality", "A `null` is not an absent member.", in("6.2", "")},
+		{"array-order", "equality", "The order of arrays counts.", in("6.2", "")},
+		{"bytes-ignored", "equality", "The same JSON in other bytes is another request.", in("", matching)},
+		{"mismatch-replayed", "mismatch", "The key with another body doesn't get the first answer.", in("6.4", matching)},
+		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("6.4", matching)},
+		{"mismatch-status", "mismatch", "The key with another body gets 422 (UCP: 409).", in("6.4", keys)},
+		{"update-reran", "update", "The same update again gets the first answer.", in("6.3", keys)},
+		{"update-mismatch", "update", "An update's key is refused with another body.", in("6.4", matching)},
+		{"complete-reran", "complete", "The same completion again gets the first answer.", in("6.3", keys)},
+		{"complete-mismatch", "complete", "A completion's key is refused with another body.", in("6.4", matching)},
+		{"cancel-reran", "cancel", "The same cancellation again gets the first answer.", in("6.3", keys)},
+		{"cancel-mismatch", "cancel", "A cancellation's key is refused with another body.", in("6.4", matching)},
+		{"path-replayed", "path", "The key on another session or operation doesn't get the first answer.", in("6.1", keys)},
+		{"path-refused", "path", "The key on another session or operation is another operation.", in("6.1", "")},
+		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
+		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("6.3", keys)},
+		{"concurrent-failed", "concurrent", "They get the first one's answer, or 409 until it is there.", in("6.4", keys)},
+		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
+		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
+		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
+		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("6.1", "")},
+		{"kept-lost", "kept", "After all refusals, the first request with its key still gets the first answer.", in("6.6", keys)},
+		{"error-body", "errors", "Errors about keys have `type`, `code` and `message` (UCP: `code` and `content`).", in("3.1", "REST Error Response")},
+		{"error-code", "errors", "Their codes are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
+		{"retry-after", "errors", "409 for a request in flight, 429 and 503 say by `Retry-After` when to come again.", in("6.4", "")},
+	}
+}
+
+// commerceChecks are the checks of a commerce contract.
+func commerceChecks(t Template, opt Options) []examined {
+	acp := opt.Contract == ACP
+	all := []examined{
+		{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay},
+		{"equality", "the same JSON in another spelling; with a null more, and an array in another order", "", 3, 0, 3, (*examination).equality},
+		{"mismatch", "the key with another body", "", 1, 0, 1, (*examination).mismatch},
+	}
+	if acp {
+		all = slices.Insert(all, 1, examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID})
+	}
+	for _, o := range []struct {
+		name string
+		op   Operation
+	}{{"update", t.Checkout.Update}, {"complete", t.Checkout.Complete}, {"cancel", t.Checkout.Cancel}} {
+		all = append(all, examined{o.name, "a session, its " + o.name + " twice, and with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+			return e.operation(ctx, o.name, o.op)
+		}})
+	}
+	other := ""
+	if len(t.OtherCaller) == 0 {
+		other = "give -other-caller-env"
+	}
+	all = append(all,
+		examined{"path", "two sessions cancelled with one key, and a creation with it", "", 5, 5, 5, (*examination).paths},
+		examined{"caller", "the key from another caller", other, 1, 1, 1, (*examination).caller},
+		examined{"concurrent", "a new key, several times at once, and again until there is an answer", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
+	)
+	if acp {
+		all = append(all, examined{"malformed", "keys of 255 and 256 characters", "", 2, 1, 2, (*examination).lengths})
+	}
+	return append(all,
+		examined{"kept", "the first request again, after all that", "", 1, 0, 1, (*examination).kept},
+		examined{"errors", "the errors of the checks above: their form and codes, Retry-After", "", 0, 0, 0, (*examination).flatErrors},
+	)
+}
+
+// session creates a checkout session, and returns its id.
+func (e *examination) session(ctx context.Context, purpose string) (string, error) {
+	a, err := e.send(ctx, e.keyed(e.key(purpose)))
+	if err != nil {
+		return "", err
+	}
+	if !a.ok() {
+		return "", unseen(fmt.Sprintf("the API answers %d to the creation of another session", a.status))
+	}
+	var v any
+	if err := json.Unmarshal(a.body, &v); err != nil {
+		return "", unseen("the answer to a creation is not JSON")
+	}
+	for name := range strings.SplitSeq(strings.TrimPrefix(e.template.Checkout.ID, "/"), "/") {
+		object, _ := v.(map[string]any)
+		v = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+	}
+	id, _ := v.(string)
+	if id == "" {
+		return "", unseen(fmt.Sprintf("the answer to a creation has no text at %s: say -id-pointer", e.template.Checkout.ID))
+	}
+	return id, nil
+}
+
+// about is an operation on a session, without a key.
+func (e *examination) about(name string, op Operation, id string) call {
+	path := strings.ReplaceAll(op.Path, "{id}", id)
+	if !strings.HasPrefix(path, "/") {
+		path = strings.TrimSuffix(e.url.Path, "/") + "/" + path
+	}
+	c := call{path: path, body: op.Body}
+	if name == "update" && e.opt.Contract == UCP {
+		c.method = http.MethodPut
+	} else {
+		c.method = http.MethodPost
+	}
+	return c
+}
+
+// operation sends an operation on a new session twice, and with another body.
+func (e *examination) operation(ctx context.Context, name string, op Operation) error {
+	id, err := e.session(ctx, name+"-session")
+	if err != nil {
+		return err
+	}
+	c := e.about(name, op, id)
+	c.keys = []string{e.key(name)}
+	first, err := e.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !first.ok() {
+		return unseen(fmt.Sprintf("the API answers %d to it: say -%s-body", first.status, name))
+	}
+	again, err := e.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !again.is(first) {
+		e.breaks(name+"-reran", fmt.Sprintf("first %s, then %s", was(first), was(again)))
+	}
+	c.body = withMember(op.Body, "1")
+	other, err := e.send(ctx, c)
+	switch want := mismatchStatus[e.opt.Contract]; {
+	case err != nil:
+		return err
+	case other.status != want:
+		e.breaks(name+"-mismatch", fmt.Sprintf("%d, want %d", other.status, want))
+	default:
+		e.blame(other, "idempotency_conflict")
+	}
+	return nil
+}
+
+// equality sends the first key with bodies that mean the same, or almost.
+func (e *examination) equality(ctx context.Context) error {
+	if !e.firm {
+		return errInfirm
+	}
+	ask := func(body []byte) (*answer, error) {
+		c := e.keyed(e.key("first"))
+		c.body = body
+		return e.send(ctx, c)
+	}
+	a, err := ask(respelled(e.template.Body))
+	switch {
+	case err != nil:
+		return err
+	case e.opt.Contract == UCP && a.replays(e.first):
+		e.breaks("bytes-ignored", "other bytes got the first answer, "+was(a))
+	case a.ok() && !a.replays(e.first):
+		e.breaks("respelled-ran", was(a))
+	case !a.ok():
+		e.breaks("respelled-refused", fmt.Sprint(a.status))
+	}
+	if e.opt.Contract == UCP {
+		return nil
+	}
+	for rule, body := range map[string][]byte{"null-absent": withMember(e.template.Body, "null"), "array-order": turned(e.template.Body)} {
+		if body == nil {
+			e.note("The body has no array of two different elements: whether their order counts was not examined.")
+			continue
+		}
+		switch a, err := ask(body); {
+		case err != nil:
+			return err
+		case a.replays(e.first):
+			e.breaks(rule, "it got the first answer, "+was(a))
+		}
+	}
+	return nil
+}
+
+// requestID sends a replay and a refusal that have a Request-Id.
+func (e *examination) requestID(ctx context.Context) error {
+	for _, c := range []call{e.keyed(e.key("first")), {}} {
+		c.header = http.Header{"Request-Id": {e.key("request")}}
+		a, err := e.send(ctx, c)
+		if err != nil {
+			return err
+		}
+		if got := a.header.Get("Request-Id"); got != e.key("request") {
+			e.breaks("request-id-unechoed", fmt.Sprintf("a %d has Request-Id %q", a.status, got))
+		}
+	}
+	return nil
+}
+
+// paths uses one key for two sessions, and for a creation.
+func (e *examination) paths(ctx context.Context) error {
+	var first *answer
+	for _, purpose := range []string{"path-session-1", "path-session-2", ""} {
+		c := call{} // a creation
+		if purpose != "" {
+			id, err := e.session(ctx, purpose)
+			if err != nil {
+				return err
+			}
+			c = e.about("cancel", e.template.Checkout.Cancel, id)
+		}
+		c.keys = []string{e.key("path")}
+		a, err := e.send(ctx, c)
+		switch {
+		case err != nil:
+			return err
+		case first == nil && !a.ok():
+			return unseen(fmt.Sprintf("the API answers %d to a cancellation: say -cancel-body", a.status))
+		case first == nil:
+			first = a
+		case a.replays(first):
+			e.breaks("path-replayed", "it got the answer of another path, "+was(a))
+		case !a.ok():
+			e.breaks("path-refused", fmt.Sprint(a.status))
+		}
+	}
+	return nil
+}
+
+// missingAnywhere sends every operation without a key.
+func (e *examination) missingAnywhere(ctx context.Context) error {
+	if err := e.keyless(ctx, call{}); err != nil {
+		return err
+	}
+	id, err := e.session(ctx, "missing-session")
+	if err != nil {
+		return err
+	}
+	c := e.template.Checkout
+	for _, o := range []struct {
+		name string
+		op   Operation
+	}{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}} {
+		if err := e.keyless(ctx, e.about(o.name, o.op, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lengths sends the longest key, and one that is longer.
+func (e *examination) lengths(ctx context.Context) error {
+	for n, rule := range map[int]string{255: "key-short", 256: "key-long"} {
+		key := e.key("long-")
+		a, err := e.send(ctx, call{keys: []string{key + strings.Repeat("x", n-len(key))}})
+		switch {
+		case err != nil:
+			return err
+		case a.ok() != (n == 255):
+			e.breaks(rule, was(a))
+		}
+	}
+	return nil
+}
+
+// flatErrors judges the form of the refusals that were seen.
+func (e *examination) flatErrors(context.Context) error {
+	if len(e.blamed) == 0 && !e.busy {
+		return unseen("no error about a key was seen")
+	}
+	for _, a := range e.blamed {
+		var body struct{ Type, Code, Message, Content string }
+		_ = json.Unmarshal(a.body, &body) // what is missing is judged
+		kinds := []string{"invalid_request", "processing_error", "service_unavailable"}
+		flat := body.Code != "" && body.Message != "" && slices.Contains(kinds, body.Type)
+		if e.opt.Contract == UCP {
+			flat = body.Code != "" && body.Content != ""
+		}
+		if !flat {
+			e.breaks("error-body", fmt.Sprintf("a %d has %d bytes without them", a.status, len(a.body)))
+		} else if a.code != "" && body.Code != a.code {
+			e.breaks("error-code", fmt.Sprintf("a %d has the code %q, want %q", a.status, body.Code, a.code))
+		}
+	}
+	return nil
+}
+
+func isObject(body []byte) bool {
+	var v map[string]json.RawMessage
+	return json.Unmarshal(body, &v) == nil && v != nil
+}
+
+// withMember is a JSON object with a member more.
+func withMember(body []byte, value string) []byte {
+	body = bytes.TrimSpace(body)
+	open := bytes.TrimSpace(body[:len(body)-1])
+	comma := ","
+	if len(open) == 1 {
+		comma = ""
+	}
+	return fmt.Appendf(nil, `%s%s"samekey_check":%s}`, open, comma, value)
+}
+
+// respelled is a JSON value in another spelling: members in the opposite order, a fraction
+// behind integers, and spaces.
+func respelled(body []byte) []byte {
+	return spell(nil, decoded(body))
+}
+
+func decoded(body []byte) (v any) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	_ = dec.Decode(&v) // an object, as was examined
+	return v
+}
+
+func spell(b []byte, v any) []byte {
+	switch v := v.(type) {
+	case map[string]any:
+		b = append(b, "{ "...)
+		for i, name := range slices.Backward(slices.Sorted(maps.Keys(v))) {
+			quoted, _ := json.Marshal(name) // a text
+			b = append(append(b, quoted...), " : "...)
+			if b = spell(b, v[name]); i > 0 {
+				b = append(b, ", "...)
+			}
+		}
+		return append(b, " }"...)
+	case []any:
+		b = append(b, '[')
+		for i, m := range v {
+			if i > 0 {
+				b = append(b, ", "...)
+			}
+			b = spell(b, m)
+		}
+		return append(b, ']')
+	case json.Number:
+		b = append(b, v...)
+		if !strings.ContainsAny(v.String(), ".eE") {
+			b = append(b, ".0"...)
+		}
+		return b
+	}
+	text, _ := json.Marshal(v) // of JSON
+	return append(b, text...)
+}
+
+// turned is a body with its first array of two different elements in the opposite order; nil
+// without one.
+func turned(body []byte) []byte {
+	v := decoded(body)
+	if !turn(v) {
+		return nil
+	}
+	text, _ := json.Marshal(v) // of JSON
+	return text
+}
+
+func turn(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if turn(v[name]) {
+				return true
+			}
+		}
+	case []any:
+		if n := len(v) - 1; n > 0 {
+			first, _ := json.Marshal(v[0])
+			last, _ := json.Marshal(v[n])
+			if !bytes.Equal(first, last) {
+				slices.Reverse(v)
+				return true
+			}
+		}
+		return slices.ContainsFunc(v, turn)
+	}
+	return false
+}

@@ -1,0 +1,320 @@
+package checktest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// MerchantFault is something that a [Merchant] does wrong.
+type MerchantFault struct {
+	Name, Does string
+	ACP, UCP   []string // the rules that it breaks
+}
+
+// MerchantFaults are all switches of a [Merchant].
+func MerchantFaults() []MerchantFault {
+	both := func(name, does string, rules ...string) MerchantFault {
+		return MerchantFault{name, does, rules, rules}
+	}
+	acp := func(name, does string, rules ...string) MerchantFault {
+		return MerchantFault{name, does, rules, nil}
+	}
+	return []MerchantFault{
+		both("reruns", "runs every creation again", "replay-differs"),
+		both("says202", "replays with status 202", "cancel-reran", "complete-reran", "replay-status", "update-reran"),
+		acp("unmarked", "doesn't mark replays", "replay-unmarked"),
+		acp("no-echo", "doesn't echo keys", "key-unechoed"),
+		acp("no-request-id", "doesn't echo Request-Id", "request-id-unechoed"),
+		{"bytes", "compares bodies by their bytes", []string{"respelled-refused"}, nil},
+		acp("respelled-runs", "runs a body in another spelling", "respelled-ran"),
+		acp("null-absent", "takes a null for an absent member", "null-absent"),
+		acp("unordered", "compares arrays without their order", "array-order"),
+		{"meaning", "compares bodies by their meaning", nil, []string{"bytes-ignored"}},
+		{"ignores-body", "doesn't compare bodies", []string{"array-order", "cancel-mismatch", "complete-mismatch", "mismatch-replayed", "null-absent", "update-mismatch"},
+			[]string{"bytes-ignored", "cancel-mismatch", "complete-mismatch", "mismatch-replayed", "update-mismatch"}},
+		both("runs-mismatch", "runs another body under the same key", "cancel-mismatch", "complete-mismatch", "mismatch-ran", "update-mismatch"),
+		both("mismatch400", "refuses another body with 400", "cancel-mismatch", "complete-mismatch", "mismatch-status", "update-mismatch"),
+		both("update-reruns", "runs every update again", "update-reran"),
+		both("complete-reruns", "completes as often as it is asked", "complete-reran"),
+		both("cancel-reruns", "cancels as often as it is asked", "cancel-reran"),
+		both("update-any", "doesn't compare the bodies of updates", "update-mismatch"),
+		both("complete-any", "doesn't compare the bodies of completions", "complete-mismatch"),
+		both("cancel-any", "doesn't compare the bodies of cancellations", "cancel-mismatch"),
+		both("one-scope-replays", "looks up keys without their path, and doesn't compare", "path-replayed"),
+		acp("one-scope", "looks up keys without their path", "path-refused"),
+		both("ignores-caller", "doesn't keep callers apart", "caller-replayed"),
+		both("races", "looks a key up first and writes it later", "concurrent-twice"),
+		both("fails-races", "answers 500 while a request with the key is in flight", "concurrent-failed"),
+		both("runs-keyless", "runs requests without a key", "missing-ran"),
+		acp("keyless422", "refuses requests without a key with 422", "missing-status"),
+		acp("short-keys", "refuses keys of more than 64 characters", "key-short"),
+		acp("long-keys", "takes keys of any length", "key-long"),
+		{"forgets", "forgets a key once it has refused another body", []string{"kept-lost"}, []string{"kept-lost", "mismatch-ran"}},
+		both("problems", "answers errors as problem+json", "error-body"),
+		acp("codes", "has codes of its own", "error-code"),
+		acp("no-retry-after", "doesn't say when to come again", "retry-after"),
+	}
+}
+
+// Merchant is an API of checkout sessions that keeps ACP, or UCP, in memory, but for its
+// faults. N of its Race must be set.
+type Merchant struct {
+	Race
+
+	UCP bool
+
+	wrong map[string]bool
+
+	mu      sync.Mutex
+	effects int
+	records map[string]*kept
+}
+
+type kept struct {
+	same   string // what is compared
+	done   bool
+	status int
+	body   []byte
+}
+
+// WrongMerchant returns a merchant with these faults.
+func WrongMerchant(ucp bool, racers int, faults ...string) *Merchant {
+	m := &Merchant{Race: Race{N: racers}, UCP: ucp, wrong: make(map[string]bool), records: make(map[string]*kept)}
+	for _, f := range faults {
+		if !slices.ContainsFunc(MerchantFaults(), func(known MerchantFault) bool { return known.Name == f }) {
+			panic("checktest: there is no fault " + f) //nolint:forbidigo // a mistake in the test
+		}
+		m.wrong[f] = true
+	}
+	return m
+}
+
+// Effects is the number of operations that were carried out.
+func (m *Merchant) Effects() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.effects
+}
+
+// ServeHTTP implements http.Handler.
+func (m *Merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m.Outside(http.HandlerFunc(m.serve)).ServeHTTP(w, r)
+}
+
+// operation names what a request asks for; "" for nothing.
+func (m *Merchant) operation(r *http.Request) string {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	update := http.MethodPost
+	if m.UCP {
+		update = http.MethodPut
+	}
+	switch {
+	case parts[0] != "sessions" || len(parts) > 3:
+	case len(parts) == 1 && r.Method == http.MethodPost:
+		return "create"
+	case len(parts) == 2 && r.Method == update:
+		return "update"
+	case len(parts) == 3 && r.Method == http.MethodPost && (parts[2] == "complete" || parts[2] == "cancel"):
+		return parts[2]
+	}
+	return ""
+}
+
+func (m *Merchant) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	op, keys := m.operation(r), r.Header.Values("Idempotency-Key")
+	longest := 255
+	if m.wrong["short-keys"] {
+		longest = 64
+	}
+	if id := r.Header.Get("Request-Id"); id != "" && !m.wrong["no-request-id"] {
+		w.Header().Set("Request-Id", id)
+	}
+	switch {
+	case err != nil || op == "":
+		m.refuse(w, http.StatusNotFound, "not_found")
+	case len(keys) == 0 && m.wrong["runs-keyless"]:
+		m.send(w, m.handle(op, r, &kept{}))
+	case len(keys) == 0 && m.wrong["keyless422"]:
+		m.refuse(w, http.StatusUnprocessableEntity, "idempotency_key_required")
+	case len(keys) == 0:
+		m.refuse(w, http.StatusBadRequest, "idempotency_key_required")
+	case len(keys[0]) > longest && !m.wrong["long-keys"]:
+		m.refuse(w, http.StatusBadRequest, "idempotency_key_invalid")
+	default:
+		if !m.wrong["no-echo"] {
+			w.Header().Set("Idempotency-Key", keys[0])
+		}
+		m.keyed(w, r, op, keys[0], body)
+	}
+}
+
+func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string, body []byte) {
+	name := key
+	if !m.wrong["ignores-caller"] {
+		name += " " + r.Header.Get("Authorization")
+	}
+	if !m.wrong["one-scope"] && !m.wrong["one-scope-replays"] {
+		name += " " + r.Method + r.URL.Path
+	}
+	same := m.same(op, body)
+	if m.wrong["one-scope"] {
+		same += r.URL.Path
+	}
+	rec, claimed := m.claim(name, same)
+	other := rec.same != same && !m.wrong["one-scope-replays"]
+	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
+		other = true // it compares within a path
+	}
+	switch {
+	case claimed:
+		m.Inside(r.Context(), key)
+		m.handle(op, r, rec)
+		m.mu.Lock()
+		rec.done = true
+		m.mu.Unlock()
+		m.send(w, rec)
+	case other && m.wrong["respelled-runs"] && m.meaning(body) != "":
+		m.mismatch(w, name)
+	case other && m.wrong["runs-mismatch"]:
+		m.send(w, m.handle(op, r, &kept{}))
+	case other:
+		m.mismatch(w, name)
+	case !rec.done && m.wrong["fails-races"]:
+		m.refuse(w, http.StatusInternalServerError, "internal_error")
+	case !rec.done:
+		if !m.wrong["no-retry-after"] {
+			w.Header().Set("Retry-After", "1")
+		}
+		m.refuse(w, http.StatusConflict, "idempotency_in_flight")
+	case op == "create" && m.wrong["reruns"], m.wrong[op+"-reruns"], m.wrong["respelled-runs"] && strings.Contains(string(body), " : "):
+		m.send(w, m.handle(op, r, &kept{}))
+	default:
+		if !m.wrong["unmarked"] && !m.UCP {
+			w.Header().Set("Idempotent-Replayed", "true")
+		}
+		if m.wrong["says202"] {
+			rec.status = http.StatusAccepted
+		}
+		m.send(w, rec)
+	}
+}
+
+// claim makes the record of a key, unless there is one, which it returns as it is.
+func (m *Merchant) claim(name, same string) (*kept, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.records[name]
+	second := m.wrong["races"] && old != nil && !old.done && m.records["second "+name] == nil
+	if old != nil && !second {
+		copied := *old
+		return &copied, false
+	}
+	rec := &kept{same: same}
+	m.records[name] = rec
+	if second {
+		m.records["second "+name] = rec
+	}
+	return rec, true
+}
+
+// same is what is compared of a body.
+func (m *Merchant) same(op string, body []byte) string {
+	switch {
+	case m.wrong["ignores-body"], m.wrong[op+"-any"]:
+		return op
+	case m.wrong["bytes"], m.UCP && !m.wrong["meaning"]:
+		return op + string(body)
+	}
+	return op + m.meaning(body)
+}
+
+// meaning is a body without the order of members and the spelling of numbers.
+func (m *Merchant) meaning(body []byte) string {
+	var v any
+	if json.Unmarshal(body, &v) != nil {
+		return string(body)
+	}
+	v = m.plain(v)
+	text, _ := json.Marshal(v) // of JSON
+	return string(text)
+}
+
+func (m *Merchant) plain(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			if v[name] = m.plain(member); member == nil && m.wrong["null-absent"] {
+				delete(v, name)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = m.plain(v[i])
+		}
+		if m.wrong["unordered"] {
+			slices.SortFunc(v, func(a, b any) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		}
+	}
+	return v
+}
+
+// handle carries an operation out.
+func (m *Merchant) handle(op string, r *http.Request, rec *kept) *kept {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.effects++
+	rec.status = http.StatusOK
+	id := strings.Split(strings.Trim(r.URL.Path+"/", "/"), "/")
+	session := fmt.Sprintf("cs_%03d", m.effects)
+	if op == "create" {
+		rec.status = http.StatusCreated
+	} else {
+		session = id[1]
+	}
+	rec.body = fmt.Appendf(nil, `{"id":%q,"did":%q,"effect":%d}`, session, op, m.effects)
+	return rec
+}
+
+func (m *Merchant) send(w http.ResponseWriter, rec *kept) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(rec.status)
+	_, _ = w.Write(rec.body) // the client may be gone
+}
+
+func (m *Merchant) mismatch(w http.ResponseWriter, name string) {
+	if m.wrong["forgets"] {
+		m.mu.Lock()
+		delete(m.records, name)
+		m.mu.Unlock()
+	}
+	status := http.StatusUnprocessableEntity
+	if m.UCP {
+		status = http.StatusConflict
+	}
+	if m.wrong["mismatch400"] {
+		status = http.StatusBadRequest
+	}
+	m.refuse(w, status, "idempotency_conflict")
+}
+
+func (m *Merchant) refuse(w http.ResponseWriter, status int, code string) {
+	if m.wrong["codes"] {
+		code = "x_" + code
+	}
+	body := fmt.Appendf(nil, `{"type":"invalid_request","code":%q,"message":"No."}`, code)
+	if m.UCP {
+		body = fmt.Appendf(nil, `{"code":%q,"content":"No."}`, code)
+	}
+	if m.wrong["problems"] {
+		body = fmt.Appendf(nil, `{"type":"https://shop.example/problems#%s","title":"No."}`, code)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
