@@ -26,6 +26,12 @@ func otherChecks() []Check {
 			Mend:   "the parameter AlarmTopicArn",
 		},
 		{
+			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
+			Looks:  "schedules start the worker's sweep and its count, and are enabled",
+			Causes: "nothing finds work that the stream has lost, or nobody hears of what waits for people",
+			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
+		},
+		{
 			ID: "rights", Severity: Error, find: rights,
 			Looks:  "the caller may do on the table what the role of --as needs",
 			Causes: "the calls of that role are refused",

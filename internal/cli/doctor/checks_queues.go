@@ -23,6 +23,12 @@ func queueChecks() []Check {
 			Mend:   "correct SAMEKEY_TICKETS_URL or SAMEKEY_SINKS, or deploy the queue",
 		},
 		{
+			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
+			Looks:  "the EventBridge buses that the worker names exist, in its Region and account",
+			Causes: "PutEvents answers success for a bus that doesn't exist, so its events are lost. The ready worker asks before it sends, and its jobs wait",
+			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
+		},
+		{
 			ID: "tickets-reader", Severity: Error, Needs: queues, find: ticketsReader,
 			Looks:  "the worker reads its queue of tickets, and the mapping is enabled",
 			Causes: "abandoned requests are never completed, and jobs that failed once are not tried again",

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
@@ -129,12 +131,15 @@ func (db *DB) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput
 	return &dynamodb.BatchWriteItemOutput{}, nil
 }
 
+// maxPage is how many bytes of items a page of a scan goes through.
+const maxPage = 1 << 20
+
 // Scan implements stream.ScanAPI.
 func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	t := db.table(aws.ToString(in.TableName))
 	total := max(aws.ToInt32(in.TotalSegments), 1)
 	out := &dynamodb.ScanOutput{}
-	begin, last := 0, ""
+	begin, last, size := 0, "", 0
 	if start, ok := in.ExclusiveStartKey[keyName].(*types.AttributeValueMemberS); ok {
 		begin = t.place[start.Value] + 1
 	}
@@ -142,12 +147,13 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 		if t.items[pk] == nil || int32(begin+i)%total != aws.ToInt32(in.Segment) {
 			continue
 		}
-		if in.Limit != nil && out.ScannedCount == *in.Limit {
+		if in.Limit != nil && out.ScannedCount == *in.Limit || size >= maxPage {
 			out.LastEvaluatedKey = Item{keyName: &types.AttributeValueMemberS{Value: last}}
 			break
 		}
 		last = pk
 		out.ScannedCount++
+		size += itemsize.Of(t.items[pk])
 		if ok, err := matches(t.items[pk], in.FilterExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues); err != nil {
 			return nil, err
 		} else if !ok {
@@ -176,10 +182,8 @@ func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynam
 		return nil, invalid("this package queries an index only")
 	}
 	var found []string
-	for pk, it := range t.items {
-		if it[indexKey] == nil || it[indexSort] == nil {
-			continue
-		}
+	for pk := range t.index {
+		it := t.items[pk]
 		ok, err := matches(it, in.KeyConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 		if err != nil {
 			return nil, err
