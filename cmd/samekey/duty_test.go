@@ -522,11 +522,12 @@ func (d *duty) crowd(many int) {
 // records are those that somebody has to do something about.
 func (d *duty) records() (all []*store.Record) {
 	d.Helper()
-	d.server.Locked(func(db *fakedynamo.DB) {
-		out, err := db.Scan(d.Context(), &dynamodb.ScanInput{
-			TableName: aws.String("records"), FilterExpression: aws.String("attribute_exists(keep) OR st = :open OR attribute_exists(waits)"),
-			ExpressionAttributeValues: fakedynamo.Item{":open": &types.AttributeValueMemberS{Value: "open"}},
-		})
+	in := &dynamodb.ScanInput{
+		TableName: aws.String("records"), FilterExpression: aws.String("attribute_exists(keep) OR st = :open OR attribute_exists(waits)"),
+		ExpressionAttributeValues: fakedynamo.Item{":open": &types.AttributeValueMemberS{Value: "open"}},
+	}
+	for more := true; more; more = in.ExclusiveStartKey != nil {
+		out, err := d.server.Scan(d.Context(), in)
 		if err != nil {
 			d.Fatal(err)
 		}
@@ -538,7 +539,8 @@ func (d *duty) records() (all []*store.Record) {
 				all = append(all, r)
 			}
 		}
-	})
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
 	slices.SortFunc(all, func(a, b *store.Record) int { return a.Created.Compare(b.Created) })
 	return all
 }

@@ -27,8 +27,8 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
-			Looks:  "schedules start the worker's sweep and its count, and are enabled",
-			Causes: "nothing finds work that the stream has lost, or nobody hears of what waits for people",
+			Looks:  "enabled schedules start the worker's sweep and count",
+			Causes: "lost work isn't found, or what waits for people isn't counted",
 			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
 		},
 		{

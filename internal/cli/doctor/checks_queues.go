@@ -24,8 +24,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
-			Looks:  "the EventBridge buses that the worker names exist, in its Region and account",
-			Causes: "PutEvents answers success for a bus that doesn't exist, so its events are lost. The ready worker asks before it sends, and its jobs wait",
+			Looks:  "the worker's EventBridge buses exist, where it sends to",
+			Causes: "PutEvents answers success without the bus, so events are lost; the ready worker's jobs wait",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{

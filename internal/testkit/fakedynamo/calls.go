@@ -144,7 +144,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 		begin = t.place[start.Value] + 1
 	}
 	for i, pk := range t.order[begin:] {
-		if t.items[pk] == nil || int32(begin+i)%total != aws.ToInt32(in.Segment) {
+		if int32(begin+i)%total != aws.ToInt32(in.Segment) || t.items[pk] == nil {
 			continue
 		}
 		if in.Limit != nil && out.ScannedCount == *in.Limit || size >= maxPage {
