@@ -596,6 +596,7 @@ func (d *duty) play(name string, a *alarmed, page string) {
 	if w := c.Wrong(alarm, d.data); w != "" {
 		fail("%s; its changes: %v", w, alarm.Over(d.data, begun, c.End))
 	}
+	d.Logf("%s: %v of virtual time", name, time.Since(begun))
 	for _, r := range d.records() {
 		fail("left behind: %+v", r)
 	}

@@ -43,8 +43,8 @@ import (
 	"github.com/samekey/samekey/lambda/worker"
 )
 
-// step is how often the stream is read, the queue polled, and what waits counted, but for
-// the long waits of alarms that last for a day.
+// step is how often the stream is read, the queue polled, and what waits counted. In the
+// long waits of alarms that last for a day it is an hour, and sweeps are six apart.
 const step = 5 * time.Minute
 
 // duty is an application with table, stream, worker, queue and alarms, in the virtual time
@@ -406,7 +406,11 @@ func (d *duty) pass(long time.Duration) {
 		if d.counts {
 			d.schedule("count")
 		}
-		if d.sweeps && at.Truncate(time.Hour).Equal(at) {
+		every := time.Hour
+		if d.pace > step {
+			every = 6 * time.Hour
+		}
+		if d.sweeps && at.Truncate(every).Equal(at) {
 			d.schedule("sweep")
 		}
 		d.metric("DeadLetters", float64(d.queue.Dead()))

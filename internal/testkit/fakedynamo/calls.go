@@ -143,6 +143,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	if start, ok := in.ExclusiveStartKey[keyName].(*types.AttributeValueMemberS); ok {
 		begin = t.place[start.Value] + 1
 	}
+	only := &filter{expr: in.FilterExpression, scope: scope{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues}}
 	for i, pk := range t.order[begin:] {
 		if int32(begin+i)%total != aws.ToInt32(in.Segment) || t.items[pk] == nil {
 			continue
@@ -154,7 +155,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 		last = pk
 		out.ScannedCount++
 		size += itemsize.Of(t.items[pk])
-		if ok, err := matches(t.items[pk], in.FilterExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues); err != nil {
+		if ok, err := only.lets(t.items[pk]); err != nil {
 			return nil, err
 		} else if !ok {
 			continue
@@ -225,16 +226,30 @@ func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynam
 }
 
 func matches(it Item, expr *string, names map[string]string, values Item) (bool, error) {
-	if expr == nil {
+	return (&filter{expr: expr, scope: scope{names: names, values: values}}).lets(it)
+}
+
+// filter is an expression for many items: what it needs is made once.
+type filter struct {
+	expr  *string
+	cond  *condition
+	scope scope
+}
+
+func (f *filter) lets(it Item) (bool, error) {
+	if f.expr == nil {
 		return true, nil
 	}
-	p := parseCondition(*expr)
-	if p.err != nil {
-		return false, p.err
+	if f.cond == nil {
+		p := parseCondition(*f.expr)
+		if p.err != nil {
+			return false, p.err
+		}
+		f.cond = p.cond
 	}
-	s := &scope{it: it, names: names, values: values}
-	ok := s.holds(p.cond)
-	return ok, s.err
+	f.scope.it = it
+	ok := f.scope.holds(f.cond)
+	return ok, f.scope.err
 }
 
 // projected returns the attributes of an item that a projection names: whole ones.

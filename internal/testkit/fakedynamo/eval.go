@@ -141,7 +141,11 @@ func (s *scope) holds(c *condition) bool {
 	case "attribute_not_exists":
 		return s.at(c.args[0].path) == nil
 	}
-	vals := make([]value, len(c.args))
+	vals := make([]value, 0, 3)
+	if len(c.args) > cap(vals) {
+		vals = make([]value, 0, len(c.args))
+	}
+	vals = vals[:len(c.args)]
 	for i, a := range c.args {
 		if vals[i] = s.value(a); vals[i] == nil {
 			// A comparison with an attribute that isn't there is false, except that it
