@@ -111,6 +111,8 @@ func TestDoctorStrict(t *testing.T) {
 	}{
 		"all answers":           {func(*doctortest.World) {}, 0},
 		"no answer of an alarm": {func(w *doctortest.World) { w.Refused["CloudWatch.DescribeAlarms"] = "AccessDeniedException" }, 3},
+		"no answer of a bus":    {func(w *doctortest.World) { w.Refused["EventBridge.DescribeEventBus"] = "AccessDeniedException" }, 3},
+		"a bus that is gone":    {func(w *doctortest.World) { w.Buses = nil }, 3},
 		"no aliases":            {func(w *doctortest.World) { w.Refused["Lambda.ListAliases"] = "AccessDeniedException" }, 3},
 		"an empty table":        {func(w *doctortest.World) { w.Items = nil }, 0},
 	} {

@@ -58,7 +58,7 @@ func TestShortRun(t *testing.T) {
 	var log, out bytes.Buffer
 	b := bench{root: filepath.Join(folder, "..", ".."), samples: short(), grow: shortScales(), db: dynamotest.Start(t), log: &log}
 	r := new(Results)
-	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth"}); err != nil {
+	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-sweep", "growth"}); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	r.print(&out)
@@ -153,7 +153,11 @@ func TestGrowthIsAsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, now := range charts {
+	sweeps, err := countSweeps(ctx, db, []int{1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, now := range append(charts, sweeps...) {
 		recorded, _ := r.Growth.chart(now.ID)
 		for i, l := range now.Lines {
 			if i >= len(recorded.Lines) || recorded.Lines[i].Name != l.Name {

@@ -370,7 +370,7 @@ func (c *callCounter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, op
 
 // growRecords fills a table, and at each number times requests and sweeps.
 func growRecords(ctx context.Context, db *dynamotest.DB, numbers []int, times int) ([]Chart, error) {
-	ms, units, sweep := Chart{ID: "records-time"}, Chart{ID: "sweep-units"}, Chart{ID: "sweep-time"}
+	ms, sweep := Chart{ID: "records-time"}, Chart{ID: "sweep-time"}
 	done, err := finished(ctx, db, answerSize)
 	if err != nil {
 		return nil, err
@@ -404,18 +404,42 @@ func growRecords(ctx context.Context, db *dynamotest.DB, numbers []int, times in
 		ms.add("replay", x, milli(took[0]))
 		ms.add("replay, smallest items", x, milli(took[1]))
 
-		b.meter.reset()
-		if err := b.sweep(ctx, b.client, "counted", n); err != nil {
-			return nil, err
-		}
-		units.add("a pass", x, b.meter.total().Read)
 		begun := time.Now()
 		if err := b.sweep(ctx, b.direct, "timed", n); err != nil {
 			return nil, err
 		}
 		sweep.add("a pass, without its pace", x, math.Round(1e3*time.Since(begun).Seconds())/1e3)
 	}
-	return []Chart{ms, units, sweep}, nil
+	return []Chart{ms, sweep}, nil
+}
+
+// countSweeps fills a table, and at each number counts what a pass of the sweep takes.
+func countSweeps(ctx context.Context, db *dynamotest.DB, numbers []int) ([]Chart, error) {
+	units, calls := Chart{ID: "sweep-units"}, Chart{ID: "sweep-calls"}
+	done, err := finished(ctx, db, answerSize)
+	if err != nil {
+		return nil, err
+	}
+	b, err := newBed(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	have := 0
+	for _, n := range numbers {
+		if err := b.fillWith(ctx, done, have, n); err != nil {
+			return nil, err
+		}
+		have = n
+		b.meter.reset()
+		if err := b.sweep(ctx, b.client, fmt.Sprint("counted ", n), n); err != nil {
+			return nil, err
+		}
+		took := b.meter.total()
+		units.add("a pass", float64(n), took.Read)
+		calls.add("pages", float64(n), float64(took.Calls["Scan"]))
+		calls.add("reads and writes of the pass's place", float64(n), float64(took.Calls["GetItem"]+took.Calls["UpdateItem"]))
+	}
+	return []Chart{units, calls}, nil
 }
 
 // sweep runs a pass over at least n records.

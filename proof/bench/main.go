@@ -49,7 +49,7 @@ var sections = []struct {
 }{
 	{"results.json", []string{"paths", "inline", "bodies", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
 	{"peers.json", []string{"breaks", "races"}},
-	{"growth.json", []string{"growth-counts", "growth"}},
+	{"growth.json", []string{"growth-counts", "growth-sweep", "growth"}},
 }
 
 // bench is one run.
@@ -199,6 +199,10 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 		charts, failed := countGrowth(ctx, b.db, r.Prices, b.grow)
 		r.Growth.set(charts)
 		err = failed
+	case "growth-sweep":
+		charts, failed := countSweeps(ctx, b.db, b.grow.records)
+		r.Growth.set(charts)
+		return failed
 	case "growth":
 		charts, failed := timeGrowth(ctx, b.db, b.grow)
 		r.Growth.set(charts)

@@ -105,7 +105,7 @@ func (r *Results) tables() []table {
 	if len(r.Paths) > 0 {
 		all = append(all, r.durable())
 	}
-	return append(all, r.Growth.tables()...)
+	return append(all, r.Growth.tables(r.Prices)...)
 }
 
 // costs has a table for each group of paths.

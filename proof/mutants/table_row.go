@@ -39,6 +39,18 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.Facts.askDeployed", old: "len($used) > 0 {", new: "len($used) > 99 {", run: "^TestSoundDeployments$",
 		},
 		{
+			rule: "DoctorBus", what: "doctor says nothing of a bus that is gone",
+			in: "internal/cli/doctor.busMissing", old: "case $b.Gone:", new: "case $b.Gone && false:", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "DoctorBusWhole", what: "doctor takes a bus of another Region for the worker's", row: "M142",
+			in: "internal/cli/doctor.busMissing", old: "$b.ARN != $want", new: "$b.ARN != $want && false", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "DoctorSchedules", what: "doctor takes a schedule that is off for one that starts the worker",
+			in: "internal/cli/doctor.schedules", old: "case $s.Enabled:", new: "case true:", run: "^TestPlantedMistakes$",
+		},
+		{
 			rule: "DoctorStrict", what: "doctor --strict ends well without an answer", row: "M142",
 			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
 		},

@@ -84,44 +84,6 @@ func (n *night) take() {
 	n.read = len(log)
 }
 
-// course is what an alarm has to do: it doesn't fire before from, fires at by at the
-// latest, lasts until mended, and has ended at end. A zero mended is trouble that
-// passes by itself.
-type course struct {
-	alarm              string
-	data               *alarmtest.Data
-	begun              time.Time
-	from, by           time.Time
-	mended, end, today time.Time
-}
-
-// wrong returns what is wrong with an alarm's course; "" for nothing.
-func (c *course) wrong(a alarmtest.Alarm) string {
-	all := a.Over(*c.data, c.begun, c.today)
-	state := func(at time.Time) (s alarmtest.State) {
-		for _, change := range all {
-			if !change.At.After(at) {
-				s = change.State
-			}
-		}
-		return s
-	}
-	for at := c.begun.Add(10 * time.Minute); at.Before(c.from); at = at.Add(time.Minute) {
-		if state(at) == alarmtest.Firing {
-			return "it fires without trouble"
-		}
-	}
-	for at := c.by; at.Before(c.mended); at = at.Add(time.Minute) {
-		if s := state(at); s != alarmtest.Firing {
-			return fmt.Sprintf("it is %s %v after the trouble began", s, at.Sub(c.from))
-		}
-	}
-	if s := state(c.end); s != alarmtest.OK {
-		return fmt.Sprintf("it is %s %v after the mending", s, c.end.Sub(c.mended))
-	}
-	return ""
-}
-
 // unknown leaves an operation with a call whose outcome nobody knows.
 func (n *night) unknown(key string) {
 	n.Helper()
@@ -222,16 +184,16 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 	n.pass(30 * time.Minute)
 	for _, m := range metrics.All() {
 		if lasting(m) {
-			n.held(&course{alarm: m.Alarm.Name, from: from, by: from.Add(10 * time.Minute), mended: mended, end: n.clock.Now()})
+			n.held(m.Alarm.Name, &alarmtest.Course{From: from, By: from.Add(10 * time.Minute), Mended: mended})
 		}
 	}
 }
 
 // held fails the test if an alarm doesn't take its course, or if an alarm with a mistake
 // does.
-func (n *night) held(c *course, params ...string) {
+func (n *night) held(alarm string, c *alarmtest.Course, params ...string) {
 	n.Helper()
-	c.data, c.begun, c.today = &n.data, n.begun, n.clock.Now()
+	c.Begun, c.End = n.begun, n.clock.Now()
 	p := map[string]string{"App": "shop", "AlarmTopicArn": "topic"}
 	for i := 0; i < len(params); i += 2 {
 		p[params[i]] = params[i+1]
@@ -240,15 +202,15 @@ func (n *night) held(c *course, params ...string) {
 	if err != nil {
 		n.Fatal(err)
 	}
-	a, ok := all[c.alarm+"Alarm"]
+	a, ok := all[alarm+"Alarm"]
 	if !ok {
-		n.Fatalf("there is no alarm %s", c.alarm)
+		n.Fatalf("there is no alarm %s", alarm)
 	}
-	if w := c.wrong(a); w != "" {
+	if w := c.Wrong(a, n.data); w != "" {
 		n.Errorf("%s: %s; its changes: %v", a, w, a.Over(n.data, n.begun, n.clock.Now()))
 	}
 	for mistake, of := range mistakes(a) {
-		if c.wrong(of) == "" {
+		if c.Wrong(of, n.data) == "" {
 			n.Errorf("%s: with %s it does the same", a, mistake)
 		}
 	}
@@ -433,7 +395,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 				tt.prepare(n)
 			}
 			n.pass(time.Hour)
-			c := &course{alarm: tt.alarm, from: n.clock.Now(), by: n.clock.Now().Add(tt.by), mended: n.clock.Now().Add(tt.lasts)}
+			c := &alarmtest.Course{From: n.clock.Now(), By: n.clock.Now().Add(tt.by), Mended: n.clock.Now().Add(tt.lasts)}
 			if tt.every {
 				n.each = tt.trouble
 			} else {
@@ -446,8 +408,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 				tt.mend(n)
 			}
 			n.pass(tt.ends)
-			c.end = n.clock.Now()
-			n.held(c, tt.params...)
+			n.held(tt.alarm, c, tt.params...)
 		})
 	}
 }

@@ -26,6 +26,12 @@ func otherChecks() []Check {
 			Mend:   "the parameter AlarmTopicArn",
 		},
 		{
+			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
+			Looks:  "enabled schedules start the worker's sweep and count",
+			Causes: "lost work isn't found, or what waits for people isn't counted",
+			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
+		},
+		{
 			ID: "rights", Severity: Error, find: rights,
 			Looks:  "the caller may do on the table what the role of --as needs",
 			Causes: "the calls of that role are refused",

@@ -23,6 +23,12 @@ func queueChecks() []Check {
 			Mend:   "correct SAMEKEY_TICKETS_URL or SAMEKEY_SINKS, or deploy the queue",
 		},
 		{
+			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
+			Looks:  "the worker's EventBridge buses exist, where it sends to",
+			Causes: "PutEvents answers success without the bus, so events are lost; the ready worker's jobs wait",
+			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
+		},
+		{
 			ID: "tickets-reader", Severity: Error, Needs: queues, find: ticketsReader,
 			Looks:  "the worker reads its queue of tickets, and the mapping is enabled",
 			Causes: "abandoned requests are never completed, and jobs that failed once are not tried again",

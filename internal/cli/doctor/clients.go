@@ -9,7 +9,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
@@ -18,6 +20,8 @@ type Clients struct {
 	DynamoDB       DynamoDB
 	Lambda         Lambda
 	SQS            SQS
+	EventBridge    EventBridge
+	Scheduler      Scheduler
 	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
@@ -53,6 +57,17 @@ type SQS interface {
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
 }
 
+// EventBridge reads buses.
+type EventBridge interface {
+	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
+}
+
+// Scheduler reads schedules.
+type Scheduler interface {
+	scheduler.ListSchedulesAPIClient
+	GetSchedule(context.Context, *scheduler.GetScheduleInput, ...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error)
+}
+
 // HTTPAPIs reads the integrations of HTTP APIs.
 type HTTPAPIs interface {
 	GetIntegrations(context.Context, *apigatewayv2.GetIntegrationsInput, ...func(*apigatewayv2.Options)) (*apigatewayv2.GetIntegrationsOutput, error)
@@ -65,11 +80,13 @@ type RESTAPIs interface {
 }
 
 var (
-	_ DynamoDB = (*dynamodb.Client)(nil)
-	_ Lambda   = (*lambda.Client)(nil)
-	_ SQS      = (*sqs.Client)(nil)
-	_ HTTPAPIs = (*apigatewayv2.Client)(nil)
-	_ RESTAPIs = (*apigateway.Client)(nil)
+	_ DynamoDB    = (*dynamodb.Client)(nil)
+	_ Lambda      = (*lambda.Client)(nil)
+	_ SQS         = (*sqs.Client)(nil)
+	_ EventBridge = (*eventbridge.Client)(nil)
+	_ Scheduler   = (*scheduler.Client)(nil)
+	_ HTTPAPIs    = (*apigatewayv2.Client)(nil)
+	_ RESTAPIs    = (*apigateway.Client)(nil)
 )
 
 // NewClients makes the clients of an account. table is the table's client; nil for one
@@ -80,6 +97,7 @@ func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	}
 	return Clients{
 		DynamoDB: table, Lambda: lambda.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg),
+		EventBridge: eventbridge.NewFromConfig(cfg), Scheduler: scheduler.NewFromConfig(cfg),
 		CloudFormation: cloudformation.NewFromConfig(cfg), HTTPAPIs: apigatewayv2.NewFromConfig(cfg), RESTAPIs: apigateway.NewFromConfig(cfg),
 	}
 }

@@ -32,6 +32,8 @@ const (
 	Recursion      Source = "lambda:GetFunctionRecursionConfig"
 	Policies       Source = "lambda:GetPolicy"
 	Queues         Source = "sqs:GetQueueAttributes"
+	Buses          Source = "events:DescribeEventBus"
+	Schedules      Source = "scheduler:GetSchedule"
 	Gateways       Source = "apigateway:GET"
 	Alarms         Source = "cloudwatch:DescribeAlarms"
 )
@@ -75,6 +77,8 @@ type Facts struct {
 	Functions []*Function
 	Gone      []string // functions that the worker completes with, and that don't exist
 	Queues    map[string]*Queue
+	Buses     []*Bus
+	Schedules []Schedule // of the worker
 	Alarms    []cwtypes.MetricAlarm
 
 	unread map[Source]string // why a source has no answer
@@ -106,6 +110,19 @@ type Queue struct {
 	ARN, URL   string
 	Gone       bool
 	Attributes map[string]string
+}
+
+// Bus is an EventBridge bus that the worker sends jobs to.
+type Bus struct {
+	Named string // as the worker's sink has it: a name or an ARN
+	ARN   string // of the bus that AWS knows by it
+	Gone  bool
+}
+
+// Schedule is a schedule that starts the worker.
+type Schedule struct {
+	Name, Task string
+	Enabled    bool
 }
 
 // missing returns why one of the sources has no answer; "" if all have.

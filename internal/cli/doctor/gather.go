@@ -30,13 +30,15 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	}
 	f.try(ctx, c.DynamoDB)
 	if opt.TableOnly != "" {
-		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Gateways, Alarms} {
+		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Buses, Schedules, Gateways, Alarms} {
 			f.miss(s, opt.TableOnly)
 		}
 		return f, ctx.Err()
 	}
 	f.askFunctions(ctx, c, names)
 	f.askQueues(ctx, c.SQS)
+	f.askBuses(ctx, c.EventBridge)
+	f.askSchedules(ctx, c.Scheduler)
 	f.askGateways(ctx, c)
 	f.askAlarms(ctx, c.CloudWatch)
 	return f, ctx.Err()

@@ -3,6 +3,8 @@ package doctor_test
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -197,6 +199,24 @@ var plants = map[string]plant{
 	"a sink that is gone": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Env("worker")["SAMEKEY_SINKS"] = "mail=sqs:https://sqs.us-east-1.amazonaws.com/123456789012/mails"
 	}, on("queue-missing")},
+	"no schedule of the sweep": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Schedules = slices.DeleteFunc(w.Schedules, func(s object) bool { return s["Name"] == "worker-sweep" })
+	}, on("schedules")},
+	"a schedule that is off": {func(w *doctortest.World, _ *doctor.Options) { w.Schedule("count")["State"] = "DISABLED" }, on("schedules")},
+	"a schedule of another Region's worker": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Schedule("sweep")["Target"].(object)["Arn"] = "arn:aws:lambda:eu-west-1:123456789012:function:worker"
+	}, on("schedules")},
+	"both schedules for one task": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Schedule("count")["Target"].(object), "Input") // a sweep, then
+	}, on("schedules")},
+	"a bus that is gone": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Buses, "audit") }, on("bus-missing")},
+	"a bus of another account": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_SINKS"] = "audit=events:arn:aws:events:us-east-1:999999999999:event-bus/audit"
+	}, on("bus-missing")},
+	"a bus of another Region": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_SINKS"] = "audit=events:arn:aws:events:eu-west-1:123456789012:event-bus/audit"
+		w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by its name alone
+	}, on("bus-missing")},
 	"tickets that nobody reads": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Mappings = slices.DeleteFunc(w.Mappings, func(m object) bool { return m["UUID"] == "tickets" })
 	}, on("tickets-reader")},
@@ -297,6 +317,9 @@ var sound = map[string]func(*doctortest.World){
 			w.Function(name)["Environment"] = object{"Variables": object{"IDEM_TABLE": "records-dev"}} // of $LATEST
 		}
 		w.Versions["worker:live"]["Environment"].(object)["Variables"].(object)["SAMEKEY_FUNCTIONS"] = "orders:live"
+		for _, task := range []string{"sweep", "count"} {
+			w.Schedule(task)["Target"].(object)["Arn"] = "arn:aws:lambda:us-east-1:123456789012:function:worker:live"
+		}
 	},
 	"an alias that nothing uses": func(w *doctortest.World) {
 		w.Aliases = map[string][]string{"worker": {"old"}}
@@ -445,7 +468,7 @@ func noRights(t *testing.T) {
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
 		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
 		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.Policies: "Lambda.GetPolicy",
-		doctor.Queues: "SQS.GetQueueAttributes", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
+		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
 	}
 	for _, c := range doctor.All() {
 		for _, s := range c.Needs {
@@ -489,6 +512,39 @@ func TestNothingToLookAt(t *testing.T) {
 		_, err := doctor.Gather(context.Background(), doctor.NewClients(config(world()), nil), opt)
 		if err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", opt, err, want)
+		}
+	}
+}
+
+// A worker that rules of EventBridge may start has schedules that are not looked at.
+func TestRulesMayStartTheWorker(t *testing.T) {
+	t.Parallel()
+	w := world()
+	w.Schedules = nil
+	w.Policies["worker"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"events.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
+	r := examine(t, w, options())
+	if len(r.Findings) != 0 || len(r.NotChecked) != 1 || r.NotChecked[0].Check != "schedules" || r.NotChecked[0].Unanswered {
+		t.Errorf("%+v, not checked %+v", r.Findings, r.NotChecked)
+	}
+}
+
+// The page lists the permission of each call that the command makes.
+func TestPageListsThePermissions(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../docs/operate/doctor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, page, _ := strings.Cut(string(raw), "\n## Permissions\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	for service := range reflect.TypeFor[doctor.Clients]().Fields() {
+		if strings.HasSuffix(service.Name, "APIs") {
+			continue // of API Gateway, whose action is apigateway:GET
+		}
+		for call := range service.Type.Methods() {
+			if !strings.Contains(page, "`"+call.Name+"`") && !strings.Contains(page, ":"+call.Name+"`") {
+				t.Errorf("%s is not listed", call.Name)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,13 @@ func (d *Data) Add(m Metric, at time.Time, value float64) {
 		d.points = make(map[string][]point)
 	}
 	d.points[m.String()] = append(d.points[m.String()], point{at, value})
+}
+
+// Forget removes the values before a time.
+func (d *Data) Forget(before time.Time) {
+	for name, all := range d.points {
+		d.points[name] = slices.DeleteFunc(all, func(p point) bool { return p.at.Before(before) })
+	}
 }
 
 // EMF adds the values of lines in the embedded metric format. Lines that are not

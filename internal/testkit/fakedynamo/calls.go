@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
@@ -129,26 +131,31 @@ func (db *DB) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput
 	return &dynamodb.BatchWriteItemOutput{}, nil
 }
 
+// maxPage is how many bytes of items a page of a scan goes through.
+const maxPage = 1 << 20
+
 // Scan implements stream.ScanAPI.
 func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	t := db.table(aws.ToString(in.TableName))
 	total := max(aws.ToInt32(in.TotalSegments), 1)
 	out := &dynamodb.ScanOutput{}
-	begin, last := 0, ""
+	begin, last, size := 0, "", 0
 	if start, ok := in.ExclusiveStartKey[keyName].(*types.AttributeValueMemberS); ok {
 		begin = t.place[start.Value] + 1
 	}
+	only := &filter{expr: in.FilterExpression, scope: scope{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues}}
 	for i, pk := range t.order[begin:] {
-		if t.items[pk] == nil || int32(begin+i)%total != aws.ToInt32(in.Segment) {
+		if int32(begin+i)%total != aws.ToInt32(in.Segment) || t.items[pk] == nil {
 			continue
 		}
-		if in.Limit != nil && out.ScannedCount == *in.Limit {
+		if in.Limit != nil && out.ScannedCount == *in.Limit || size >= maxPage {
 			out.LastEvaluatedKey = Item{keyName: &types.AttributeValueMemberS{Value: last}}
 			break
 		}
 		last = pk
 		out.ScannedCount++
-		if ok, err := matches(t.items[pk], in.FilterExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues); err != nil {
+		size += itemsize.Of(t.items[pk])
+		if ok, err := only.lets(t.items[pk]); err != nil {
 			return nil, err
 		} else if !ok {
 			continue
@@ -176,10 +183,8 @@ func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynam
 		return nil, invalid("this package queries an index only")
 	}
 	var found []string
-	for pk, it := range t.items {
-		if it[indexKey] == nil || it[indexSort] == nil {
-			continue
-		}
+	for pk := range t.index {
+		it := t.items[pk]
 		ok, err := matches(it, in.KeyConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 		if err != nil {
 			return nil, err
@@ -221,16 +226,30 @@ func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynam
 }
 
 func matches(it Item, expr *string, names map[string]string, values Item) (bool, error) {
-	if expr == nil {
+	return (&filter{expr: expr, scope: scope{names: names, values: values}}).lets(it)
+}
+
+// filter is an expression for many items: what it needs is made once.
+type filter struct {
+	expr  *string
+	cond  *condition
+	scope scope
+}
+
+func (f *filter) lets(it Item) (bool, error) {
+	if f.expr == nil {
 		return true, nil
 	}
-	p := parseCondition(*expr)
-	if p.err != nil {
-		return false, p.err
+	if f.cond == nil {
+		p := parseCondition(*f.expr)
+		if p.err != nil {
+			return false, p.err
+		}
+		f.cond = p.cond
 	}
-	s := &scope{it: it, names: names, values: values}
-	ok := s.holds(p.cond)
-	return ok, s.err
+	f.scope.it = it
+	ok := f.scope.holds(f.cond)
+	return ok, f.scope.err
 }
 
 // projected returns the attributes of an item that a projection names: whole ones.

@@ -141,7 +141,11 @@ func (s *scope) holds(c *condition) bool {
 	case "attribute_not_exists":
 		return s.at(c.args[0].path) == nil
 	}
-	vals := make([]value, len(c.args))
+	vals := make([]value, 0, 3)
+	if len(c.args) > cap(vals) {
+		vals = make([]value, 0, len(c.args))
+	}
+	vals = vals[:len(c.args)]
 	for i, a := range c.args {
 		if vals[i] = s.value(a); vals[i] == nil {
 			// A comparison with an attribute that isn't there is false, except that it
@@ -160,6 +164,8 @@ func (s *scope) holds(c *condition) bool {
 		a, okA := vals[0].(*types.AttributeValueMemberS)
 		b, okB := vals[1].(*types.AttributeValueMemberS)
 		return okA && okB && strings.HasPrefix(a.Value, b.Value)
+	case "contains":
+		return contains(vals[0], vals[1])
 	case "BETWEEN":
 		low, ok1 := order(vals[0], vals[1])
 		high, ok2 := order(vals[0], vals[2])
@@ -179,6 +185,18 @@ func (s *scope) holds(c *condition) bool {
 		return n >= 0
 	}
 	s.fail("this package has no " + c.op)
+	return false
+}
+
+// contains reports whether a has b: a text a text, a list an element.
+func contains(a, b value) bool {
+	switch a := a.(type) {
+	case *types.AttributeValueMemberS:
+		part, ok := b.(*types.AttributeValueMemberS)
+		return ok && strings.Contains(a.Value, part.Value)
+	case *types.AttributeValueMemberL:
+		return slices.ContainsFunc(a.Value, func(v value) bool { return same(v, b) })
+	}
 	return false
 }
 

@@ -35,8 +35,9 @@ type Change struct {
 // DynamoDB's hashes, and doesn't depend on random keys.
 type table struct {
 	items map[string]Item
-	place map[string]int // of a key, for good
-	order []string       // all keys that ever were
+	place map[string]int  // of a key, for good
+	order []string        // all keys that ever were
+	index map[string]bool // keys of the items in the index
 }
 
 // keyName is the attribute that is the key of every table.
@@ -51,7 +52,7 @@ func (db *DB) table(name string) *table {
 	}
 	t := db.tables[name]
 	if t == nil {
-		t = &table{items: make(map[string]Item), place: make(map[string]int)}
+		t = &table{items: make(map[string]Item), place: make(map[string]int), index: make(map[string]bool)}
 		db.tables[name] = t
 	}
 	return t
@@ -71,6 +72,15 @@ func (db *DB) Items(name string) (all []Item) {
 // Item returns an item; nil if there is none.
 func (db *DB) Item(name, pk string) Item { return db.table(name).items[pk] }
 
+// Last returns the key of the table's newest item; "" if there is none.
+func (db *DB) Last(name string) string {
+	order := db.table(name).order
+	if len(order) == 0 {
+		return ""
+	}
+	return order[len(order)-1]
+}
+
 // Expire deletes an item, as TTL does, and reports whether there was one.
 func (db *DB) Expire(name, pk string) bool {
 	_, there := db.table(name).items[pk]
@@ -81,6 +91,11 @@ func (db *DB) Expire(name, pk string) bool {
 func (db *DB) put(name, pk string, next Item) {
 	t := db.table(name)
 	old := t.items[pk]
+	if next[indexKey] != nil && next[indexSort] != nil {
+		t.index[pk] = true
+	} else {
+		delete(t.index, pk)
+	}
 	if next == nil {
 		delete(t.items, pk)
 	} else {

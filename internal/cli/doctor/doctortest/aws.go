@@ -25,6 +25,8 @@ func (w *World) Do(req *http.Request) (*http.Response, error) {
 		}
 	}
 	switch target, path := req.Header.Get("X-Amz-Target"), req.URL.Path; {
+	case strings.HasPrefix(target, "AWSEvents."):
+		return w.bus(req, body)
 	case target != "":
 		_, op, _ := strings.Cut(target, ".")
 		return w.rpc(req, strings.Contains(target, "DynamoDB"), op, body)
@@ -32,6 +34,8 @@ func (w *World) Do(req *http.Request) (*http.Response, error) {
 		return w.alarms(req, body)
 	case strings.Contains(path, "/functions") || strings.Contains(path, "/event-source-mappings"):
 		return w.lambda(req)
+	case strings.HasPrefix(path, "/schedules"):
+		return w.schedules(req)
 	case strings.HasPrefix(path, "/v2/apis/"), strings.HasPrefix(path, "/restapis/"):
 		return w.gateway(req)
 	case strings.HasPrefix(string(body), "Action="):
@@ -119,6 +123,55 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 		return w.fail(req, http.StatusBadRequest, code)
 	}
 	return w.json(req, json10, out)
+}
+
+// schedules answers ListSchedules, in pages of one, and GetSchedule.
+func (w *World) schedules(req *http.Request) (*http.Response, error) {
+	const plain = "application/json"
+	_, name, one := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
+	op := "ListSchedules"
+	if one {
+		op = "GetSchedule"
+	}
+	if code := w.Refused["Scheduler."+op]; code != "" {
+		return w.fail(req, http.StatusForbidden, code)
+	}
+	if !one {
+		from := 0
+		_, _ = fmt.Sscan(req.URL.Query().Get("NextToken"), &from)
+		out := Object{"Schedules": []any{}}
+		if from < len(w.Schedules) {
+			s := w.Schedules[from]
+			target, _ := s["Target"].(Object)
+			out["Schedules"] = []any{Object{"Name": s["Name"], "GroupName": s["GroupName"], "State": s["State"], "Target": Object{"Arn": target["Arn"]}}}
+		}
+		if from+1 < len(w.Schedules) {
+			out["NextToken"] = strconv.Itoa(from + 1)
+		}
+		return w.json(req, plain, out)
+	}
+	for _, s := range w.Schedules {
+		if s["Name"] == name && s["GroupName"] == req.URL.Query().Get("groupName") {
+			return w.json(req, plain, s)
+		}
+	}
+	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
+}
+
+// bus answers DescribeEventBus.
+func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
+	if code := w.Refused["EventBridge.DescribeEventBus"]; code != "" {
+		return w.fail(req, http.StatusBadRequest, code)
+	}
+	var in struct{ Name string }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	arn, ok := w.Buses[in.Name]
+	if !ok {
+		return w.fail(req, http.StatusBadRequest, "ResourceNotFoundException")
+	}
+	return w.json(req, json10, Object{"Name": arn[strings.LastIndexByte(arn, '/')+1:], "Arn": arn})
 }
 
 // scan answers a page: all items are in the first segment.

@@ -32,7 +32,9 @@ type World struct {
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
+	Buses               map[string]string // ARNs, by the name or ARN that is asked for
 	Alarms              []Object
+	Schedules           []Object // as GetSchedule answers
 	Stacks              map[string][]Object
 
 	// Refused are the error codes of operations, as "Lambda.ListFunctions".
@@ -118,6 +120,9 @@ func (w *World) Env(name string) Object {
 
 // Mapping returns an event source mapping by its UUID, to be changed.
 func (w *World) Mapping(uuid string) Object { return find(w.Mappings, "UUID", uuid) }
+
+// Schedule returns the worker's schedule for a task, to be changed.
+func (w *World) Schedule(task string) Object { return find(w.Schedules, "Name", "worker-"+task) }
 
 func find(all []Object, field, value string) Object {
 	for _, o := range all {

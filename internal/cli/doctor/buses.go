@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+)
+
+// askBuses asks for the buses that the worker sends jobs to. Every account has the bus
+// "default".
+func (f *Facts) askBuses(ctx context.Context, api EventBridge) {
+	w := f.worker()
+	if w == nil {
+		return
+	}
+	asked := map[string]bool{"default": true}
+	for _, sink := range list(w.Env["SAMEKEY_SINKS"]) {
+		_, to, _ := strings.Cut(sink, "=")
+		name, ok := strings.CutPrefix(to, "events:")
+		if !ok || asked[name] {
+			continue
+		}
+		asked[name] = true
+		out, err := api.DescribeEventBus(ctx, &eventbridge.DescribeEventBusInput{Name: &name})
+		switch {
+		case notFound(err):
+			f.Buses = append(f.Buses, &Bus{Named: name, Gone: true})
+		case err != nil:
+			f.miss(Buses, fmt.Sprintf("bus %s: %s", name, reason(err)))
+		default:
+			f.Buses = append(f.Buses, &Bus{Named: name, ARN: aws.ToString(out.Arn)})
+		}
+	}
+}
+
+func busMissing(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	var all []wrong
+	for _, b := range f.Buses {
+		switch want := w.bus(b.Named); {
+		case b.Gone:
+			all = append(all, wrong{where: "bus " + b.Named, what: "it doesn't exist"})
+		case b.ARN != want:
+			all = append(all, wrong{where: "bus " + b.Named, what: fmt.Sprintf("the worker sends to %s, and AWS knows %s", want, b.ARN)})
+		}
+	}
+	return all, ""
+}
+
+// bus is the ARN of a bus. A name is of the function's own Region and account.
+func (fn *Function) bus(name string) string {
+	part := strings.SplitN(fn.ARN, ":", 6)
+	if strings.HasPrefix(name, "arn:") || len(part) != 6 {
+		return name
+	}
+	return strings.Join([]string{"arn", part[1], "events", part[3], part[4], "event-bus/" + name}, ":")
+}

@@ -1,0 +1,46 @@
+package alarmtest
+
+import (
+	"fmt"
+	"time"
+)
+
+// Course is what an alarm has to do: it doesn't fire before From, fires at By at the
+// latest, lasts until Mended, and has ended at End. A zero Mended is trouble that passes by
+// itself.
+type Course struct {
+	Begun       time.Time // of the data
+	From, By    time.Time
+	Mended, End time.Time
+}
+
+// calm is how long after the data's begin an alarm may be as it likes: a first deploy's
+// alarms on silence fire.
+const calm = 10 * time.Minute
+
+// Wrong returns what is wrong with an alarm's course; "" for nothing.
+func (c *Course) Wrong(a Alarm, d Data) string {
+	all := a.Over(d, c.Begun, c.End)
+	state := func(at time.Time) (s State) {
+		for _, change := range all {
+			if !change.At.After(at) {
+				s = change.State
+			}
+		}
+		return s
+	}
+	for at := c.Begun.Add(calm); at.Before(c.From); at = at.Add(time.Minute) {
+		if state(at) == Firing {
+			return "it fires without trouble"
+		}
+	}
+	for at := c.By; at.Before(c.Mended); at = at.Add(time.Minute) {
+		if s := state(at); s != Firing {
+			return fmt.Sprintf("it is %s %v after the trouble began", s, at.Sub(c.From))
+		}
+	}
+	if s := state(c.End); s != OK {
+		return fmt.Sprintf("it is %s %v after the mending", s, c.End.Sub(c.Mended))
+	}
+	return ""
+}

@@ -1,0 +1,159 @@
+// Package ticketqueue is a standard SQS queue of tickets in memory, for tests in virtual
+// time: it hides messages as the queue does, and hands them to a worker as Lambda's
+// mapping does. It counts what Lambda takes for a loop.
+package ticketqueue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// Queue is a queue. It is safe for concurrent use.
+type Queue struct {
+	// Now is its clock. Default: time.Now.
+	Now func() time.Time
+
+	mu      sync.Mutex
+	n       int
+	all     []*message
+	dead    []*message
+	serving bool // its reader is at work
+	chained int
+}
+
+type message struct {
+	id, body      string
+	sent, visible time.Time
+	receives      int
+}
+
+func (q *Queue) now() time.Time {
+	if q.Now != nil {
+		return q.Now()
+	}
+	return time.Now()
+}
+
+// SendMessageBatch implements completer.QueueAPI.
+func (q *Queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := new(sqs.SendMessageBatchOutput)
+	for _, e := range in.Entries {
+		q.n++
+		now := q.now()
+		q.all = append(q.all, &message{id: fmt.Sprint("m", q.n), body: *e.MessageBody, sent: now, visible: now.Add(time.Duration(e.DelaySeconds) * time.Second)})
+		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id})
+		if q.serving {
+			q.chained++
+		}
+	}
+	return out, nil
+}
+
+// ChangeMessageVisibility implements completer.QueueAPI. A message's id is its receipt.
+func (q *Queue) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.all {
+		if m.id == *in.ReceiptHandle {
+			m.visible = q.now().Add(time.Duration(in.VisibilityTimeout) * time.Second)
+		}
+	}
+	return &sqs.ChangeMessageVisibilityOutput{}, nil
+}
+
+// GetQueueAttributes implements completer.QueueAPI: the queue is never crowded.
+func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+	return &sqs.GetQueueAttributesOutput{}, nil
+}
+
+// Deliver hands the visible messages, ten at most, to invoke, which returns the worker's
+// report, and removes what it doesn't report. After an error all of them come again.
+func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
+	const hidden = 30 * time.Minute // the queue's visibility timeout
+	var batch []events.SQSMessage
+	q.mu.Lock()
+	for _, m := range q.all {
+		if now := q.now(); !m.visible.After(now) && len(batch) < 10 {
+			m.visible = now.Add(hidden)
+			m.receives++
+			batch = append(batch, events.SQSMessage{MessageId: m.id, ReceiptHandle: m.id, Body: m.body, EventSource: "aws:sqs", Attributes: map[string]string{
+				"SentTimestamp": fmt.Sprint(m.sent.UnixMilli()), "ApproximateReceiveCount": fmt.Sprint(m.receives),
+			}})
+		}
+	}
+	q.serving = len(batch) > 0
+	q.mu.Unlock()
+	if len(batch) == 0 {
+		return nil
+	}
+	out, err := invoke(events.SQSEvent{Records: batch})
+	var re events.SQSEventResponse
+	if err == nil {
+		err = json.Unmarshal(out, &re)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.serving = false
+	if err != nil {
+		return errors.Join(errors.New("the batch comes again"), err)
+	}
+	q.all = slices.DeleteFunc(q.all, func(m *message) bool {
+		came := slices.ContainsFunc(batch, func(b events.SQSMessage) bool { return b.MessageId == m.id })
+		return came && !slices.ContainsFunc(re.BatchItemFailures, func(f events.SQSBatchItemFailure) bool { return f.ItemIdentifier == m.id })
+	})
+	return nil
+}
+
+// Waiting is how many messages are in the queue.
+func (q *Queue) Waiting() int { return q.count(&q.all) }
+
+// Dead is how many messages are dead letters.
+func (q *Queue) Dead() int { return q.count(&q.dead) }
+
+// Chained is how many messages were sent while the queue's reader was at work.
+func (q *Queue) Chained() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.chained
+}
+
+func (q *Queue) count(of *[]*message) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(*of)
+}
+
+// Drop loses all messages, as Lambda does with those of a loop.
+func (q *Queue) Drop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.all = nil
+}
+
+// Bury makes all messages dead letters.
+func (q *Queue) Bury() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.dead, q.all = append(q.dead, q.all...), nil
+}
+
+// Redrive puts the dead letters back, as StartMessageMoveTask does.
+func (q *Queue) Redrive() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.dead {
+		m.visible, m.receives = q.now(), 0
+	}
+	q.all, q.dead = append(q.all, q.dead...), nil
+}
