@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -26,6 +27,8 @@ func TestInvokeEach(t *testing.T) {
 		"sqs_fifo":       {1, `{"batchItemFailures":[]}`},
 		"sqs_sns":        {2, `{"batchItemFailures":[]}`},
 		"kinesis":        {1, `{"batchItemFailures":[]}`},
+		"kafka":          {3, `{"batchItemFailures":[]}`},
+		"kafka_own":      {1, `{"batchItemFailures":[]}`},
 		"dynamodbstream": {2, `{"batchItemFailures":[]}`},
 		"sns":            {1, `{}`},
 		"sns_key":        {1, `{}`},
@@ -106,10 +109,7 @@ func without(t testing.TB, payload []byte, path ...string) string {
 	if err := json.Unmarshal(payload, &ev); err != nil {
 		t.Fatal(err)
 	}
-	at := ev
-	if records, ok := ev["Records"].([]any); ok {
-		at = records[len(records)-1].(map[string]any)
-	}
+	at := lastRecord(ev)
 	for _, name := range path[:len(path)-1] {
 		at = at[name].(map[string]any)
 	}
@@ -122,6 +122,20 @@ func without(t testing.TB, payload []byte, path ...string) string {
 		t.Fatal(err)
 	}
 	return string(out)
+}
+
+// lastRecord returns an event's last record, which Kafka has in a map of partitions.
+func lastRecord(ev map[string]any) map[string]any {
+	records, _ := ev["Records"].([]any)
+	partitions, _ := ev["records"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(partitions)) {
+		records, _ = partitions[name].([]any)
+	}
+	if len(records) == 0 {
+		return ev // EventBridge has one record, which is the event
+	}
+	last, _ := records[len(records)-1].(map[string]any)
+	return last
 }
 
 // A key that is there and can't be used is a failure: the message's id in its

@@ -186,6 +186,34 @@ func TestGoldenBatches(t *testing.T) {
 				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."), ReadFirst: true,
 			}},
 		},
+		"kafka": {
+			ids:    []string{"positions-0:15", "positions-0:16", "positions-1:7"},
+			groups: []string{"positions-0", "positions-0", "positions-1"},
+			reqs: []idem.Request{
+				{
+					Key: "positions-0:15@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Query: query("@key", "cmlkZS0x", "header kind", "moved", "header kind", "again", "header seal", "base64:dtwAf4A="),
+					Body:  []byte("Hello, this is a test."), Trace: traced,
+				},
+				{
+					Key: "move-9", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Query: query("@key", "cmlkZS0x"), Body: []byte("here"),
+				},
+				{
+					Key: "positions-1:7@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Query: query("@key", ""), Body: []byte{},
+				},
+			},
+		},
+		"kafka_own": {
+			ids:    []string{"positions-0:15"},
+			groups: []string{"positions-0"},
+			reqs: []idem.Request{{
+				Key:    "positions-0:15@1795253400987",
+				Source: "kafka-1.example.com:9092,kafka-2.example.com:9092/positions|" + functionARN, Route: "Kafka positions",
+				Query: query("@key", "cmlkZS0x"), Body: []byte("Hello, this is a test."), ReadFirst: true,
+			}},
+		},
 		"dynamodbstream": {
 			ids:    []string{"4421584500000000017450439091", "4421584500000000017450439092"},
 			groups: []string{"shard", "shard"},

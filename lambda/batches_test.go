@@ -65,6 +65,12 @@ var recordSources = []recordSource{
 		required: [][]string{{"kinesis", "sequenceNumber"}, {"eventSource"}, {"eventSourceARN"}, {"kinesis"}},
 		content:  []string{"kinesis", "data"}, encoded: true,
 	}),
+	fromSource(lambda.Kafka, recordSource{
+		name: "Kafka", golden: []string{"kafka_own", "kafka"},
+		one:      func(testing.TB) any { return partitions(moved(0, 1, "1")) },
+		required: [][]string{{"topic"}},
+		content:  []string{"value"}, encoded: true,
+	}),
 	fromSource(lambda.DynamoDBStream, recordSource{
 		name: "DynamoDBStream", golden: []string{"dynamodbstream"},
 		one:      func(testing.TB) any { return events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{change("1")}} },

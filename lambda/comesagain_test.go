@@ -129,8 +129,21 @@ func TestWhatComesAgain(t *testing.T) {
 		"S3, another function": {"S3", delivery{"", s3(upload("a"))}, delivery{functionARN + "-2", s3(upload("a"))}, 2},
 
 		"Kinesis, delivered again, or read again by another mapping": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(position("1"))}, 1},
-		"Kinesis, put again":        {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(changed(position("2"), func(r *events.KinesisEventRecord) { r.Kinesis.Data = []byte("1") }))}, 2},
-		"Kinesis, another function": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{functionARN + "-2", kinesis(position("1"))}, 2},
+		"Kinesis, put again": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(changed(position("2"), func(r *events.KinesisEventRecord) { r.Kinesis.Data = []byte("1") }))}, 2},
+		"Kafka, delivered again, or read again by another mapping": {"Kafka", delivery{"", partitions(moved(0, 1, "1"))}, delivery{"", partitions(moved(0, 1, "1"))}, 1},
+		"Kafka, produced again": {"Kafka", delivery{"", partitions(moved(0, 1, "1"))}, delivery{"", partitions(moved(0, 2, "1"))}, 2},
+		"Kafka, produced again with its key": {
+			"Kafka", delivery{"", partitions(namedRecord(moved(0, 1, "1"), "k"))}, delivery{"", partitions(namedRecord(moved(1, 2, "1"), "k"))}, 1,
+		},
+		"Kafka, the topic made anew": {
+			"Kafka", delivery{"", partitions(moved(0, 1, "1"))}, delivery{"", partitions(changed(moved(0, 1, "1"), func(r *events.KafkaRecord) { r.Timestamp.Time = time.UnixMilli(1795253499999) }))}, 2,
+		},
+		"Kafka, another function": {"Kafka", delivery{"", partitions(moved(0, 1, "1"))}, delivery{functionARN + "-2", partitions(moved(0, 1, "1"))}, 2},
+		"Kafka, another cluster": {
+			"Kafka", delivery{"", partitions(moved(0, 1, "1"))}, delivery{"", changed(partitions(moved(0, 1, "1")), func(ev *events.KafkaEvent) { ev.EventSourceARN += "2" })}, 2,
+		},
+		"Kafka, servers in another order": {"Kafka", delivery{"", own("b:1,a:1")}, delivery{"", own("a:1,b:1")}, 1},
+		"Kinesis, another function":       {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{functionARN + "-2", kinesis(position("1"))}, 2},
 
 		"DynamoDBStream, delivered again, or read again by another mapping": {"DynamoDBStream", delivery{"", stream(change("1"))}, delivery{"", stream(change("1"))}, 1},
 		"DynamoDBStream, changed again":                                     {"DynamoDBStream", delivery{"", stream(change("1"))}, delivery{"", stream(change("2"))}, 2},

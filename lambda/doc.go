@@ -4,7 +4,7 @@
 //   - For HTTP, use [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB]. A function
 //     with several routes uses a [Router].
 //   - For queues, topics, streams, buckets and buses, use [WrapEach] with [SQS], [SNS],
-//     [Kinesis], [DynamoDBStream], [S3] or [EventBridge].
+//     [Kinesis], [Kafka], [DynamoDBStream], [S3] or [EventBridge].
 //   - For invocations by name, synchronous or asynchronous, use [Wrap] with [Direct].
 //   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or
 //     [StateKey] with any of these.
@@ -87,8 +87,8 @@
 //     twice in one batch, in two invocations at once, or after a timeout.
 //   - Failures are reported record by record if the source accepts that
 //     (batchItemFailures), in the order that the source needs: a message group of a FIFO
-//     queue and the shard of a stream stop at their first failure. For other sources,
-//     and if no record was done, the invocation fails.
+//     queue, the shard of a stream and the partition of a topic stop at their first
+//     failure. For other sources, and if no record was done, the invocation fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails its record only.

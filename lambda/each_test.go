@@ -2,6 +2,7 @@ package lambda_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,6 +46,44 @@ func position(seq string) events.KinesisEventRecord {
 		EventSourceArn: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions",
 		Kinesis:        events.KinesisRecord{SequenceNumber: seq, Data: []byte(seq), PartitionKey: "p"},
 	}
+}
+
+const (
+	clusterARN = "arn:aws:kafka:eu-central-1:123456789012:cluster/rides/e9f754c6-d29a-4430-a7db-958a19fd2c54-4"
+	topicName  = "positions"
+)
+
+// moved is a record of a topic.
+func moved(partition, offset int64, value string) events.KafkaRecord {
+	return events.KafkaRecord{
+		Topic: topicName, Partition: partition, Offset: offset, Value: base64.StdEncoding.EncodeToString([]byte(value)),
+		Timestamp: events.MilliSecondsEpochTime{Time: time.UnixMilli(1795253400000 + offset)},
+	}
+}
+
+// partitions is an event of a topic.
+func partitions(records ...events.KafkaRecord) events.KafkaEvent {
+	ev := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: clusterARN, Records: make(map[string][]events.KafkaRecord)}
+	for _, r := range records {
+		name := fmt.Sprint(topicName, "-", r.Partition)
+		ev.Records[name] = append(ev.Records[name], r)
+	}
+	return ev
+}
+
+// namedRecord is a record with a key of its producer's.
+func namedRecord(r events.KafkaRecord, keys ...string) events.KafkaRecord {
+	for _, key := range keys {
+		r.Headers = append(r.Headers, map[string]events.JSONNumberBytes{lambda.KeyAttribute: []byte(key)})
+	}
+	return r
+}
+
+// own is an event of a cluster that isn't MSK's.
+func own(servers string) events.KafkaEvent {
+	ev := partitions(moved(0, 1, "1"))
+	ev.EventSource, ev.EventSourceARN, ev.BootstrapServers = "SelfManagedKafka", "", servers
+	return ev
 }
 
 func change(seq string) events.DynamoDBEventRecord {

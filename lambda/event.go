@@ -65,9 +65,10 @@ func kind(payload []byte) string {
 		return "no JSON object"
 	}
 	var p struct {
-		HTTPMethod string `json:"httpMethod"`
-		DetailType string `json:"detail-type"`
-		Records    []struct {
+		HTTPMethod  string `json:"httpMethod"`
+		DetailType  string `json:"detail-type"`
+		EventSource string `json:"eventSource"` // of Kafka, whose records are in a map
+		Records     []struct {
 			EventSource string `json:"eventSource"` // SNS spells it EventSource
 		} `json:"Records"`
 		RequestContext struct {
@@ -85,6 +86,8 @@ func kind(payload []byte) string {
 		return "an empty object"
 	case len(p.Records) > 0:
 		return fmt.Sprintf("records of %.40q", p.Records[0].EventSource)
+	case p.EventSource != "":
+		return fmt.Sprintf("records of %.40q", p.EventSource)
 	case p.DetailType != "":
 		return "an EventBridge event"
 	case p.RequestContext.ELB != nil:

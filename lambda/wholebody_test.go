@@ -92,12 +92,10 @@ func wholeBody[Ev, Rec, Re any](b lambda.Batch[Ev, Rec, Re], file string, as fun
 			why = nil
 			var ev map[string]any
 			decode(t, loadBatch(t, file), &ev)
-			rec := ev
 			if recs, ok := ev["Records"].([]any); ok {
 				ev["Records"] = recs[:1]
-				rec, _ = recs[0].(map[string]any)
 			}
-			fill(t, rec, as(tc.content), path...)
+			fill(t, lastRecord(ev), as(tc.content), path...)
 			payload, err := json.Marshal(ev)
 			if err != nil {
 				t.Fatal(err)

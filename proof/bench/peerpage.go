@@ -87,7 +87,7 @@ func (r *Results) durable() table {
 		title: "Beside AWS Lambda durable functions: prices",
 		text: fmt.Sprintf(`These figures are documented, not measured: $%v for a million operations (%s; read on %s). A run with k steps takes k operations
 and one for its start. A step with its checkpoint takes %v to %v ms (%s). Samekey's commit of a phase is one write of DynamoDB. Dollars are for a
-million runs, without Lambda's time. Durable functions wait for up to a year, and need no table. Their steps run at least once, and a checkpoint isn't
+million runs, without Lambda's time. Durable functions wait for up to a year, and need no table. By default their steps run at least once, and a checkpoint isn't
 in one transaction with your writes.`,
 			d.Price, d.Source, d.Date, d.Steps[0], d.Steps[1], d.StepsSource),
 		head: []string{"steps", "durable function", "Samekey, phases without writes", "Samekey, a write of yours in each phase", "its write units for your items"},

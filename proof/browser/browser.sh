@@ -23,6 +23,7 @@ fi
 mkdir -p .bin "$node/tmp"
 go build -o .bin/samekey ./cmd/samekey
 go build -C proof -o ../.bin/ui-stage ./browser/stage
+go build -C proof -o ../.bin/browser-shop ./browser/shop
 
 # Chromium unpacks itself into the folder for temporary files: its own, not everybody's.
 export TMPDIR=$node/tmp SAMEKEY_ROOT=$root

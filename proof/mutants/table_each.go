@@ -113,6 +113,66 @@ func eachMutants() []mutant {
 			in: "lambda.lanesOf", old: `$known && ($t.group != "" || $t.req.Key != "")`, new: "$known", run: "^TestEachWithoutKeyAtOnce$",
 		},
 		{
+			rule: "Kafka", what: "a batch of Kafka takes the records of another service", row: "R201",
+			in: "lambda.kafkaRecords", old: `$ev.EventSource != "aws:kafka" && $ev.EventSource != "SelfManagedKafka"`, new: `false`, run: "^TestUnreadableKafkaEvent$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka event that names no cluster is taken: all share a scope", row: "R201",
+			in: "lambda.kafkaRecords", old: `case $cluster == "":`, new: `case false:`, run: "^TestUnreadableKafkaEvent$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka record is reported at a place that isn't its own", row: "R201",
+			in: "lambda.kafkaRecords", old: `$r.Topic == "" || kafkaPartition(&$r) != $partition`, new: `$r.Topic == ""`, run: "^TestUnreadableKafkaEvent$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka value that can't be read is an empty one", row: "R201",
+			in: "lambda.kafkaRecords", old: `if $err != nil { return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", $i, $partition)) }`, new: `_ = $err`, run: "^TestUnreadableKafkaEvent$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka event without records counts as done", row: "R201",
+			in: "lambda.kafkaRecords", old: `len($all) == 0`, new: `false`, run: "^TestUnreadableKafkaEvent$",
+		},
+		{
+			rule: "Kafka", what: "a cluster's servers in another order are another cluster", row: "R201",
+			in: "lambda.sortedServers", old: `slices.Sort($list)`, new: ``, run: "^TestWhatComesAgain$",
+		},
+		{
+			rule: "Kafka", what: "two topics share their keys", row: "R201",
+			in: "lambda.kafkaRequest", old: `$r.Cluster+"/"+$r.Topic`, new: `$r.Cluster`, run: "^TestGoldenBatches$",
+		},
+		{
+			rule: "Kafka", what: "of two keys of a Kafka record the first counts", row: "R201",
+			in: "lambda.kafkaKey", old: `len($keys) > 1`, new: `false && len($keys) > 1`, run: "^TestUnusableKeyOfAKafkaRecord$",
+		},
+		{
+			rule: "Kafka", what: "a producer's key of a Kafka record is passed over", row: "R201",
+			in: "lambda.kafkaKey", old: `$name == KeyAttribute`, new: `false && $name == KeyAttribute`, run: "^TestWhatComesAgain$",
+		},
+		{
+			rule: "Kafka", what: "a topic that is made anew has its former records' keys", row: "R201",
+			in: "lambda.kafkaKey", old: `+"@"+strconv.FormatInt($r.Timestamp.UnixMilli(), 10)`, new: ``, run: "^TestWhatComesAgain$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka record's key is no part of its work", row: "R201",
+			in: "lambda.kafkaRequest", old: `"@key": {$r.Key}`, new: ``, run: "^TestSameKafkaRecord$",
+		},
+		{
+			rule: "Kafka", what: "a Kafka record's headers are no part of its work", row: "R201",
+			in: "lambda.kafkaRequest", old: `identifies($name)`, new: `false`, run: "^TestSameKafkaRecord$",
+		},
+		{
+			rule: "Kafka", what: "a header of Kafka that isn't text is another on its way", row: "R201",
+			in: "lambda.kafkaRequest", old: `!utf8.ValidString($value)`, new: `false`, run: "^TestGoldenBatches$",
+		},
+		{
+			rule: "Kafka", what: "a partition goes on after a failure", row: "R201",
+			in: "lambda.Kafka", old: `Group: func($r KafkaRecord) string { return kafkaPartition(&$r.KafkaRecord) },`, new: ``, run: "^TestPartitionStopsAtItsFirstFailure$",
+		},
+		{
+			rule: "Kafka", what: "a partition goes back to its last failure", row: "R201",
+			in: "lambda.kafkaReply", old: `$partition == "" || $partition != $last`, new: `true`, run: "^TestPartitionStopsAtItsFirstFailure$",
+		},
+		{
 			rule: "EachReport", what: "a message that failed isn't named to SQS", row: "M75",
 			in: "lambda.sqsReply", old: "$re.BatchItemFailures[$i].ItemIdentifier = $id", new: "_, _ = $i, $id", run: "^TestKeyInTwoGroupsIsRefused$",
 		},

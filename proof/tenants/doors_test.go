@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -228,6 +229,7 @@ func (w *world) typedDoors(e *idem.Engine, doors map[string]door) {
 	doors["kinesis"] = records(w, e, lambda.Kinesis, func(r events.KinesisEventRecord) (string, string) {
 		return r.EventSourceArn, string(r.Kinesis.Data)
 	})
+	doors["kafka"] = records(w, e, lambda.Kafka, func(r lambda.KafkaRecord) (string, string) { return r.Cluster + "/" + r.Topic, string(r.Data) })
 	doors["dynamodb"] = records(w, e, lambda.DynamoDBStream, func(r events.DynamoDBEventRecord) (string, string) {
 		return r.EventSourceArn, r.Change.NewImage["work"].String()
 	})
@@ -412,6 +414,12 @@ func typedEvent(c caller, r *request) any {
 			EventID: r.key, EventSource: "aws:kinesis", EventSourceArn: c.a,
 			Kinesis: events.KinesisRecord{Data: []byte(work), PartitionKey: "p", SequenceNumber: "1"},
 		}}}
+	case "kafka":
+		cluster, topic, _ := strings.Cut(c.a, "/")
+		return events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: cluster, Records: map[string][]events.KafkaRecord{topic + "-0": {{
+			Topic: topic, Value: base64.StdEncoding.EncodeToString([]byte(work)), Timestamp: events.MilliSecondsEpochTime{Time: time.UnixMilli(1)},
+			Headers: []map[string]events.JSONNumberBytes{{lambda.KeyAttribute: []byte(r.key)}},
+		}}}}
 	case "dynamodb":
 		return json.RawMessage(`{"Records":[{"eventID":` + string(encoded(r.key)) + `,"eventName":"INSERT","eventSource":"aws:dynamodb","eventSourceARN":` +
 			string(encoded(c.a)) + `,"dynamodb":{"SequenceNumber":"1","Keys":{"pk":{"S":"x"}},"NewImage":{"work":{"S":` + string(encoded(work)) + `}}}}]}`)

@@ -142,7 +142,7 @@ var doorsOf = map[string][]string{
 	"jwt": {"httpapi", "rest"}, "iam": {"httpapi", "rest", "url"}, "pool": {"httpapi", "rest"}, "lambda": {"httpapi", "rest"},
 	"apikey": {"rest"}, "cert": {"httpapi", "rest"}, "none": {"httpapi", "rest", "url", "alb", "router"}, "unnamed": {"httpapi"},
 	"direct": {"direct"}, "appsync": {"appsync"}, "state": {"state"}, "rpc": {"rpc"},
-	"sqs": {"sqs"}, "sns": {"sns"}, "eventbridge": {"eventbridge"}, "kinesis": {"kinesis"}, "dynamodb": {"dynamodb"}, "s3": {"s3"},
+	"sqs": {"sqs"}, "sns": {"sns"}, "eventbridge": {"eventbridge"}, "kinesis": {"kinesis"}, "kafka": {"kafka"}, "dynamodb": {"dynamodb"}, "s3": {"s3"},
 }
 
 func pick[T any](rnd *rand.Rand, from []T) T { return from[rnd.IntN(len(from))] }
@@ -151,7 +151,7 @@ func randomCaller(rnd *rand.Rand) caller {
 	c := caller{tenant: pick(rnd, tenants)}
 	c.kind = pick(rnd, []string{
 		"jwt", "jwt", "jwt", "iam", "pool", "lambda", "lambda", "apikey", "cert", "none", "none", "unnamed",
-		"direct", "appsync", "state", "rpc", "sqs", "sns", "eventbridge", "kinesis", "dynamodb", "s3",
+		"direct", "appsync", "state", "rpc", "sqs", "sns", "eventbridge", "kinesis", "kafka", "dynamodb", "s3",
 	})
 	switch c.kind {
 	case "jwt":
@@ -174,6 +174,8 @@ func randomCaller(rnd *rand.Rand) caller {
 		c.tenant, c.a = "", pick(rnd, []string{"arn:aws:sqs:eu-central-1:111111111111:a", "arn:aws:sqs:eu-central-1:111111111111:A", "arn:aws:sqs:eu-central-1:222222222222:a"})
 	case "sns", "kinesis", "dynamodb", "s3":
 		c.a, c.b = "arn:aws:"+c.kind+":eu-central-1:111111111111:"+pick(rnd, []string{"a", "b"}), pick(rnd, functions)
+	case "kafka":
+		c.a, c.b = "arn:aws:kafka:eu-central-1:"+pick(rnd, []string{"111111111111:c/", "222222222222:c/"})+pick(rnd, []string{"a", "b"}), pick(rnd, functions)
 	case "eventbridge":
 		c.a, c.b = pick(rnd, []string{"a", "b", "111111111111:a"}), pick(rnd, functions)
 	}
@@ -302,7 +304,7 @@ func typed(door string) bool {
 
 func batch(door string) bool {
 	switch door {
-	case "sqs", "sns", "eventbridge", "kinesis", "dynamodb", "s3":
+	case "sqs", "sns", "eventbridge", "kinesis", "kafka", "dynamodb", "s3":
 		return true
 	}
 	return false

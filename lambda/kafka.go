@@ -1,0 +1,188 @@
+package lambda
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const kafkaKind = "a Kafka event"
+
+// Kafka takes the records of topics, of Amazon MSK or a cluster of your own, in the
+// order of their partitions. Don't change it: change a copy, as [Batch] shows.
+//
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes, which takes its provisioned mode. Without it Lambda ignores the
+// report and continues after the failed records. If you can't set it, set Reply of a copy
+// to nil: then a failure fails the invocation.
+//
+// A partition stops at its first failure, and the report names it: Lambda delivers that
+// record and all later ones of the partition again. Other partitions go on. By default
+// Lambda tries for ever, or 10 times if the mapping has a failure destination, and the
+// partition waits: set one, with MaximumRetryAttempts.
+//
+// The key of a record is the text of its header [KeyAttribute], or else topic, partition,
+// offset and timestamp: a topic that is made anew counts its offsets from 0. A producer
+// that sends again makes another record, and so does a retry topic; see [Batch.WithKey].
+// The scope is the cluster, the topic and the function; a cluster of your own is its
+// bootstrap servers, so use [Batch.WithScope] if they change. Key, value and headers must
+// be the same under one key, except the headers of tracing.
+//
+// An event is refused whole ([ErrEvent]) if a record's place differs from its partition's,
+// or a value is not base64.
+var Kafka = Batch[events.KafkaEvent, KafkaRecord, kafkaResponse]{
+	Records: kafkaRecords,
+	ID:      func(r KafkaRecord) string { return kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) },
+	Key:     kafkaKey,
+	Request: kafkaRequest,
+	shared:  true,
+	Group:   func(r KafkaRecord) string { return kafkaPartition(&r.KafkaRecord) },
+	Reply:   kafkaReply,
+}
+
+// KafkaRecord is a record of [Kafka].
+type KafkaRecord struct {
+	events.KafkaRecord        // Key and Value are in base64
+	Cluster            string // its ARN, or its bootstrap servers, sorted
+	Data               []byte // the decoded Value; empty for a record without one, such as a tombstone
+}
+
+// kafkaResponse is the report of failed records, of which aws-lambda-go 1.55 has no type.
+// https://docs.aws.amazon.com/lambda/latest/dg/kafka-retry-configurations.html
+type kafkaResponse struct {
+	BatchItemFailures []kafkaFailure `json:"batchItemFailures"`
+}
+
+type kafkaFailure struct {
+	ItemIdentifier kafkaPlace `json:"itemIdentifier"`
+}
+
+// kafkaPlace is where a partition continues. Lambda repeats the whole event for a place
+// that wasn't in it.
+type kafkaPlace struct {
+	Partition string `json:"partition"` // "topic-0", as the event spells it
+	Offset    int64  `json:"offset"`
+}
+
+func kafkaRecords(ev events.KafkaEvent) ([]KafkaRecord, error) {
+	cluster := cmp.Or(ev.EventSourceARN, sortedServers(ev.BootstrapServers))
+	switch {
+	case ev.EventSource != "aws:kafka" && ev.EventSource != "SelfManagedKafka":
+		return nil, notA(kafkaKind, fmt.Sprintf("it is of %.40q", ev.EventSource))
+	case cluster == "":
+		return nil, notA(kafkaKind, "it doesn't name its cluster")
+	}
+	var all []KafkaRecord
+	for _, partition := range slices.Sorted(maps.Keys(ev.Records)) {
+		for i, r := range ev.Records[partition] {
+			if r.Topic == "" || kafkaPartition(&r) != partition {
+				return nil, notA(kafkaKind, fmt.Sprintf("record %d of %.300q is of topic %.300q, partition %d", i, partition, r.Topic, r.Partition))
+			}
+			data, err := base64.StdEncoding.DecodeString(r.Value)
+			if err != nil { // of no record alone: Lambda encodes all
+				return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", i, partition))
+			}
+			all = append(all, KafkaRecord{KafkaRecord: r, Cluster: cluster, Data: data})
+		}
+	}
+	if len(all) == 0 {
+		return nil, notA(kafkaKind, "it has no records")
+	}
+	return all, nil
+}
+
+// sortedServers returns a cluster's servers in an order of their own: events name them
+// in any.
+func sortedServers(servers string) string {
+	list := strings.Split(servers, ",")
+	slices.Sort(list)
+	return strings.Join(list, ",")
+}
+
+func kafkaPartition(r *events.KafkaRecord) string {
+	return r.Topic + "-" + strconv.FormatInt(r.Partition, 10)
+}
+
+func kafkaID(partition string, offset int64) string {
+	return partition + ":" + strconv.FormatInt(offset, 10)
+}
+
+func kafkaKey(r KafkaRecord) (string, error) {
+	var keys []string
+	for name, value := range kafkaHeaders(&r) {
+		if name == KeyAttribute {
+			keys = append(keys, value)
+		}
+	}
+	switch {
+	case len(keys) > 1:
+		return "", fmt.Errorf("the record has %d headers %s", len(keys), KeyAttribute)
+	case len(keys) == 1:
+		return attributeKey(keys[0])
+	}
+	return textKey(kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) + "@" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10)), nil
+}
+
+// kafkaHeaders yields the headers of a record in their order, of which Kafka allows
+// several with one name.
+func kafkaHeaders(r *KafkaRecord) func(yield func(name, value string) bool) {
+	return func(yield func(name, value string) bool) {
+		for _, header := range r.Headers {
+			for _, name := range slices.Sorted(maps.Keys(header)) {
+				if !yield(name, string(header[name])) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func kafkaRequest(ctx context.Context, r KafkaRecord) (idem.Request, error) {
+	in := inner{said: url.Values{"@key": {r.Key}}}
+	for name, value := range kafkaHeaders(&r) {
+		in.traces(name, value)
+		if identifies(name) {
+			if !utf8.ValidString(value) {
+				value = "base64:" + base64.StdEncoding.EncodeToString([]byte(value))
+			}
+			in.said.Add("header "+name, value)
+		}
+	}
+	return idem.Request{
+		Source: consumerScope(ctx, r.Cluster+"/"+r.Topic),
+		Route:  "Kafka " + r.Topic,
+		Header: jsonHeader(),
+		Query:  in.said.Encode(),
+		Body:   r.Data,
+		Trace:  in.trace,
+
+		ReadFirst: true, // an event that failed or another mapping repeats thousands
+	}, nil
+}
+
+// kafkaReply names the first failure of each partition: Lambda goes back to it.
+func kafkaReply(failed []string) kafkaResponse {
+	re := kafkaResponse{BatchItemFailures: []kafkaFailure{}}
+	last := ""
+	for _, id := range failed { // in the order of kafkaRecords, by partition
+		at := strings.LastIndexByte(id, ':') + 1
+		partition := id[:max(at-1, 0)] // "" for the id of a copy with another ID: Lambda then repeats the event
+		offset, _ := strconv.ParseInt(id[at:], 10, 64)
+		if partition == "" || partition != last {
+			re.BatchItemFailures = append(re.BatchItemFailures, kafkaFailure{kafkaPlace{partition, offset}})
+		}
+		last = partition
+	}
+	return re
+}
