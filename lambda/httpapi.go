@@ -40,9 +40,13 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	if rc.HTTP.Method == "" {
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
 	}
+	path := ev.RawPath // with the stage in front of it, unless it is the default stage
+	if rest, ok := strings.CutPrefix(path, "/"+rc.Stage); ok && rc.Stage != "" && (rest == "" || rest[0] == '/') {
+		path = rest
+	}
 	req := idem.Request{
 		Method: rc.HTTP.Method,
-		Path:   canonicalPath(withoutStage(ev.RawPath, rc.Stage)),
+		Path:   canonicalPath(path),
 		Query:  ev.RawQueryString,
 		Host:   rc.DomainName,
 		Header: withCookies(header(ev.Headers, nil), ev.Cookies),
@@ -57,15 +61,6 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 		req.Snapshot, err = httpAPISnapshot(&ev, &req)
 	}
 	return req, err
-}
-
-// withoutStage removes a stage from the front of a path. The default stage is not
-// part of the path.
-func withoutStage(path, stage string) string {
-	if rest, ok := strings.CutPrefix(path, "/"+stage); ok && stage != "" && (rest == "" || rest[0] == '/') {
-		return rest
-	}
-	return path
 }
 
 // httpAPIRoute returns the route key in the form of a REST API: with the method of

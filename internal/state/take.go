@@ -23,19 +23,19 @@ func SizeOf(r *store.Record) (n int) {
 	for name, j := range r.Jobs {
 		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
 	}
+	var heads [2]http.Header
 	if in := r.Input; in != nil {
-		n += len(in.Path) + len(in.Query) + len(in.Snapshot) + sizeOfHeader(in.Header)
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
+		heads[0] = in.Header
 	}
 	if r.Response != nil {
-		n += sizeOfHeader(r.Response.Header)
+		heads[1] = r.Response.Header
 	}
-	return n
-}
-
-func sizeOfHeader(h http.Header) (n int) {
-	for name, values := range h {
-		for _, v := range values {
-			n += len(name) + len(v)
+	for _, head := range heads {
+		for name, values := range head {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
 		}
 	}
 	return n

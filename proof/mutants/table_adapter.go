@@ -114,11 +114,11 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPSame", what: "a named stage is a part of the path", row: "M97",
-			in: "lambda.httpAPIRequest", old: "withoutStage($ev.RawPath, $rc.Stage)", new: "$ev.RawPath", run: "^TestCORSOfTheRouter$",
+			in: "lambda.httpAPIRequest", old: "$path = $rest", new: "_ = $rest", run: "^TestCORSOfTheRouter$",
 		},
 		{
 			rule: "HTTPSame", what: "a path that begins like the stage loses its begin",
-			in: "lambda.withoutStage", old: `$ok && $stage != "" && ($rest == "" || $rest[0] == '/')`, new: `$ok && $stage != ""`, run: "^TestHTTPAPIPathAndRoute$",
+			in: "lambda.httpAPIRequest", old: `$ok && $rc.Stage != "" && ($rest == "" || $rest[0] == '/')`, new: `$ok && $rc.Stage != ""`, run: "^TestHTTPAPIPathAndRoute$",
 		},
 		{
 			rule: "HTTPSame", what: "the default route of an HTTP API is one route for every path",

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
@@ -250,7 +251,17 @@ func (q queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput,
 	if !q.of.may("sqs:GetQueueAttributes") {
 		return nil, q.of.refusal("sqs:GetQueueAttributes")
 	}
-	return new(sqs.GetQueueAttributesOutput), nil
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"QueueArn": "arn:aws:sqs:us-east-1:123456789012:tickets"}}, nil
+}
+
+// CreateSchedule is Scheduler's, which also asks whether the caller may hand on the role.
+func (q queue) CreateSchedule(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
+	for _, action := range []string{"scheduler:CreateSchedule", "iam:PassRole"} {
+		if !q.of.may(action) {
+			return nil, q.of.refusal(action)
+		}
+	}
+	return new(scheduler.CreateScheduleOutput), nil
 }
 
 // Invoke is Lambda's: the function fails.
@@ -348,7 +359,8 @@ func TestDeployedWorker(t *testing.T) {
 	p := newPlace(t)
 	r := newRole("worker", deployed(t, "orders", "WorkerPolicy", "ResumePolicy")...)
 	client := p.as(r)
-	w := worker.New(client, p.store(client), completer.NewQueue(queue{p, r}, "https://queue"), func(o *worker.Options) {
+	tickets := completer.NewQueue(queue{p, r}, "https://queue", func(o *completer.QueueOptions) { o.Schedule, o.Role = queue{p, r}.CreateSchedule, "arn:later" })
+	w := worker.New(client, p.store(client), tickets, func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces, o.Logger = sinks, completer.Invoke(queue{p, r}, "orders"), []string{"orders"}, slog.New(slog.DiscardHandler)
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = 1 }
 		o.Completer = func(o *stream.CompleterOptions) { o.Now = p.clock.Now }
@@ -356,6 +368,11 @@ func TestDeployedWorker(t *testing.T) {
 		o.Sweep = func(o *stream.SweepOptions) { o.PagesPerSecond, o.Now = 1e6, p.clock.Now }
 	})
 	p.troubles()
+	p.ends(p.engine(p.store(p.free)), post("later", nil), nil, func(ctx context.Context) (idem.Response, error) {
+		later := idem.NewJob("mail", 1)
+		later.At = time.Now().Add(2 * time.Hour)
+		return idem.Response{Status: 201}, idem.Stage(ctx, later)
+	})
 	p.invoke(w, p.changes(time.Now()))
 	p.troublesOfOldChanges(w)
 	p.clock.Advance(time.Hour)
