@@ -151,7 +151,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	stored := storedPart(resp, a.headers)
 	var made *store.Record
 	keeps := func() { // the next try uses the companions that a try has written
-		if made != nil && made.Overflow != nil {
+		if made != nil {
 			f.kept = made.Overflow
 		}
 	}

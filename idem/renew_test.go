@@ -315,6 +315,9 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 						}
 						time.Sleep(250 * time.Millisecond) //nolint:forbidigo // virtual
 						busy.Store(false)
+						if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Open && c.Commit.Next.Lease.Before(c.Commit.Prev.Lease) {
+							t.Error("a commit takes back a renewal")
+						}
 						if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
 							if struck++; struck%2 == 1 {
 								return fault
