@@ -17,6 +17,13 @@ const Room = 16 << 10
 // SizeOf returns the bytes of a record's phases and jobs, and of its request and answer
 // without their bodies, if nothing is compressed.
 func SizeOf(r *store.Record) (n int) {
+	headers := func(h http.Header) {
+		for name, values := range h {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
+		}
+	}
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
 	}
@@ -24,19 +31,11 @@ func SizeOf(r *store.Record) (n int) {
 		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
 	}
 	if in := r.Input; in != nil {
-		n += len(in.Path) + len(in.Query) + len(in.Snapshot) + sizeOfHeader(in.Header)
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
+		headers(in.Header)
 	}
 	if r.Response != nil {
-		n += sizeOfHeader(r.Response.Header)
-	}
-	return n
-}
-
-func sizeOfHeader(h http.Header) (n int) {
-	for name, values := range h {
-		for _, v := range values {
-			n += len(name) + len(v)
-		}
+		headers(r.Response.Header)
 	}
 	return n
 }
