@@ -60,7 +60,10 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if err := m.apply(c.Writes); err != nil {
 		return nil, err
 	}
-	m.put(c.Next)
+	if m.records == nil {
+		m.records = make(map[string]*store.Record)
+	}
+	m.records[c.Next.PK] = c.Next.Clone()
 	return nil, nil
 }
 
@@ -135,7 +138,7 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 	if err := m.apply(c.Writes); err != nil {
 		return nil, err
 	}
-	m.put(next)
+	m.records[next.PK] = next.Clone()
 	return nil, nil
 }
 
@@ -154,7 +157,7 @@ func (m *MemoryStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 	case next == nil:
 		return old.Clone(), false, nil // the record shows the reason
 	}
-	m.put(next)
+	m.records[next.PK] = next.Clone()
 	return next.Clone(), true, nil
 }
 
@@ -190,13 +193,6 @@ func fits(old, r *store.Record) error {
 		return fmt.Errorf("idem: %w: %d bytes without its bodies, at most %d", store.ErrTooLarge, n, limit)
 	}
 	return nil
-}
-
-func (m *MemoryStore) put(r *store.Record) {
-	if m.records == nil {
-		m.records = make(map[string]*store.Record)
-	}
-	m.records[r.PK] = r.Clone()
 }
 
 // patched copies the differences between prev and next to r. Other fields of r

@@ -17,26 +17,25 @@ const Room = 16 << 10
 // SizeOf returns the bytes of a record's phases and jobs, and of its request and answer
 // without their bodies, if nothing is compressed.
 func SizeOf(r *store.Record) (n int) {
+	headers := func(h http.Header) {
+		for name, values := range h {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
+		}
+	}
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
 	}
 	for name, j := range r.Jobs {
 		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
 	}
-	var heads [2]http.Header
 	if in := r.Input; in != nil {
 		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
-		heads[0] = in.Header
+		headers(in.Header)
 	}
 	if r.Response != nil {
-		heads[1] = r.Response.Header
-	}
-	for _, head := range heads {
-		for name, values := range head {
-			for _, v := range values {
-				n += len(name) + len(v)
-			}
-		}
+		headers(r.Response.Header)
 	}
 	return n
 }

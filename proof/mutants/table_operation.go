@@ -54,7 +54,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "DeliveryKey", what: "a job before the answer is staged under a message's id",
-			in: "idem.flow.commit", where: "func ($f *flow)", old: "if len($waiting) > 0 {", new: "if $f == nil {", pkg: "lambda", run: redrive,
+			in: "idem.flow.commit", where: "func ($f *flow)", old: "if len($waiting) > 0 {", new: "if len($waiting) > 0 && $f == nil {", pkg: "lambda", run: redrive,
 		},
 		{
 			rule: "DeliveryKey", what: "what an earlier version has begun can't be finished",
