@@ -103,7 +103,9 @@ func TestRolesAreNarrow(t *testing.T) {
 	later, _, _ = strings.Cut(later, "      Policies:\n")
 	_, function, _ := strings.Cut(Nested(), "\n  FunctionPolicy:\n")
 	function, _, _ = strings.Cut(function, "\n  Worker:\n")
-	if later == "" || later != schedule[:strings.Index(schedule, "            # ")]+schedule[strings.Index(schedule, "            Condition:"):] {
+	before, rest, _ := strings.Cut(schedule, "            # ")
+	_, condition, _ := strings.Cut(rest, "            Condition:")
+	if later == "" || later != before+"            Condition:"+condition {
 		t.Errorf("LaterRole trusts others than ScheduleRole does:\n%s", later)
 	}
 	for text, lines := range map[string][]string{

@@ -27,8 +27,12 @@ func TestIfMatch(t *testing.T) {
 		version string // at the end
 	}{
 		"default": {func(*idem.Options) {}, false, []step{
-			{"a", "v", 200, ""}, {"a", "v", 200, "true"}, {"a", "vx", 200, "true"},
-			{"b", "v", 412, ""}, {"b", "vx", 412, "true"}, {"c", "vx", 200, ""},
+			{"a", "v", 200, ""},
+			{"a", "v", 200, "true"},
+			{"a", "vx", 200, "true"},
+			{"b", "v", 412, ""},
+			{"b", "vx", 412, "true"},
+			{"c", "vx", 200, ""},
 		}, "vxx"},
 		"412 is not kept": {func(o *idem.Options) {
 			o.Stored = func(status int) bool { return status != http.StatusPreconditionFailed && idem.DefaultStored(status) }

@@ -122,7 +122,7 @@ func TestTimeOfAJobWhosePhaseRunsAgain(t *testing.T) {
 			if (err != nil) != fails {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * time.Hour)
+			time.Sleep(2 * time.Hour) //nolint:forbidigo // virtual
 		}
 		if got := lastJob(log); got.Kind != "remind" || !got.At.IsZero() {
 			t.Errorf("got %+v", got)

@@ -100,7 +100,7 @@ type rules struct {
 func (r *rules) validate(o *Options) error {
 	switch {
 	case o.Retention < r.retention:
-		return fmt.Errorf("Retention %v: at least %v under this preset", o.Retention, r.retention)
+		return fmt.Errorf("Options.Retention %v: at least %v under this preset", o.Retention, r.retention)
 	case r.failClosed && o.FailOpen:
 		return errors.New("FailOpen: the preset's contract wants 503 without the store")
 	case r.path && o.MismatchIsNew:

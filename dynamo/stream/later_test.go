@@ -179,7 +179,7 @@ func TestDeletedRecordCancelsItsLaterJobs(t *testing.T) {
 }
 
 // An operator cancels jobs before their time: those alone, and for good.
-func TestCancel(t *testing.T) {
+func TestCancel(t *testing.T) { //nolint:tparallel // its subtests share a table whose records are told apart by their time
 	t.Parallel()
 	tab := newTable(t)
 	for name, tt := range map[string]struct {
@@ -350,9 +350,7 @@ func TestCallsPerLaterJob(t *testing.T) {
 			if diff := cmp.Diff(tt.staged, q.calls); diff != "" || tab.Transport.Total() != 0 {
 				t.Errorf("when it is staged, %v, and (-want +got):\n%s", tab.Transport.Calls(), diff)
 			}
-			for _, body := range q.made {
-				q.messages = append(q.messages, body)
-			}
+			q.messages = append(q.messages, q.made...)
 			tab.passes(t, r, 0, "0.0")
 			tab.Transport.Reset()
 			clear(q.calls)

@@ -75,7 +75,7 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrWait + " = :waits, " + item.SetSince + ", " +
 			item.AttrLastErr + " = :why, " + item.AttrExpires + " = :end"),
 		ExpressionAttributeValues: item.Map{
-			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(state.Reason(f.reason), key)),
+			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(f.reason, key)),
 			":since": v.Millis(now), ":why": v.Str(reason(f.why)), ":end": v.Secs(now.Add(findingLife)),
 		},
 	})

@@ -23,7 +23,7 @@ type Sale struct {
 func (charge Charge) Sell(ctx context.Context, req request) (response, error) {
 	var sale Sale
 	if err := json.Unmarshal([]byte(req.Body), &sale); err != nil || sale.Order == "" || sale.Amount <= 0 {
-		return response{StatusCode: http.StatusBadRequest}, nil
+		return response{StatusCode: http.StatusBadRequest}, nil //nolint:nilerr // the client's mistake
 	}
 	id, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		return charge(ctx, tx.Key("payments"), sale.Amount)
@@ -43,7 +43,7 @@ func (charge Charge) Sell(ctx context.Context, req request) (response, error) {
 func Remind(ctx context.Context, req request) (response, error) {
 	var sale Sale
 	if err := json.Unmarshal([]byte(req.Body), &sale); err != nil || sale.Order == "" {
-		return response{StatusCode: http.StatusBadRequest}, nil
+		return response{StatusCode: http.StatusBadRequest}, nil //nolint:nilerr // the client's mistake
 	}
 	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
 		remind := idem.NewJob("remind", sale)

@@ -105,12 +105,16 @@ func TestEachElementIsPaidOnce(t *testing.T) {
 		calls int
 	}{
 		{
-			"partly done", []Payment{{"a", 5}, {"b", 500}, {"c", 7}},
-			[]Answer{{"a", 201, ok}, {"b", 402, declined}, {"c", 503, nil}}, 6,
+			"partly done",
+			[]Payment{{"a", 5}, {"b", 500}, {"c", 7}},
+			[]Answer{{"a", 201, ok}, {"b", 402, declined}, {"c", 503, nil}},
+			6,
 		},
 		{
-			"the same list again", []Payment{{"a", 5}, {"b", 500}, {"c", 7}},
-			[]Answer{{"a", 201, ok}, {"b", 402, declined}, {"c", 201, ok}}, 5,
+			"the same list again",
+			[]Payment{{"a", 5}, {"b", 500}, {"c", 7}},
+			[]Answer{{"a", 201, ok}, {"b", 402, declined}, {"c", 201, ok}},
+			5,
 		},
 		{"in another list", []Payment{{"c", 7}, {"c", 7}, {"d", 1}}, []Answer{{"c", 201, ok}, {"c", 201, ok}, {"d", 201, ok}}, 4},
 		{"another amount, no key", []Payment{{"a", 6}, {"", 1}}, []Answer{{"a", 422, nil}, {"", 400, nil}}, 1},

@@ -45,7 +45,7 @@ func TestCallsPerRecordOfAStream(t *testing.T) {
 
 // callsPerRecord delivers an event of ten records twice.
 //
-//nolint:tparallel // the steps are one story on one table
+
 func callsPerRecord[Ev, Rec, Re any](t *testing.T, b lambda.Batch[Ev, Rec, Re], ev Ev) {
 	t.Helper()
 	store, tr := newStore(t)

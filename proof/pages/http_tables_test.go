@@ -17,8 +17,15 @@ func presets(t *testing.T) string {
 	all := slices.Concat(contracts, commerce)
 	tb := columnsOf(all, "")
 	rows := [][]string{
-		{"a key lives for"}, {"methods"}, {"a request without a key"}, {"a key without quotes"}, {"the handler's 500"}, {"error bodies"},
-		{"the key with another body"}, {"the same JSON in other bytes"}, {"the key on another path"},
+		{"a key lives for"},
+		{"methods"},
+		{"a request without a key"},
+		{"a key without quotes"},
+		{"the handler's 500"},
+		{"error bodies"},
+		{"the key with another body"},
+		{"the same JSON in other bytes"},
+		{"the key on another path"},
 	}
 	for _, c := range all {
 		for i, cell := range []func(*stage) string{

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -245,7 +246,7 @@ func (e *examination) equality(ctx context.Context) error {
 	case a.ok() && !a.replays(e.first):
 		e.breaks("respelled-ran", was(a))
 	case !a.ok():
-		e.breaks("respelled-refused", fmt.Sprint(a.status))
+		e.breaks("respelled-refused", strconv.Itoa(a.status))
 	}
 	if e.opt.Contract == UCP {
 		return nil
@@ -304,7 +305,7 @@ func (e *examination) paths(ctx context.Context) error {
 		case a.replays(first):
 			e.breaks("path-replayed", "it got the answer of another path, "+was(a))
 		case !a.ok():
-			e.breaks("path-refused", fmt.Sprint(a.status))
+			e.breaks("path-refused", strconv.Itoa(a.status))
 		}
 	}
 	return nil

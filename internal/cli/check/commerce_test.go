@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -216,9 +217,7 @@ func TestMerchantsTemplates(t *testing.T) {
 		}
 		rec := httptest.NewRecorder()
 		m.ServeHTTP(rec, r)
-		for name, values := range rec.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), rec.Header())
 		w.WriteHeader(rec.Code)
 		_, _ = io.WriteString(w, strings.Replace(rec.Body.String(), `{"id":`, `{"a/b":{"id":"x"},"sessionId":`, 1))
 	})

@@ -115,7 +115,7 @@ func (s *States) End() {
 func (s *States) Inputs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []string
+	all := make([]string, 0, len(s.executions))
 	for _, e := range s.executions {
 		all = append(all, e.input)
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 			m.visible = now.Add(hidden)
 			m.receives++
 			batch = append(batch, events.SQSMessage{MessageId: m.id, ReceiptHandle: m.id, Body: m.body, EventSource: "aws:sqs", Attributes: map[string]string{
-				"SentTimestamp": fmt.Sprint(m.sent.UnixMilli()), "ApproximateReceiveCount": fmt.Sprint(m.receives),
+				"SentTimestamp": strconv.FormatInt(m.sent.UnixMilli(), 10), "ApproximateReceiveCount": strconv.Itoa(m.receives),
 			}})
 		}
 	}

@@ -84,7 +84,7 @@ func (s *shop) network(next http.Handler) http.Handler {
 			w.WriteHeader(http.StatusUnauthorized)
 		case lose:
 			next.ServeHTTP(&deaf{header: http.Header{}}, r)
-			panic(http.ErrAbortHandler)
+			panic(http.ErrAbortHandler) //nolint:forbidigo // the answer is lost
 		case unstored:
 			w.Header().Set("Idempotency-Status", "unstored")
 			w.WriteHeader(http.StatusInternalServerError)
@@ -136,7 +136,7 @@ func run(ctx context.Context) (err error) {
 		_, _ = io.WriteString(w, page)
 	})
 	mux.HandleFunc("GET /intent.js", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, filepath.Join(os.Getenv("SAMEKEY_ROOT"), "examples/recipes/intent.js"))
+		http.ServeFile(w, r, filepath.Join(os.Getenv("SAMEKEY_ROOT"), "examples/recipes/intent.js")) //nolint:gosec // a file of the repository
 	})
 	mux.Handle("POST /pay", s.network(e.Middleware(http.HandlerFunc(s.pay))))
 	mux.Handle("POST /unkeyed", s.network(off.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +150,7 @@ func run(ctx context.Context) (err error) {
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(ln) }()
-	fmt.Printf("{\"url\":\"http://%s/\"}\n", ln.Addr())
+	fmt.Printf("{\"url\":\"http://%s/\"}\n", ln.Addr()) //nolint:forbidigo // for the test that started it
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	return server.Close()
 }
