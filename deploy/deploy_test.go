@@ -83,8 +83,8 @@ func TestWarmThroughputIsLeftOut(t *testing.T) {
 		"  HasWarmReads: !Not [!Equals [!Ref WarmReadUnits, 0]]\n  HasWarmWrites: !Not [!Equals [!Ref WarmWriteUnits, 0]]\n" +
 			"  HasWarm: !Or [!Condition HasWarmReads, !Condition HasWarmWrites]\n",
 		"      WarmThroughput: !If\n        - HasWarm\n" +
-			"        - ReadUnitsPerSecond: !If [HasWarmReads, !Ref WarmReadUnits, !Ref AWS::NoValue]\n" +
-			"          WriteUnitsPerSecond: !If [HasWarmWrites, !Ref WarmWriteUnits, !Ref AWS::NoValue]\n" +
+			"        - ReadUnitsPerSecond: !If [HasWarmReads, !Ref WarmReadUnits, 12000] # both, or neither; every table takes these\n" +
+			"          WriteUnitsPerSecond: !If [HasWarmWrites, !Ref WarmWriteUnits, 4000]\n" +
 			"        - !Ref AWS::NoValue\n",
 	} {
 		if strings.Count(Nested(), lines) != 1 {

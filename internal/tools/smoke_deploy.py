@@ -4,8 +4,9 @@ The commands are those that README.md prints under "Deploy", typed as they stand
 MiniStack instead of AWS, and `sam` is a file in the PATH that adds three parameters (see write_sam). MiniStack runs the
 functions' bootstraps as processes, feeds them from streams and queues, and checks no permissions.
 
-One thing is done for it: it makes an HTTP API, but doesn't read the API's OpenAPI document, so the routes and authorizers in
-the deployed template are entered by import_routes.
+Two things are done for it. It makes an HTTP API, but doesn't read the API's OpenAPI document, so the routes and authorizers in
+the deployed template are entered by import_routes. And it takes a parameter's number for a text, so the concurrency of an event
+source mapping is entered again as a number.
 """
 
 import contextlib
@@ -206,6 +207,10 @@ class Deployed:
         self.name, self.env = name, env
         self.ids = resources(name, env)
         self.host = import_routes(name, self.ids, env, api)
+        functions = client("lambda", env)
+        for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+            if most := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
+                functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(most)})
 
     def post(self, path, body, key=None, headers=None):
         more = {"Idempotency-Key": key} if key else {}
