@@ -107,7 +107,9 @@ func (st *stage) several(ctx context.Context) error {
 		return errors.New("unknown-1 was answered")
 	}
 	begun := make(chan struct{})
-	go func() { // ends with the program
+	go func() { // ends with the program, on a machine of any speed
+		ctx, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
 		_, _ = a.engine.Do(ctx, idem.Request{Key: "held-1", Method: "POST", Route: "POST /slow", Path: "/slow", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
 			close(begun)
 			<-ctx.Done()
