@@ -35,9 +35,10 @@ type Loss = state.Loss
 // Without accepted, Forget refuses an operation that an attempt holds, that has
 // committed work or calls in doubt, or undelivered jobs. Errors are those of EndLease.
 //
-// Forget returns the ids of the undelivered jobs that it has taken from the record: no
-// ticket, sweep, redrive or later claim delivers them. A drain that reads the staging of such
-// a job in the table's stream may deliver it all the same, unless it was parked.
+// Forget returns the ids of the undelivered jobs that it has taken from the record. A ticket,
+// sweep, redrive or later claim doesn't find them there. A delivery that is under way goes on,
+// and a drain that is behind may still deliver a job as the table's stream shows it staged,
+// unless the job is parked or has a time.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
 	err := e.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil

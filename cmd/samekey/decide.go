@@ -175,7 +175,7 @@ func newForget(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "also if an attempt holds it and may be at work")
 	fs.BoolVar(&loss.Work, "lose-work", false, "also if it has finished, work is committed, or calls may have been made: a new request does them again")
-	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered: they leave the record, and only a drain that has got them already sends them")
+	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered: they leave the record, but a drain that is behind may still deliver them")
 	return changeExits(cmd)
 }
 

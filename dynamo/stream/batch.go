@@ -14,7 +14,7 @@ import (
 // todo is the drain's work on one operation of a batch.
 type todo struct {
 	image *store.Record // the newest in the batch
-	time  time.Time     // of that
+	time  time.Time     // of that, or of the record's removal
 	gone  bool          // the record is no longer in the table
 	jobs  []jobRef      // to be delivered
 	lost  []jobRef      // jobs of a deleted record that waited for people or for their time
@@ -89,7 +89,7 @@ func (t *todo) add(c *change) {
 }
 
 func (t *todo) remove(c *change) {
-	t.image, t.gone = c.old, true
+	t.image, t.time, t.gone = c.old, c.time, true
 	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
 		if state.Pending(c.old, name) {
 			t.want(name, c.at)
@@ -99,11 +99,18 @@ func (t *todo) remove(c *change) {
 	}
 }
 
+// wholeSecond is how much later a change may be than the stream says, in whole seconds. A job
+// that was due in the second of its record's removal is delivered rather than lost.
+const wholeSecond = time.Second - time.Millisecond
+
 // putOff takes the jobs that have a time out of those to deliver. The stream isn't asked to
 // deliver them even if their time has come, since an image may be older than the decision of
 // an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
-// their time has come.
+// their time had come by then.
 func (t *todo) putOff(now time.Time) {
+	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
+		now = removed
+	}
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
 		job := t.image.Jobs[j.name]
 		switch {

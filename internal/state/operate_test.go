@@ -228,6 +228,12 @@ func TestLostTells(t *testing.T) {
 		"a job that waits": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax"}, "0.1": {Kind: "fax", Failed: "refused"}}}, []string{
 			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); the stream has 1 of them: the drain may have delivered those, or deliver them yet`,
 		}},
+		"jobs with a time, which no stream delivers": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "fax", At: clock.Add(-time.Hour)}}}, []string{
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs)`,
+		}},
+		"a job that waits, with one of a time": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "sms"}}}, []string{
+			`2 undelivered jobs, of the kinds ["fax" "sms"] (--lose-jobs); the stream has 1 of them: the drain may have delivered those, or deliver them yet`,
+		}},
 		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"its answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 	} {
 		if diff := cmp.Diff(tt.want, Lost(&tt.rec, clock)); diff != "" {

@@ -96,7 +96,7 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	}
 	out, err := m.api.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &m.arn.whole, Name: &name, Input: aws.String(string(input))})
 	if _, exists := errors.AsType[*types.ExecutionAlreadyExists](err); exists {
-		return m.compare(ctx, d, name)
+		return m.compare(ctx, input, name)
 	}
 	switch {
 	case err == nil && aws.ToString(out.ExecutionArn) == "":
@@ -112,15 +112,16 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 }
 
 // compare finds out whether the execution of a name is the job's: Step Functions answers
-// the same for an execution of the same input that has ended as for another input.
-func (m *StateMachine) compare(ctx context.Context, d jobs.Delivery, name string) *fault {
+// the same for an execution of the same input that has ended as for another input. The job is
+// compared as it would be sent, since its args are written in another way there.
+func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {
 		return &fault{ofSink, fmt.Errorf("execution %s exists, and its input can't be read: %w", name, err)}
 	}
-	var was lambda.JobEvent
-	if json.Unmarshal([]byte(aws.ToString(out.Input)), &was) == nil &&
-		was.Key == d.JobID && was.Operation == d.Operation && was.Kind == d.Kind && sameJSON(was.Args, d.Args) {
+	var was, is lambda.JobEvent
+	if json.Unmarshal([]byte(aws.ToString(out.Input)), &was) == nil && json.Unmarshal(input, &is) == nil &&
+		was.Key == is.Key && was.Operation == is.Operation && was.Kind == is.Kind && sameJSON(was.Args, is.Args) {
 		return nil // its trace context tells nothing of the work
 	}
 	return &fault{ofJob, fmt.Errorf("execution %s exists with another input: it is not of this job", name)}

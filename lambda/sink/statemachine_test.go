@@ -87,6 +87,33 @@ func TestJobStartsOneExecution(t *testing.T) {
 	}
 }
 
+// Args that were made by hand are compared as they were sent: JSON escapes characters of HTML.
+func TestArgsByHandStartOneExecution(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string]string{
+		"of HTML":     `{"url":"a?b=1&c=<x>"}`,
+		"escaped":     `{"url":"a?b=1\u0026c=\u003Cx\u003e"}`,
+		"separators":  "{\"text\":\"a\u2028b\u2029c\"}",
+		"white space": "{ \"n\" :\t1.0,\n\"m\": null }",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			states := standard()
+			s, job := machine(t, states, shipping, nil), deliveries(1)
+			job[0].Args = json.RawMessage(args)
+			for _, what := range []string{"at first", "it has ended"} {
+				if errs := s.Deliver(t.Context(), job); verdictOf(errors.Join(errs...)) != taken {
+					t.Errorf("%s: %v", what, errs)
+				}
+				states.End()
+			}
+			if n := len(states.Inputs()); n != 1 {
+				t.Errorf("%d executions", n)
+			}
+		})
+	}
+}
+
 // A name that another input has is the job's fault, and says so: it is parked. Other jobs go
 // on.
 func TestExecutionOfAnotherInput(t *testing.T) {

@@ -105,11 +105,11 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkOnce", what: "an execution of another input counts as the job's", row: "M177",
-			in: "lambda/sink.StateMachine.start", old: "return $m.compare($ctx, $d, $name)", new: "return nil", run: "^TestExecutionOfAnotherInput$",
+			in: "lambda/sink.StateMachine.start", old: "return $m.compare($ctx, $input, $name)", new: "return nil", run: "^TestExecutionOfAnotherInput$",
 		},
 		{
 			rule: "SinkOnce", what: "a job that comes again, and whose execution has ended, is parked", row: "M177",
-			in: "lambda/sink.StateMachine.compare", old: "$was.Key == $d.JobID", new: "$was.Key != $d.JobID", run: "^TestJobStartsOneExecution$",
+			in: "lambda/sink.StateMachine.compare", old: "$was.Key == $is.Key", new: "$was.Key != $is.Key", run: "^TestJobStartsOneExecution$",
 		},
 		{
 			rule: "SinkOnce", what: "an express workflow, which forgets names, takes jobs", row: "M177",

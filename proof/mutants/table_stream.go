@@ -302,6 +302,15 @@ func streamMutants() []mutant {
 			run: "^TestCancelledJobIsNotDelivered$",
 		},
 		{
+			rule: "Cancel", what: "a drain that is late delivers the later jobs of a deleted record", row: "M179",
+			in: "dynamo/stream.todo.remove", old: "$t.image, $t.time, $t.gone = $c.old, $c.time, true", new: "$t.image, $t.gone = $c.old, true",
+			run: "^TestLateDrainKeepsTheCancellation$",
+		},
+		{
+			rule: "Cancel", what: "a job that was due when its record was deleted is lost", row: "M179",
+			in: "dynamo/stream.todo.putOff", old: "$t.time.Add(wholeSecond)", new: "$t.time", run: "^TestLateDrainKeepsTheCancellation$",
+		},
+		{
 			rule: "Cancel", what: "a job that may be on its way is cancelled", row: "M179", pkg: "dynamo/stream",
 			in: "internal/state.Cancellable", old: "Later($j, $now.Add(cancelMargin))", new: "Later($j, $now)", run: "^TestCancel$",
 		},
