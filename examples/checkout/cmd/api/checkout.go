@@ -17,6 +17,9 @@ const sendItems = `Send {"items": [{"id": "…", "quantity": 1}]}.`
 
 // create creates a session.
 func (a *app) create(ctx context.Context, ev request) (response, error) {
+	if caller(ev) == "" {
+		return unauthorized, nil
+	}
 	op, _ := idem.FromContext(ctx)
 	s := Session{ID: "cs_" + op.ID(), Status: ready, Currency: "usd"}
 	if !s.fill(ev.Body) {
@@ -30,7 +33,7 @@ func (a *app) create(ctx context.Context, ev request) (response, error) {
 
 // update changes the items of a session.
 func (a *app) update(ctx context.Context, ev request) (response, error) {
-	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
+	return answered(idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 		s, err := a.read(ctx, tx, ev)
 		switch {
 		case err != nil:
@@ -42,7 +45,7 @@ func (a *app) update(ctx context.Context, ev request) (response, error) {
 		}
 		tx.Write(a.put(ev, s, ""))
 		return answer(http.StatusOK, s), nil
-	})
+	}))
 }
 
 // complete takes the payment once, whatever dies, and makes the order.
@@ -66,7 +69,7 @@ func (a *app) complete(ctx context.Context, ev request) (response, error) {
 		return s, nil
 	})
 	if err != nil {
-		return response{}, err
+		return answered(response{}, err)
 	}
 
 	// "" is a declined payment.
@@ -98,7 +101,7 @@ func (a *app) complete(ctx context.Context, ev request) (response, error) {
 
 // cancel cancels a session that is not paid.
 func (a *app) cancel(ctx context.Context, ev request) (response, error) {
-	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
+	return answered(idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 		s, err := a.read(ctx, tx, ev)
 		switch {
 		case err != nil:
@@ -109,11 +112,14 @@ func (a *app) cancel(ctx context.Context, ev request) (response, error) {
 		s.Status = canceled
 		tx.Write(a.put(ev, s, ""))
 		return answer(http.StatusOK, s), nil
-	})
+	}))
 }
 
 // show shows a session. It changes nothing, and needs no key.
 func (a *app) show(ctx context.Context, ev request) (response, error) {
+	if caller(ev) == "" {
+		return unauthorized, nil
+	}
 	key, err := attributevalue.MarshalMap(sessionKey{lambda.PathValue(ctx, "id")})
 	if err != nil {
 		return response{}, err

@@ -105,3 +105,31 @@ func TestSessionsAreCreatedChangedAndCanceled(t *testing.T) {
 		t.Errorf("another caller's session: %d %s, %v", re.StatusCode, re.Body, err)
 	}
 }
+
+// Behind an authorizer that the example doesn't know, nobody has a session: not even those
+// that somebody nameless made.
+func TestACallerWithoutANameHasNoSession(t *testing.T) {
+	t.Parallel()
+	a := shop(http.Client{Transport: new(idemtest.Provider)}, ready)
+	nobodys := a.db.(shelf).row
+	nobodys.Owner = ""
+	a.db = shelf{nobodys}
+	router := routes(a, idem.New(new(idem.MemoryStore), idem.ACP))
+	router.Route("GET /checkout_sessions/{id}", a.show)
+	show := post("/checkout_sessions/cs_1", "")
+	show.RequestContext.HTTP.Method = http.MethodGet
+	for _, ev := range []request{
+		show, completion, post("/checkout_sessions", `{"items":[{"id":"tea","quantity":1}]}`),
+		post("/checkout_sessions/cs_1", `{"items":[{"id":"tea","quantity":1}]}`), post("/checkout_sessions/cs_1/cancel", ""),
+	} {
+		ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "https://id.example", "sub": "jane"}},
+		}
+		for range 2 { // the refusal is not kept
+			re, err := router.Handle(t.Context(), ev)
+			if err != nil || re.StatusCode != http.StatusUnauthorized || !strings.Contains(re.Body, `"code":"unauthorized"`) || re.Headers["Idempotent-Replayed"] != "" {
+				t.Errorf("%s %s: %d %s %v, %v", ev.RequestContext.HTTP.Method, ev.RawPath, re.StatusCode, re.Body, re.Headers, err)
+			}
+		}
+	}
+}
