@@ -45,7 +45,7 @@ type Request struct {
 	// engine stores Snapshot unchanged.
 	Snapshot []byte
 	Method   string
-	Path     string      // as the client sent the path, without a stage
+	Path     string      // as the client sent the path, in one spelling, without a stage
 	Query    string      // raw, without "?"
 	Route    string      // the matched pattern, for people and [Options.ScopeRoute]; never a path, which may name a person
 	Host     string      // the requested host; "" means the Host in Header

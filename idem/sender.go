@@ -3,6 +3,8 @@ package idem
 import (
 	"context"
 	"net/http"
+
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // verified is what an adapter has verified about the request that a handler serves.
@@ -38,7 +40,7 @@ func verifiedIn(ctx context.Context) verified {
 func httpRequest(r *http.Request, body []byte) Request {
 	from := verifiedIn(r.Context())
 	return Request{
-		Method: r.Method, Path: sentPath(r), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
+		Method: r.Method, Path: scope.Path(sentPath(r)), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
 		Identity: from.identity, Facts: from.facts, Tenant: from.tenant,
 	}
 }

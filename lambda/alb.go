@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 const albKind = "a load balancer's event"
@@ -48,7 +49,7 @@ func albRequest(ctx context.Context, ev events.ALBTargetGroupRequest) (idem.Requ
 	}
 	req := idem.Request{
 		Method: ev.HTTPMethod,
-		Path:   canonicalPath(ev.Path),
+		Path:   scope.Path(ev.Path),
 		Query:  rawQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
 		Header: header(ev.Headers, ev.MultiValueHeaders),
 	}

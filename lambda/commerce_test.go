@@ -621,3 +621,23 @@ func TestUCPToolCall(t *testing.T) {
 		t.Error("a call without a key has one")
 	}
 }
+
+// A path has many spellings: %5F is _, and hexadecimal digits have two cases. A retry in
+// another spelling is the same operation.
+func TestPathInAnotherSpelling(t *testing.T) {
+	t.Parallel()
+	for name, preset := range map[string]func(*idem.Options){"ACP": idem.ACP, "UCP": idem.UCP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachMerchant(t, preset, func(t *testing.T, m *merchant) {
+				first := m.post("/checkout_sessions/cs_1~/cancel", key1, "")
+				for _, path := range []string{"/checkout_sessions/cs%5F1~/cancel", "/checkout_sessions/cs%5f1%7E/cancel", "/checkout_sessions/cs_1%7e/cancel"} {
+					if a := m.post(path, key1, ""); a.status != 200 || a.body != first.body || !a.replayed() {
+						t.Errorf("%s: %d %s, want the replay of %s", path, a.status, a.body, first.body)
+					}
+				}
+				m.ran(1)
+			})
+		})
+	}
+}

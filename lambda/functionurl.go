@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 const (
@@ -47,7 +48,7 @@ func functionURLRequest(ctx context.Context, ev events.LambdaFunctionURLRequest)
 	}
 	req := idem.Request{
 		Method: rc.HTTP.Method,
-		Path:   canonicalPath(ev.RawPath),
+		Path:   scope.Path(ev.RawPath),
 		Query:  ev.RawQueryString,
 		Host:   rc.DomainName,
 		Header: withCookies(header(ev.Headers, nil), ev.Cookies),

@@ -13,23 +13,6 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// canonicalPath returns the single spelling of a path: it decodes every segment, if
-// possible, and encodes it again. HTTP APIs decode the path, other sources leave it
-// as the client wrote it.
-func canonicalPath(path string) string {
-	if path == "" {
-		return "/"
-	}
-	segments := strings.Split(path, "/")
-	for i, s := range segments {
-		if u, err := url.PathUnescape(s); err == nil {
-			s = u
-		}
-		segments[i] = url.PathEscape(s)
-	}
-	return strings.Join(segments, "/")
-}
-
 // anyRoute is the route of a request whose source knows no pattern. It is never the path:
 // routes are in logs, in the list of what waits for people and in the dimensions of
 // metrics, and a path may name a person, or be one of any number.

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 const httpAPIKind = "an HTTP API event (payload format 2.0)"
@@ -46,7 +47,7 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	}
 	req := idem.Request{
 		Method: rc.HTTP.Method,
-		Path:   canonicalPath(path),
+		Path:   scope.Path(path),
 		Query:  ev.RawQueryString,
 		Host:   rc.DomainName,
 		Header: withCookies(header(ev.Headers, nil), ev.Cookies),

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 const restKind = "a REST API event (payload format 1.0)"
@@ -46,7 +47,7 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 	}
 	req := idem.Request{
 		Method: ev.HTTPMethod,
-		Path:   canonicalPath(ev.Path),
+		Path:   scope.Path(ev.Path),
 		Query:  encodedQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
 		Host:   ev.RequestContext.DomainName,
 		Header: header(ev.Headers, ev.MultiValueHeaders),

@@ -110,7 +110,11 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPSame", what: "the same path in two spellings is two requests", row: "R31 A10",
-			in: "lambda.canonicalPath", old: "$s = $u", new: "_ = $u", run: "^TestA10StatusResource$",
+			in: "internal/base/scope.Path", old: "$s = $u", new: "_ = $u", pkg: "lambda", run: "^TestA10StatusResource$",
+		},
+		{
+			rule: "HTTPSame", what: "under net/http a path in another spelling is another operation", row: "R152",
+			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "sentPath($r)", pkg: "lambda", run: "^TestPathInAnotherSpelling$",
 		},
 		{
 			rule: "HTTPSame", what: "a named stage is a part of the path", row: "M97",

@@ -5,6 +5,7 @@
 package scope
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/samekey/samekey/idem/store"
@@ -74,4 +75,21 @@ func cutPart(text, name string) (value, rest string) {
 		return "", text
 	}
 	return plain.Replace(value), rest
+}
+
+// Path returns the single spelling of a path: it decodes every segment, if
+// possible, and encodes it again. HTTP APIs decode the path, other sources leave it
+// as the client wrote it, and a retry may spell it in another way.
+func Path(path string) string {
+	if path == "" {
+		return "/"
+	}
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if u, err := url.PathUnescape(s); err == nil {
+			s = u
+		}
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.Join(segments, "/")
 }
