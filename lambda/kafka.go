@@ -32,7 +32,7 @@ const kafkaKind = "a Kafka event"
 // Lambda tries for ever, or 10 times if the mapping has a failure destination, and the
 // partition waits: set one, with MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], or else topic, partition,
+// The key of a record is the text of its header [KeyAttribute], in any case, or else topic, partition,
 // offset and timestamp: a topic that is made anew counts its offsets from 0. A producer
 // that sends again makes another record, and so does a retry topic; see [Batch.WithKey].
 // The scope is the cluster, the topic and the function; a cluster of your own is its
@@ -121,7 +121,7 @@ func kafkaID(partition string, offset int64) string {
 func kafkaKey(r KafkaRecord) (string, error) {
 	var keys []string
 	for name, value := range kafkaHeaders(&r) {
-		if name == KeyAttribute {
+		if strings.EqualFold(name, KeyAttribute) {
 			keys = append(keys, value)
 		}
 	}

@@ -117,6 +117,25 @@ func TestUnusableKeyOfAKafkaRecord(t *testing.T) {
 	}
 }
 
+// Headers of HTTP have names in any case, and producers copy them.
+func TestKafkaKeyHeaderInAnyCase(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"} {
+		w := &worker{}
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
+		for offset := range int64(2) {
+			if _, err := h.Handle(t.Context(), partitions(header(moved(0, offset, "1"), name, "k1"))); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		w.ran(t, "1")
+		two := header(namedRecord(moved(0, 2, "1"), "k1"), name, "k2")
+		if _, err := h.Handle(t.Context(), partitions(two)); !errors.Is(err, idem.ErrKeyInvalid) {
+			t.Errorf("%s, twice: got %v, want ErrKeyInvalid", name, err)
+		}
+	}
+}
+
 // Under one key of a producer's the record's key, value and headers must be the same,
 // and a header can't pass for a key.
 func TestSameKafkaRecord(t *testing.T) {

@@ -146,7 +146,11 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "Kafka", what: "a producer's key of a Kafka record is passed over", row: "R201",
-			in: "lambda.kafkaKey", old: `$name == KeyAttribute`, new: `false && $name == KeyAttribute`, run: "^TestWhatComesAgain$",
+			in: "lambda.kafkaKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `false`, run: "^TestWhatComesAgain$",
+		},
+		{
+			rule: "Kafka", what: "a producer's key whose header has another case is passed over", row: "R201",
+			in: "lambda.kafkaKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `$name == KeyAttribute`, run: "^TestKafkaKeyHeaderInAnyCase$",
 		},
 		{
 			rule: "Kafka", what: "a topic that is made anew has its former records' keys", row: "R201",
