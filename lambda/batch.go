@@ -64,8 +64,9 @@ type Batch[Ev, Rec, Re any] struct {
 	// Keeps is how long the source may deliver a record. If an engine forgets keys
 	// earlier ([idem.Options.Retention]), a late delivery runs again; WrapEach warns
 	// of that at cold start. The batches of this package have the longest time that
-	// AWS allows. Set less if your source is set to less, and more if a dead-letter
-	// queue or an archive keeps records for longer. 0: unknown.
+	// AWS allows; [Kafka] has its default. Set less if your source is set to less, and
+	// more if a topic, a dead-letter queue or an archive keeps records for longer.
+	// 0: unknown.
 	Keeps time.Duration
 
 	// CallsAgainAfterRedrive accepts that a record that comes back from a

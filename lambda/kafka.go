@@ -25,19 +25,22 @@ const kafkaKind = "a Kafka event"
 // The event source mapping must have ReportBatchItemFailures among its
 // FunctionResponseTypes, which takes its provisioned mode. Without it Lambda ignores the
 // report and continues after the failed records. If you can't set it, set Reply of a copy
-// to nil: then a failure fails the invocation.
+// to nil: then a failure fails the invocation, and the whole batch comes again. End its
+// retries within [idem.Options.Retention], by MaximumRecordAgeInSeconds or
+// MaximumRetryAttempts.
 //
 // A partition stops at its first failure, and the report names it: Lambda delivers that
 // record and all later ones of the partition again. Other partitions go on. By default
 // Lambda tries for ever, or 10 times if the mapping has a failure destination, and the
 // partition waits: set one, with MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], in any case, or else topic, partition,
-// offset and timestamp: a topic that is made anew counts its offsets from 0. A producer
-// that sends again makes another record, and so does a retry topic; see [Batch.WithKey].
-// The scope is the cluster, the topic and the function; a cluster of your own is its
-// bootstrap servers, so use [Batch.WithScope] if they change. Key, value and headers must
-// be the same under one key, except the headers of tracing.
+// The key of a record is the text of its header [KeyAttribute], in any case, or else
+// topic, partition, offset and timestamp: a topic that is made anew counts its offsets
+// from 0. A producer that sends again makes another record, and so does a retry topic; see
+// [Batch.WithKey]. The scope is the cluster, the topic and the function; a cluster of your
+// own is its bootstrap servers, so use [Batch.WithScope] if they change. Key, value and
+// headers must be the same under one key, except the headers of tracing. Keeps is Kafka's
+// default, 7 days: set what your topic has.
 //
 // An event is refused whole ([ErrEvent]) if a record's place differs from its partition's,
 // or a value is not base64.
@@ -47,9 +50,15 @@ var Kafka = Batch[events.KafkaEvent, KafkaRecord, kafkaResponse]{
 	Key:     kafkaKey,
 	Request: kafkaRequest,
 	shared:  true,
+	Keeps:   keepsKafka,
 	Group:   func(r KafkaRecord) string { return kafkaPartition(&r.KafkaRecord) },
 	Reply:   kafkaReply,
 }
+
+// keepsKafka is the default of log.retention.hours, 168; a topic may keep its records for
+// longer, or for ever.
+// https://kafka.apache.org/documentation/#brokerconfigs_log.retention.hours
+const keepsKafka = 7 * day
 
 // KafkaRecord is a record of [Kafka].
 type KafkaRecord struct {

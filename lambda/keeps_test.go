@@ -38,6 +38,9 @@ func TestASourceThatOutlastsTheRetention(t *testing.T) {
 		"S3, a day":                           {wrap("S3"), 0, func(*idem.Options) {}, false},
 		"Kinesis, a month":                    {wrap("Kinesis"), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, true},
 		"Kinesis, a stream that keeps a day":  {wrap("Kinesis"), day, func(*idem.Options) {}, false},
+		"Kafka, a day":                        {wrap("Kafka"), 0, func(*idem.Options) {}, true},
+		"Kafka, a week":                       {wrap("Kafka"), 0, func(o *idem.Options) { o.Retention = 7 * day }, false},
+		"Kafka, a topic that keeps a day":     {wrap("Kafka"), day, func(*idem.Options) {}, false},
 		"a table's stream, a day":             {wrap("DynamoDBStream"), 0, func(*idem.Options) {}, false},
 		"a table's stream, less than its day": {wrap("DynamoDBStream"), 0, func(o *idem.Options) { o.Retention = 23 * time.Hour }, true},
 	} {

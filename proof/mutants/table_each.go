@@ -153,6 +153,10 @@ func eachMutants() []mutant {
 			in: "lambda.kafkaKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `$name == KeyAttribute`, run: "^TestKafkaKeyHeaderInAnyCase$",
 		},
 		{
+			rule: "Kafka", what: "nobody is told that a topic outlasts the retention", row: "M87",
+			in: "lambda.Kafka", old: `Keeps: keepsKafka,`, new: ``, run: "^TestASourceThatOutlasts",
+		},
+		{
 			rule: "Kafka", what: "a topic that is made anew has its former records' keys", row: "R201",
 			in: "lambda.kafkaKey", old: `+"@"+strconv.FormatInt($r.Timestamp.UnixMilli(), 10)`, new: ``, run: "^TestWhatComesAgain$",
 		},
