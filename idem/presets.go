@@ -42,10 +42,11 @@ func IETF(o *Options) {
 
 // ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept for
 // 24 hours or longer, errors in its flat shape, and the request's Request-Id in the answers.
-// The same key on another path is another operation. Bodies are compared as JSON by
-// meaning: neither the order of members nor the spelling of numbers and texts counts (1.0
-// is 1, exactly), and a null is not an absent member. A body that two parsers may read
-// differently is refused (ErrRequest): two members of one name, no JSON at all.
+// The same key on another path is another operation. The query counts, and bodies are
+// compared as JSON by meaning: neither the order of members nor the spelling of numbers and
+// texts counts (1.0 is 1, exactly), and a null is not an absent member. A body that two
+// parsers may read differently is refused (ErrRequest): two members of one name, no JSON at
+// all.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -55,8 +56,8 @@ func ACP(o *Options) {
 
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
 // characters on POST and PUT, kept for 48 hours, at least 24. The same key on another path
-// is another operation. Bodies are compared by the SHA-256 of their bytes; the key with
-// another body is a 409. FailOpen is refused.
+// is another operation. The query counts, and bodies are compared by the SHA-256 of their
+// bytes; the key with another of them is a 409. FailOpen is refused.
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
@@ -76,6 +77,9 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
 		// Method and path are in the scope, unless idem.Former finds the key elsewhere.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
+		if query := canonicalQuery(r.Query); query != "" {
+			same = appendTagged(same, 'q', query)
+		}
 		if r.Same != nil {
 			return appendTagged(same, 's', string(r.Same)), nil
 		}

@@ -641,3 +641,33 @@ func TestPathInAnotherSpelling(t *testing.T) {
 		})
 	}
 }
+
+// The query is a part of the request: another currency is not the same order. The order of
+// names and the spelling of values don't count.
+func TestQueryOfACheckout(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		preset func(*idem.Options)
+		status int
+	}{"ACP": {idem.ACP, 422}, "UCP": {idem.UCP, 409}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachMerchant(t, tc.preset, func(t *testing.T, m *merchant) {
+				m.post("/checkout_sessions?currency=eur&a=%7e", key1, `{}`)
+				if a := m.post("/checkout_sessions?a=~&currency=eur", key1, `{}`); !a.replayed() || a.body != created1 {
+					t.Errorf("the same query: %d %s", a.status, a.body)
+				}
+				for _, query := range []string{"", "?currency=usd&a=%7e", "?currency=eur"} {
+					if a := m.post("/checkout_sessions"+query, key1, `{}`); a.status != tc.status || a.replayed() {
+						t.Errorf("%q: %d %s, want %d", query, a.status, a.body, tc.status)
+					}
+				}
+				m.post("/checkout_sessions/1/cancel", key2, "")
+				if a := m.post("/checkout_sessions/1/cancel?why=late", key2, ""); a.status != tc.status {
+					t.Errorf("no body: %d %s, want %d", a.status, a.body, tc.status)
+				}
+				m.ran(2)
+			})
+		})
+	}
+}

@@ -16,6 +16,10 @@ func commerceMutants() []mutant {
 			in: "idem.commerce", old: "appendTagged(appendTagged(nil, 'm', $r.Method), 'p', $r.Path)", new: "appendTagged(nil, 'm', $r.Method)", pkg: "lambda", run: "^TestGoingOverToACP$",
 		},
 		{
+			rule: "CommerceQuery", what: "another query gets the answer of the first one", row: "M180",
+			in: "idem.commerce", old: `if $query := canonicalQuery($r.Query); $query != "" {`, new: `if $query := canonicalQuery($r.Query); $query != "" && false {`, pkg: "lambda", run: "^TestQueryOfACheckout$",
+		},
+		{
 			rule: "CommerceStored", what: "a refusal of the merchant runs again", row: "M177",
 			in: "idem.commerce", old: "$o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)", new: "$o.Stored = DefaultStored",
 			pkg: "lambda", run: "^TestACP$/^refusals_of_the_business",
