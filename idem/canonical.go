@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,7 @@ var (
 	errNotUTF8      = errors.New("is not UTF-8")
 	errTooDeep      = fmt.Errorf("has more than %d levels", maxDepth)
 	errTwice        = errors.New("has an object with two members of the same name")
+	errCase         = errors.New("has an object with two members whose names differ only in case")
 	errSurrogate    = errors.New("has half of a surrogate pair in a text")
 )
 
@@ -63,7 +65,7 @@ func formOf(body []byte, exact bool) ([]byte, error) {
 // canonical holds the state of a conversion to the canonical form.
 type canonical struct {
 	dec     *json.Decoder
-	exact   bool     // names are told apart by their case, and numbers are equal by value
+	exact   bool     // numbers are equal by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
 	moved   []object // objects whose members must change places, in their order in out
@@ -151,16 +153,17 @@ func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
 		return nil
 	}
-	seen := make(map[string]bool, len(members))
+	seen := make(map[string]string, len(members))
 	for _, m := range members {
-		name := m.name
-		if !c.exact { // Go's decoder matches names in any case, and the last match wins
-			name = strings.ToLower(strings.ToUpper(name))
-		}
-		if seen[name] {
+		// Go's decoder matches names in any case, and the last match wins.
+		folded := strings.Map(foldRune, m.name)
+		switch other, twice := seen[folded]; {
+		case twice && other == m.name:
 			return errTwice
+		case twice:
+			return errCase
 		}
-		seen[name] = true
+		seen[folded] = m.name
 	}
 	byName := func(a, b member) int { return strings.Compare(a.name, b.name) }
 	if slices.IsSortedFunc(members, byName) {
@@ -175,6 +178,18 @@ func (c *canonical) arrange(start int, members []member) error {
 	o.moved = slices.Clone(c.moved[i:])
 	c.moved = append(c.moved[:i], o)
 	return nil
+}
+
+// foldRune returns the same rune for all runes that differ only in case, as
+// encoding/json and [strings.EqualFold] have it: the smallest of them.
+func foldRune(r rune) rune {
+	for {
+		next := unicode.SimpleFold(r)
+		if next <= r {
+			return next
+		}
+		r = next
+	}
 }
 
 // sorted appends out[from:end] and puts the objects in moved in order.

@@ -9,7 +9,7 @@ import (
 // values are: the order of members, white space and escapes don't count; names, texts and
 // the order of arrays do; null is not absent; numbers are equal by their exact value, so
 // that 1.0 is 1 and 2^53+1 is not 2^53. A body without such a form is an error that may be
-// shown: repeated members, more or less than one value, invalid UTF-8, half of a surrogate
+// shown: repeated members (in any case), more or less than one value, invalid UTF-8, half of a surrogate
 // pair, more than 200 levels.
 //
 // The time is proportional to the body's size, whatever its numbers are: no number is

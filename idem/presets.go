@@ -45,8 +45,8 @@ func IETF(o *Options) {
 // The same key on another path is another operation. The query counts, and bodies are
 // compared as JSON by meaning: neither the order of members nor the spelling of numbers and
 // texts counts (1.0 is 1, exactly), and a null is not an absent member. A body that two
-// parsers may read differently is refused (ErrRequest): two members of one name, no JSON at
-// all.
+// parsers may read differently is refused (ErrRequest): two members of one name, in any case,
+// no JSON at all.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour

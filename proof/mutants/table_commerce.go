@@ -53,6 +53,10 @@ func commerceMutants() []mutant {
 			in: "idem.canonical.arrange", old: "return errTwice", new: "break", run: "^TestExactJSON$",
 		},
 		{
+			rule: "ExactJSON", what: "of two members whose names differ only in case readers take different ones", row: "M178",
+			in: "idem.canonical.arrange", old: "return errCase", new: "break", run: "^TestExactJSON$",
+		},
+		{
 			rule: "ExactJSON", what: "half of a surrogate pair is any character", row: "M178",
 			in: "idem.exactJSON", old: "if halfSurrogate($body) {", new: "if false {", run: "^TestExactJSON$",
 		},
