@@ -33,7 +33,10 @@ func (a *app) create(ctx context.Context, ev request) (response, error) {
 
 // update changes the items of a session.
 func (a *app) update(ctx context.Context, ev request) (response, error) {
-	return answered(idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
+	if caller(ev) == "" {
+		return unauthorized, nil
+	}
+	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 		s, err := a.read(ctx, tx, ev)
 		switch {
 		case err != nil:
@@ -45,14 +48,29 @@ func (a *app) update(ctx context.Context, ev request) (response, error) {
 		}
 		tx.Write(a.put(ev, s, ""))
 		return answer(http.StatusOK, s), nil
-	}))
+	})
 }
 
 // complete takes the payment once, whatever dies, and makes the order.
 func (a *app) complete(ctx context.Context, ev request) (response, error) {
+	if caller(ev) == "" {
+		return unauthorized, nil
+	}
 	token := tokenOf(ev.Body)
 	if token == "" {
 		return refusal(http.StatusBadRequest, "missing", `Send {"payment_data": {"token": "…"}}.`), nil
+	}
+
+	// While another completion is in progress, the refusal is not kept: that payment may be
+	// declined, and then this request completes the session.
+	if op, _ := idem.FromContext(ctx); !op.Resumed() {
+		r, err := a.load(ctx)
+		if err != nil {
+			return response{}, err
+		}
+		if r.Owner == caller(ev) && r.Status == inProgress {
+			return refusal(http.StatusConflict, "invalid", "The session is "+r.Status+"."), nil
+		}
 	}
 
 	// From here on nobody else completes, changes or cancels the session.
@@ -69,7 +87,7 @@ func (a *app) complete(ctx context.Context, ev request) (response, error) {
 		return s, nil
 	})
 	if err != nil {
-		return answered(response{}, err)
+		return response{}, err
 	}
 
 	// "" is a declined payment.
@@ -101,7 +119,10 @@ func (a *app) complete(ctx context.Context, ev request) (response, error) {
 
 // cancel cancels a session that is not paid.
 func (a *app) cancel(ctx context.Context, ev request) (response, error) {
-	return answered(idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
+	if caller(ev) == "" {
+		return unauthorized, nil
+	}
+	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 		s, err := a.read(ctx, tx, ev)
 		switch {
 		case err != nil:
@@ -112,7 +133,7 @@ func (a *app) cancel(ctx context.Context, ev request) (response, error) {
 		s.Status = canceled
 		tx.Write(a.put(ev, s, ""))
 		return answer(http.StatusOK, s), nil
-	}))
+	})
 }
 
 // show shows a session. It changes nothing, and needs no key.
@@ -120,20 +141,26 @@ func (a *app) show(ctx context.Context, ev request) (response, error) {
 	if caller(ev) == "" {
 		return unauthorized, nil
 	}
-	key, err := attributevalue.MarshalMap(sessionKey{lambda.PathValue(ctx, "id")})
+	r, err := a.load(ctx)
 	if err != nil {
-		return response{}, err
-	}
-	out, err := a.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &a.sessions, Key: key, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return response{}, err
-	}
-	var r row
-	if err := attributevalue.UnmarshalMap(out.Item, &r); err != nil {
 		return response{}, err
 	}
 	if r.ID == "" || r.Owner != caller(ev) {
 		return refusal(http.StatusNotFound, "not_found", "There is no such session."), nil
 	}
 	return answer(http.StatusOK, r.Session), nil
+}
+
+// load loads the session of the request's path, outside of a phase.
+func (a *app) load(ctx context.Context) (r row, err error) {
+	key, err := attributevalue.MarshalMap(sessionKey{lambda.PathValue(ctx, "id")})
+	if err != nil {
+		return r, err
+	}
+	out, err := a.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &a.sessions, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return r, err
+	}
+	err = attributevalue.UnmarshalMap(out.Item, &r)
+	return r, err
 }

@@ -57,6 +57,9 @@ func TestACompletionSurvivesACrashEverywhere(t *testing.T) {
 		"paid":               {200, 1, nil},
 		"the answer is lost": {200, 1, []idemtest.Fate{{LoseAnswer: true}}},
 		"declined":           {402, 0, []idemtest.Fate{{Refuse: 402}, {Refuse: 402}, {Refuse: 402}}},
+		"a malformed token":  {402, 0, []idemtest.Fate{{Refuse: 400}, {Refuse: 400}, {Refuse: 400}}},
+		"an unknown token":   {402, 0, []idemtest.Fate{{Refuse: 404}, {Refuse: 404}, {Refuse: 404}}},
+		"a used token":       {402, 0, []idemtest.Fate{{Refuse: 422}, {Refuse: 422}, {Refuse: 422}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +91,8 @@ func TestSessionsAreCreatedChangedAndCanceled(t *testing.T) {
 		{"/checkout_sessions/cs_1", `{"items":[{"id":"tea","quantity":1}]}`, ready, 200, `"amount":1200`},
 		{"/checkout_sessions/cs_1", `{"items":[{"id":"tea","quantity":1}]}`, completed, 409, `"code":"invalid"`},
 		{"/checkout_sessions/cs_1/complete", `{}`, ready, 400, `"code":"missing"`},
-		{"/checkout_sessions/cs_1/complete", completion.Body, inProgress, 409, `"code":"invalid"`},
+		{"/checkout_sessions/cs_1/complete", completion.Body, completed, 409, `"code":"invalid"`},
+		{"/checkout_sessions/cs_1/complete", completion.Body, canceled, 409, `"code":"invalid"`},
 		{"/checkout_sessions/cs_1/cancel", "", ready, 200, `"status":"canceled"`},
 		{"/checkout_sessions/cs_1/cancel", "", completed, 405, `"code":"invalid"`},
 	} {
@@ -103,6 +107,26 @@ func TestSessionsAreCreatedChangedAndCanceled(t *testing.T) {
 	re, err := routes(shop(http.Client{}, ready), idem.New(new(idem.MemoryStore), idem.ACP)).Handle(t.Context(), omar)
 	if err != nil || re.StatusCode != 404 {
 		t.Errorf("another caller's session: %d %s, %v", re.StatusCode, re.Body, err)
+	}
+}
+
+// While another completion is in progress, the refusal is not kept: that payment may be
+// declined, and then the same request completes the session.
+func TestACompletionWhileAnotherIsInProgress(t *testing.T) {
+	t.Parallel()
+	a := shop(http.Client{Transport: new(idemtest.Provider)}, inProgress)
+	router := routes(a, idem.New(new(idem.MemoryStore), idem.ACP, func(o *idem.Options) { o.Resumable, o.Function = true, "checkout" }))
+	for range 2 {
+		re, err := router.Handle(t.Context(), completion)
+		if err != nil || re.StatusCode != 409 || !strings.Contains(re.Body, `"code":"invalid"`) || re.Headers["Idempotent-Replayed"] != "" {
+			t.Errorf("in progress: %d %s %v, %v", re.StatusCode, re.Body, re.Headers, err)
+		}
+	}
+	s := a.db.(shelf).row
+	s.Status = ready
+	a.db = shelf{s}
+	if re, err := router.Handle(t.Context(), completion); err != nil || re.StatusCode != 200 {
+		t.Errorf("ready again: %d %s, %v", re.StatusCode, re.Body, err)
 	}
 }
 

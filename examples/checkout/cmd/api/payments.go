@@ -46,10 +46,11 @@ func (p payments) charge(ctx context.Context, key, token string, amount int) (id
 	}
 	defer func() { _ = resp.Body.Close() }()
 	var out struct{ ID string }
-	switch {
-	case resp.StatusCode == http.StatusPaymentRequired:
-		return "", errDeclined
-	case resp.StatusCode >= http.StatusMultipleChoices:
+	switch resp.StatusCode {
+	case http.StatusPaymentRequired, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity:
+		return "", errDeclined // definitely: the last three of the token, which the assistant chose
+	}
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		return "", fmt.Errorf("payments: %s", resp.Status)
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.ID == "" {
