@@ -237,7 +237,7 @@ func alarmTable() map[string]*alarmed {
 	})
 
 	row("ExpiredOpen", &alarmed{
-		logs: []string{"an unfinished operation is gone", "a parked job is gone with its record"},
+		logs: []string{"an unfinished operation is gone", "a job that waited for people or for its time is gone with its record"},
 		trouble: func(d *duty) {
 			d.does["book"], d.does["mail"] = failsAfterBooking, withMail
 			var both alarmed
