@@ -72,11 +72,19 @@ LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstalls
 LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
-# -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
+# Both at once: the tests of the one wait while those of the other compute.
 .PHONY: test
 test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
+	@$(MAKE) --no-print-directory -j2 test-root test-modules
+
+.PHONY: test-root
+test-root:
 	GOGC=400 go test $(ATONCE) -skip $(LONG_TESTS) $(TESTFLAGS) ./...
-	@cd proof && set -x && GOGC=400 go test $(ATONCE) -count=1 -skip $(LONG_TESTS) $(TESTFLAGS) $$(go list ./... | grep -vE '/proof/($(subst $(space),|,$(FORCE)))(/|$$)')
+
+# -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
+.PHONY: test-modules
+test-modules:
+	@cd proof && set -x && GOGC=400 go test $(if $(ATONCE),-p=1 -parallel=4) -count=1 -skip $(LONG_TESTS) $(TESTFLAGS) $$(go list ./... | grep -vE '/proof/($(subst $(space),|,$(FORCE)))(/|$$)')
 	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...) || exit; done
 
 .PHONY: samples

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
+	"github.com/samekey/samekey/internal/testkit/prove"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -486,7 +487,7 @@ func TestNoAlarmWithoutTrouble(t *testing.T) {
 		n.streamed(n.of(store.Done, staged("mail")))
 		n.is("its retry", n.post(n.plain, key, "", created), 201)
 	}
-	n.pass(2 * time.Hour)
+	n.pass(prove.Some(75*time.Minute, 2*time.Hour))
 	all, err := alarmtest.Parse(deploy.Nested(), map[string]string{"App": "shop", "MismatchThreshold": "0"})
 	if err != nil {
 		t.Fatal(err)

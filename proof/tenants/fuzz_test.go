@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
@@ -242,7 +243,7 @@ func TestTenantsInMemory(t *testing.T) {
 func TestTenantsOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.Start(t)
-	n := setting(t, sizeDynamoEnv, 1000)
+	n := setting(t, sizeDynamoEnv, prove.Some(400, 1000))
 	seed, began, c := firstSeed(t), time.Now(), tally{}
 	c.fuzz(t.Context(), seed, n, settings{waitMax: 50 * time.Millisecond}, false, func() store.Store {
 		table := "t-" + rand.Text()

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/prove"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -21,19 +22,19 @@ import (
 // against the model in model.go.
 func histories(s suite) {
 	s.run("concurrent clients are told one story", func(t *testing.T, e *env) {
-		w := workload{clients: 16, requests: 60}
+		w := workload{clients: 16, requests: prove.Some(20, 60)}
 		w.run(t, e, idem.ErrInFlight, idem.ErrMismatch)
 	})
 
 	s.run("concurrent clients are told one story though leases end while handlers run", func(t *testing.T, e *env) {
-		w := workload{clients: 16, requests: 60, handlersFail: true, leasesEnd: true}
+		w := workload{clients: 16, requests: prove.Some(20, 60), handlersFail: true, leasesEnd: true}
 		w.run(t, e, idem.ErrInFlight, idem.ErrMismatch, idem.ErrLeaseLost, errHandler)
 	})
 
 	s.run("concurrent clients are told one story though the store fails too", func(t *testing.T, e *env) {
 		e.store.Reset(trouble())
 		// Fewer clients: each outcome that nobody knows doubles the orders to look at.
-		w := workload{clients: 10, requests: 90, handlersFail: true, storeFails: true, leasesEnd: true}
+		w := workload{clients: 10, requests: prove.Some(30, 90), handlersFail: true, storeFails: true, leasesEnd: true}
 		w.run(t, e, idem.ErrInFlight, idem.ErrMismatch, idem.ErrLeaseLost, errHandler, idem.ErrUnavailable, idem.ErrNotKept)
 	})
 }
