@@ -8,7 +8,7 @@ TESTFLAGS     ?=
 # work of the garbage collector, also the compiler's.
 empty         :=
 space         := $(empty) $(empty)
-ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=3 -parallel=4)
+ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=2 -parallel=4)
 FUZZTIME      ?= 5s
 BIN           := $(CURDIR)/.bin
 LINT_VERSION  := v2.15.0
@@ -72,20 +72,32 @@ LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstalls
 LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
-# Both at once: the tests of the one wait while those of the other compute.
+# Packages with a DynamoDB Local of their own: they have the most requests, or count units and streams.
+OWN           := dynamo dynamo/stream
+OWN_PROOF     := bench
+but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
+GOTEST        := GOGC=400 go test $(ATONCE) -skip $(LONG_TESTS)
+
+# Side by side: some tests wait while others compute.
 .PHONY: test
 test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
-	@$(MAKE) --no-print-directory -j2 test-root test-modules
+	@go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j2 test-root test-modules & others=$$!; \
+	$(MAKE) --no-print-directory test-own; own=$$?; wait $$others && exit $$own
+
+.PHONY: test-own
+test-own:
+	$(GOTEST) $(TESTFLAGS) $(OWN:%=./%)
+	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $(OWN_PROOF:%=./%)
 
 .PHONY: test-root
 test-root:
-	GOGC=400 go test $(ATONCE) -skip $(LONG_TESTS) $(TESTFLAGS) ./...
+	$(GOTEST) $(TESTFLAGS) $$($(call but,$(OWN:%=samekey/%$$)))
 
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
 .PHONY: test-modules
 test-modules:
-	@cd proof && set -x && GOGC=400 go test $(if $(ATONCE),-p=1 -parallel=4) -count=1 -skip $(LONG_TESTS) $(TESTFLAGS) $$(go list ./... | grep -vE '/proof/($(subst $(space),|,$(FORCE)))(/|$$)')
-	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...) || exit; done
+	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $$($(call but,$(FORCE:%=proof/%) $(OWN_PROOF:%=proof/%)))
+	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && $(GOTEST) $(TESTFLAGS) ./...) || exit; done
 
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)

@@ -26,7 +26,9 @@
 // REQUIRE_DYNAMODB=1 makes [Start] fail a test instead of skipping it.
 //
 // The command ddblocal, in a folder of this package, does the same for any
-// other command, which finds the endpoint in its environment.
+// other command, which finds the endpoint in its environment. A database that ddblocal has
+// started is another one in each run, but no other for Go's cache of test results:
+// ddblocal says so by DYNAMOTEST_SHARED=1.
 //
 // # Separate databases
 //

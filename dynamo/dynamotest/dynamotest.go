@@ -24,6 +24,7 @@ const (
 	envCache         = "DYNAMOTEST_CACHE"
 	envRequire       = "REQUIRE_DYNAMODB"
 	envSeparate      = "DYNAMOTEST_SEPARATE"
+	envShared        = "DYNAMOTEST_SHARED"
 )
 
 // ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB

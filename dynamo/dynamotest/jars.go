@@ -25,6 +25,7 @@ func source() servers.Source {
 		Endpoint:    envEndpoint,
 		AllowRemote: envAllowRemote,
 		Cache:       envCache,
+		Shared:      envShared,
 		Unavailable: ErrUnavailable,
 		Java:        minJava,
 		Bundle:      ddbLocal(),

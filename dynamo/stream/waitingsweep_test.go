@@ -123,7 +123,7 @@ func TestSweepPlacesOnlyWhatItSaw(t *testing.T) {
 			t.Fatal(held, err)
 		}
 	}
-	client := &meanwhile{Client: tab.Client, do: settle}
+	client := &meanwhile{Client: tab.Client, do: settle, at: "v1#"}
 	late, err := dynamo.New(client, tab.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestUnreadableAgainMeanwhile(t *testing.T) {
 		swept(t, tab, func(o *stream.SweepOptions) { o.Name, o.Now = "another", func() time.Time { return later } })
 		remove(t, tab, "v1##future") // so that the late sweep doesn't list it anew
 	}
-	client := &meanwhile{Client: tab.Client, do: again}
+	client := &meanwhile{Client: tab.Client, do: again, at: "samekey#unreadable#"}
 	late, err := dynamo.New(client, tab.Name)
 	if err != nil {
 		t.Fatal(err)

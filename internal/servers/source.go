@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // Source describes the origin of a server: the endpoint that the environment names,
 // or a Java program with jars from the cache or Maven. Its owner, dynamotest or
-// elasticmq, sets the parts that differ. All fields except the last two are
+// elasticmq, sets the parts that differ. All fields except Shared and the last two are
 // required.
 type Source struct {
 	// Kind is the kind of server in errors: "a queue".
@@ -19,6 +20,9 @@ type Source struct {
 	// use unchanged, of the permission for an endpoint on another machine, and of
 	// the cache's folder.
 	Endpoint, AllowRemote, Cache string
+	// Shared names a variable that is set if the endpoint is of a server that was started
+	// for this run.
+	Shared string
 	// Unavailable is matched by the error of a search that found no server to run.
 	Unavailable error
 	// Java is the oldest version that runs the server.
@@ -48,7 +52,7 @@ type Found struct {
 // that is not allowed, of jars that differ from their checksums and of a cancelled
 // context don't match.
 func (s Source) Find(ctx context.Context) (*Found, error) {
-	if endpoint := os.Getenv(s.Endpoint); endpoint != "" {
+	if endpoint := s.endpoint(); endpoint != "" {
 		if err := CheckEndpoint(endpoint, s.AllowRemote); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Endpoint, err)
 		}
@@ -71,6 +75,17 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 		}
 	}
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
+}
+
+// endpoint returns the endpoint of the environment. A server that was started for this run
+// has another port in the next one and is the same: it is not read by os.Getenv, whose
+// variables decide if Go's cached test results hold.
+func (s Source) endpoint() string {
+	if s.Shared != "" && os.Getenv(s.Shared) != "" {
+		endpoint, _ := syscall.Getenv(s.Endpoint)
+		return endpoint
+	}
+	return os.Getenv(s.Endpoint)
 }
 
 // java runs the server on this machine's Java, from jars in the cache or, if the

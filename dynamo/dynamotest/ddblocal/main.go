@@ -11,7 +11,7 @@
 // Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
 //
 // If no DynamoDB is available, ddblocal prints the missing parts and exits with
-// 3. It exits with 1 after its other failures, with 2 after wrong use, and with
+// 3, or runs the command without one if the flag -optional is set. It exits with 1 after its other failures, with 2 after wrong use, and with
 // 127 if the command can't be started.
 //
 // To send ddblocal signals from a program, build it first: go run passes on only
@@ -47,7 +47,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("ddblocal", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Usage = func() { fmt.Fprintln(stderr, "usage: ddblocal [--] [command [argument ...]]") }
+	flags.Usage = func() { fmt.Fprintln(stderr, "usage: ddblocal [-optional] [--] [command [argument ...]]") }
+	optional := flags.Bool("optional", false, "run the command also without a database")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
@@ -61,13 +62,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 	defer signal.Stop(signals)
 
 	db, code := find(signals, stderr)
+	if code == exitUnavailable && *optional && flags.NArg() > 0 {
+		return runCommand(os.Environ(), flags.Args(), signals, stdout, stderr)
+	}
 	if db == nil {
 		return code
 	}
 	if flags.NArg() == 0 {
 		code = serve(db, signals, stdout)
 	} else {
-		code = runCommand(db, flags.Args(), signals, stdout, stderr)
+		code = runCommand(environ(os.Environ(), db.Endpoint), flags.Args(), signals, stdout, stderr)
 	}
 	if err := db.Close(); err != nil {
 		fmt.Fprintln(stderr, "ddblocal:", err)
@@ -117,10 +121,10 @@ func serve(db *dynamotest.DB, signals <-chan os.Signal, stdout io.Writer) int {
 	return 0
 }
 
-func runCommand(db *dynamotest.DB, args []string, signals <-chan os.Signal, stdout, stderr io.Writer) int {
+func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
-	cmd.Env = environ(os.Environ(), db.Endpoint)
+	cmd.Env = env
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(stderr, "ddblocal:", err)
 		return exitNoCommand
@@ -176,6 +180,9 @@ func environ(env []string, endpoint string) []string {
 	set := func(name, v string) { env = append(env, name+"="+v) } // the last one counts
 	set("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
 	set("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
+	if value["AWS_ENDPOINT_URL_DYNAMODB"] == "" {
+		set("DYNAMOTEST_SHARED", "1")
+	}
 	// With true here an SDK would pass the two over and reach for the real service.
 	set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false")
 	if value["AWS_REGION"] == "" {

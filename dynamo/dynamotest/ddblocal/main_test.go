@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -150,6 +151,10 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 	if code != exitUnavailable || out != "" || !strings.Contains(errOut, "java isn't in PATH") {
 		t.Errorf("got code %d, output %q, %q; want code %d and what is missing", code, out, errOut, exitUnavailable)
 	}
+	code, out, errOut = result(t, program(t, []string{"PATH=", "JAVA_HOME="}, "-optional", "--", os.Args[0], "env", "AWS_ENDPOINT_URL_DYNAMODB"))
+	if code != 0 || out != "AWS_ENDPOINT_URL_DYNAMODB=\n" || !strings.Contains(errOut, "java isn't in PATH") {
+		t.Errorf("optional: got code %d, output %q, %q; want the command's, and what is missing", code, out, errOut)
+	}
 	code, _, errOut = result(t, program(t, []string{"AWS_ENDPOINT_URL_DYNAMODB=http://192.0.2.1:8000"}, "--", os.Args[0], "exit", "0"))
 	if code != exitFailed || !strings.Contains(errOut, "192.0.2.1") {
 		t.Errorf("a remote endpoint: got code %d, %q; want code %d", code, errOut, exitFailed)
@@ -158,7 +163,7 @@ func TestProgramSaysWhatIsMissing(t *testing.T) {
 
 func TestEnviron(t *testing.T) {
 	t.Parallel()
-	endpoints := []string{"AWS_ENDPOINT_URL_DYNAMODB=E", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS=E", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=false"}
+	endpoints := []string{"AWS_ENDPOINT_URL_DYNAMODB=E", "AWS_ENDPOINT_URL_DYNAMODB_STREAMS=E", "DYNAMOTEST_SHARED=1", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS=false"}
 	keys := []string{"AWS_ACCESS_KEY_ID=dynamotest", "AWS_SECRET_ACCESS_KEY=dynamotest"}
 	join := func(parts ...[]string) (all []string) {
 		for _, p := range parts {
@@ -180,6 +185,11 @@ func TestEnviron(t *testing.T) {
 			"half of the credentials",
 			[]string{"AWS_REGION=r", "AWS_ACCESS_KEY_ID=k", "AWS_SESSION_TOKEN=t"},
 			join([]string{"AWS_REGION=r", "AWS_ACCESS_KEY_ID=k"}, endpoints, keys),
+		},
+		{
+			"an endpoint is there",
+			[]string{"AWS_ENDPOINT_URL_DYNAMODB=E"},
+			join([]string{"AWS_ENDPOINT_URL_DYNAMODB=E"}, slices.DeleteFunc(slices.Clone(endpoints), func(s string) bool { return s == "DYNAMOTEST_SHARED=1" }), []string{"AWS_REGION=us-east-1"}, keys),
 		},
 		{"the other region", []string{"AWS_DEFAULT_REGION=d"}, join([]string{"AWS_DEFAULT_REGION=d"}, endpoints, []string{"AWS_REGION=d"}, keys)},
 	} {
