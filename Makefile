@@ -19,7 +19,8 @@ HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
 MODULES       := proof examples/shop otel kms internal/tools/supply
-# Static, small, reproducible: see docs/inside/decisions/0004-build-flags.md
+# Static, since the build host's libc may be newer than Lambda's; reproducible; and small: -s takes 30 % off,
+# lambda.norpc 20 %, nethttpomithttp2 0.4 MB (all services that a function calls speak HTTP/1.1).
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc,nethttpomithttp2
 
 .PHONY: all

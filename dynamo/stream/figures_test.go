@@ -22,8 +22,8 @@ type figures struct {
 	Calls       calls
 }
 
-// docs/operate/background.md has these figures: ten requests with a job each in one batch, where
-// all is well, and where the first job is refused once.
+// Ten requests with a job each in one batch, where all is well, and where the first job is
+// refused once. docs/operate/background.md has the stream records of each way.
 func TestFiguresOfTheWorker(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -21,16 +21,31 @@ import (
 
 // The promises. A failure begins with one of these names.
 const (
-	chargedOnce  = "charged once"
-	oneAnswer    = "one answer"
-	toldIsKept   = "told is kept"
-	doubtsStay   = "a doubt stays known"
+	// A payment is made once for a key and phase, under one derived key, until the
+	// answer's time is over, or an operator takes the risk.
+	chargedOnce = "charged once"
+	// All kept answers of an operation are the same, byte by byte, nobody gets another
+	// request's, and an answer that is given as kept is in its record.
+	oneAnswer = "one answer"
+	// After an answer that isn't kept, the operation is free or gone, and nothing is done
+	// under it. "Nothing was done" is true.
+	toldIsKept = "told is kept"
+	// A record with a call that may have been made doesn't expire: people are asked.
+	doubtsStay = "a doubt stays known"
+	// With phases or a stored request, a body that fits is never left out.
 	receiptStays = "a receipt stays"
-	notForEver   = "not for ever"
-	writtenOnce  = "written once"
-	nothingLost  = "nothing is forgotten"
-	fenced       = "fenced"
-	readable     = "readable"
+	// Once the faults are over, each key gets an answer, or people are asked.
+	notForEver = "not for ever"
+	// The user's writes and jobs are committed once, with their recovery point, and a
+	// phase has one result.
+	writtenOnce = "written once"
+	// Records with phases don't expire, stuck and abandoned operations are listed, and no
+	// job goes without a delivery.
+	nothingLost = "nothing is forgotten"
+	// No claim replaces a record that lives, and no version goes back.
+	fenced = "fenced"
+	// Every record can be decoded.
+	readable = "readable"
 )
 
 // ledger is what an onlooker knows of the operations.

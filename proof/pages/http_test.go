@@ -28,8 +28,9 @@ var generators = map[string]func(*testing.T) string{
 	"modes":          modes,
 	"answers":        answers,
 	"headers":        headersOf,
-	"problem-bodies": func(t *testing.T) string { return bodies(t, contracts[0], contracts[3]) },
-	"stripe-bodies":  func(t *testing.T) string { return bodies(t, contracts[1], contracts[2]) },
+	"bodies": func(t *testing.T) string {
+		return "```text\n" + body(t, contracts[0], contracts[3]) + body(t, contracts[1], contracts[2]) + "```\n"
+	},
 	"stored":         stored,
 	"stored-headers": storedHeaders,
 	"status":         status,
@@ -153,18 +154,10 @@ func shortened(value string) string {
 	return code(strings.TrimPrefix(value, "application/"))
 }
 
-// bodies: the answers in place of the handler's, once each, in the order of
-// their situations. same is a contract that has the same ones.
-func bodies(t *testing.T, c, same contract) string {
-	var b strings.Builder
+// body is the first of the answers in place of the handler's. The page explains each of
+// them, and same is a contract that has the same ones.
+func body(t *testing.T, c, same contract) (shown string) {
 	seen := make(map[string]bool)
-	add := func(r idem.Response) {
-		line := fmt.Sprintf("%d %s\n", r.Status, r.Body)
-		if !seen[line] {
-			seen[line] = true
-			b.WriteString(line)
-		}
-	}
 	for _, sit := range append(situations, situation{name: "status of an unknown key", opt: accept, act: statusOfUnknown}) {
 		var first outcome
 		play(t, c, sit.opt, func(s *stage) { first = sit.act(s) })
@@ -177,15 +170,15 @@ func bodies(t *testing.T, c, same contract) string {
 			}
 		})
 		if first.Header.Get("Content-Type") == "application/problem+json" || strings.HasPrefix(string(first.Body), `{"error"`) {
-			add(first.Response)
+			line := fmt.Sprintf("%d %s\n", first.Status, first.Body)
+			shown, seen[line] = cmp.Or(shown, line), true
 		}
 	}
-	// The page explains no more.
 	explained := regexp.MustCompile(`(?m)^### ([a-z_]+)$`).FindAllString(pages(t)["docs/use/http.md"], -1)
 	if len(seen) != len(explained) {
 		t.Errorf("%s: %d bodies, docs/use/http.md explains %d", c.name, len(seen), len(explained))
 	}
-	return "```text\n" + b.String() + "```\n"
+	return shown
 }
 
 func statusOfUnknown(s *stage) outcome {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// fault is a kind of fault. F1 to F16 are the requirements' (docs/inside/proof.md lists
-// them); the others are of clients, the provider and the program itself.
+// fault is a kind of fault. F1 to F16 are the requirements'; the others are of clients,
+// the provider and the program itself.
 type fault string
 
 const (
