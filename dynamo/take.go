@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 var _ store.Taker = (*Store)(nil)
@@ -28,12 +29,12 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	args := item.Map{
 		":owner": v.Str(t.Owner), ":ver": v.Num(t.Ver), ":v": v.Digits(item.Layout), ":open": v.Str(string(store.Open)), ":zero": v.Num(0),
 		":owner1": v.Str(t.NewOwner), ":ver1": v.Num(t.Ver + 1), ":lease": v.Millis(t.Lease), ":now": v.Millis(t.Now), ":one": v.Num(1),
-		":none": &types.AttributeValueMemberL{}, ":hand": v.Hands([]store.Handover{{At: t.Now, Kind: store.HandoverCompleter}}),
+		":none": &types.AttributeValueMemberL{}, ":hand": v.Hands([]store.Handover{{At: t.Now, Kind: state.HandoverCompleter}}),
 	}
 	condition, set := takeCondition+takeReleased, takeSet
 	if !t.Released {
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
-		args[":doubts"] = v.List([]string{store.AnyCall})
+		args[":doubts"] = v.List([]string{state.AnyCall})
 	}
 	set += takeHands + lasts(&v, t, args)
 	if s.sealer != nil {

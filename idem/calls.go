@@ -5,7 +5,6 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -65,7 +64,7 @@ func (c *calls) out(left bool) []string {
 		}
 	}
 	if c.entered && len(out) == 0 || left {
-		out = append(out, store.AnyCall) // a call without a key, or a call that has not requested its key yet
+		out = append(out, state.AnyCall) // a call without a key, or a call that has not requested its key yet
 	}
 	return out
 }
@@ -85,7 +84,7 @@ func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range doubts {
-		if _, asked := c.asked[call]; call != store.AnyCall && !asked {
+		if _, asked := c.asked[call]; call != state.AnyCall && !asked {
 			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
 		}
 	}

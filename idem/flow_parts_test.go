@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The parts of an attempt and of a flow, each without a store.
@@ -134,11 +135,11 @@ func TestCallsInDoubt(t *testing.T) {
 		sent int
 	}{
 		"none":                {func(*calls) {}, false, nil, 0},
-		"a Foreign":           {func(c *calls) { c.enter() }, false, []string{store.AnyCall}, 0},
+		"a Foreign":           {func(c *calls) { c.enter() }, false, []string{state.AnyCall}, 0},
 		"its call":            {func(c *calls) { c.enter(); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
 		"with data":           {func(c *calls) { c.send(map[string]string{"pay#1": "hash", "b#1": "hash"}); c.ask("pay#1") }, false, []string{"pay#1"}, 1},
 		"recorded":            {func(c *calls) { c.enter(); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
-		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", store.AnyCall}, 0},
+		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", state.AnyCall}, 0},
 	} {
 		log := &calls{}
 		c.made(log)
@@ -148,7 +149,7 @@ func TestCallsInDoubt(t *testing.T) {
 	}
 	log := &calls{}
 	log.ask("pay#1")
-	if err := log.unrepeated([]string{"pay#1", store.AnyCall}, "the handler ended"); err != nil {
+	if err := log.unrepeated([]string{"pay#1", state.AnyCall}, "the handler ended"); err != nil {
 		t.Error(err)
 	}
 	if err := log.unrepeated([]string{"mail#1"}, "the handler ended"); !errors.Is(err, ErrPhaseOrder) {

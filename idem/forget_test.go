@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // underOperators runs do while an attempt holds an operation that an attempt holds, with committed work and a job.
@@ -49,7 +50,7 @@ func TestEndLease(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := rec()
-		if !r.Lease.IsZero() || r.Owner == seen.Owner || !slices.Contains(r.Doubts, store.AnyCall) || len(r.Settled) != 1 || r.Settled[0].By != "jane" ||
+		if !r.Lease.IsZero() || r.Owner == seen.Owner || !slices.Contains(r.Doubts, state.AnyCall) || len(r.Settled) != 1 || r.Settled[0].By != "jane" ||
 			r.Settled[0].From != "held" || r.Settled[0].To != "released" {
 			t.Errorf("got %+v", r)
 		}

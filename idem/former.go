@@ -1,5 +1,9 @@
 package idem
 
+import (
+	"context"
+)
+
 // Former is how the scopes of an earlier release were found. A change of scope, such as
 // a new authorizer, another [Options.Scope] or [Options.ScopeRoute], would make the retry
 // of an earlier request a new operation, whose work is done twice. So it takes two
@@ -30,7 +34,7 @@ type Former struct {
 	// two releases.
 	Claims bool
 	// Scope is the former [Options.Scope].
-	Scope ScopeFunc
+	Scope func(ctx context.Context, r *Request) (string, error)
 	// OneScope says that all callers were one ([OneScope]), also those who have a
 	// verified identity now. OneScope keeps verified callers apart, so the authorizer is
 	// deployed after the first release, and callers who had an identity before take no

@@ -133,11 +133,11 @@ func TestFormerAddsAnAuthorizer(t *testing.T) {
 func TestFormerKnowsNobody(t *testing.T) {
 	t.Parallel()
 	down := errors.New("the directory is down")
-	finds := func(scope string, err error) idem.ScopeFunc {
+	finds := func(scope string, err error) func(context.Context, *idem.Request) (string, error) {
 		return func(context.Context, *idem.Request) (string, error) { return scope, err }
 	}
 	for name, tt := range map[string]struct {
-		scope idem.ScopeFunc
+		scope func(context.Context, *idem.Request) (string, error)
 		want  error
 	}{
 		"nobody":               {finds("", nil), nil},

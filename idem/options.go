@@ -2,6 +2,7 @@ package idem
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,10 +121,15 @@ type Options struct {
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request; see ScopeFunc. Default: its verified
-	// Identity. A keyed request without either is refused (ErrScope), unless
-	// [OneScope] is set.
-	Scope ScopeFunc
+	// Scope finds the caller of a request. Default: its verified Identity. A keyed
+	// request without either is refused (ErrScope), unless [OneScope] is set. The scope
+	// must rest on verified facts only: a scope that clients can choose gives them other
+	// callers' answers. An error or an empty scope refuses the request before anything
+	// is stored, since an unknown caller may be anybody. Return an empty scope, or an
+	// error that matches ErrScope, if the request has no caller, and another error if
+	// the caller can't be found now: under [Former] a request without a caller is not
+	// refused. The engine adds the tenant.
+	Scope func(ctx context.Context, r *Request) (string, error)
 	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from
 	// no header. A completer's request has no header that names the caller, so
 	// Resumable needs CallerFromOp where the program names the caller: with Scope, and

@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 
@@ -103,15 +102,6 @@ type Facts struct {
 	// issuer and subject: lambda.CertificateScope.
 	Issuer, Certificate string
 }
-
-// ScopeFunc finds the caller of a request. The scope must rest on verified facts
-// only: a scope that clients can choose gives them other callers' answers. An
-// error or an empty scope refuses the request ([ErrScope]) before anything is
-// stored, since an unknown caller may be anybody. Return an empty scope, or an error
-// that matches ErrScope, if the request has no caller, and another error if he can't be
-// found now: under [Former] a request without a caller is not refused. The tenant
-// needn't be part of the scope: the engine adds it.
-type ScopeFunc func(ctx context.Context, r *Request) (string, error)
 
 // response converts an answer of a handler or a phase to a Response.
 func (r *Request) response(v any) (Response, error) {

@@ -22,9 +22,12 @@ type naming struct {
 	besides *scoping // the other one while the scope of keys changes; nil without Options.Former
 }
 
+// scopeFunc is [Options.Scope].
+type scopeFunc = func(ctx context.Context, r *Request) (string, error)
+
 // scoping decides whose a key is.
 type scoping struct {
-	scope ScopeFunc
+	scope scopeFunc
 	one   bool // callers whom nobody verifies are one
 	all   bool // all callers are one
 	route bool // the route is part of the scope
@@ -34,7 +37,7 @@ type scoping struct {
 // errNobody is the error for a request that has no caller.
 var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
 
-// callerless is the error for a request that has no caller by a [ScopeFunc].
+// callerless is the error for a request that has no caller by [Options.Scope].
 type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // stuckOperation was abandoned and given up.
@@ -151,7 +152,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := a.record(t)
-	if diff := cmp.Diff([]string{store.AnyCall}, after.Doubts); diff != "" || !after.DoubtSince.Equal(before.Run) {
+	if diff := cmp.Diff([]string{state.AnyCall}, after.Doubts); diff != "" || !after.DoubtSince.Equal(before.Run) {
 		t.Errorf("in doubt since %v, want %v (-want +got):\n%s", after.DoubtSince, before.Run, diff)
 	}
 }

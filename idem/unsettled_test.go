@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // A call that fails may have had its effect, also if it asked for no key; one that
@@ -25,7 +26,7 @@ func TestFailedCallLeavesADoubt(t *testing.T) {
 		err  error
 		want []string
 	}{
-		"a lost answer":                      {nil, lost, []string{store.AnyCall}},
+		"a lost answer":                      {nil, lost, []string{state.AnyCall}},
 		"no effect":                          {nil, idem.SafeToRetry(lost), nil},
 		"no effect, and it can't come again": {[]idem.PhaseOption{idem.NotIdempotent()}, idem.SafeToRetry(lost), nil},
 	} {

@@ -156,7 +156,7 @@ func TestCertificatesAreCallersByChoice(t *testing.T) {
 // now has no record under the former scope.
 func TestAChoiceOfCallersComesToAnEnd(t *testing.T) {
 	t.Parallel()
-	for name, choice := range map[string]idem.ScopeFunc{
+	for name, choice := range map[string]func(context.Context, *idem.Request) (string, error){
 		"API keys": lambda.APIKeyScope, "certificates": lambda.CertificateScope, "roles": lambda.RoleScope, "sessions": lambda.SessionScope,
 	} {
 		send := answersOf(func(o *idem.Options) { o.Former = &idem.Former{Scope: choice} })
@@ -184,7 +184,7 @@ func TestSessionsAreCallersByChoice(t *testing.T) {
 		t.Errorf("the log names no cures: %s", s)
 	}
 	for name, tc := range map[string]struct {
-		scope idem.ScopeFunc
+		scope func(context.Context, *idem.Request) (string, error)
 		same  bool
 	}{"RoleScope": {lambda.RoleScope, true}, "SessionScope": {lambda.SessionScope, false}} {
 		send := answersOf(func(o *idem.Options) { o.Scope = tc.scope })
@@ -203,7 +203,7 @@ func TestSessionsAreCallersByChoice(t *testing.T) {
 	if status, _ := answersOf(func(o *idem.Options) { o.Scope = lambda.RoleScope })(t, by("arn:aws:sts::111122223333:federated-user/ann")); status != 500 {
 		t.Errorf("RoleScope of a session without a role: %d, want 500", status)
 	}
-	for name, choice := range map[string]idem.ScopeFunc{"RoleScope": lambda.RoleScope, "SessionScope": lambda.SessionScope} {
+	for name, choice := range map[string]func(context.Context, *idem.Request) (string, error){"RoleScope": lambda.RoleScope, "SessionScope": lambda.SessionScope} {
 		if status, _ := answersOf(func(o *idem.Options) { o.Scope = choice })(t, by(role+"CognitoIdentityCredentials")); status != 500 {
 			t.Errorf("%s: all users of an identity pool are one caller: %d, want 500", name, status)
 		}

@@ -122,7 +122,7 @@ func TestTenantsUnderAScope(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		adapter lambda.Adapter[v2Request, v2Response]
-		scope   idem.ScopeFunc
+		scope   func(context.Context, *idem.Request) (string, error)
 	}{
 		"Options.Scope": {lambda.HTTPAPI, acct}, "Request.Scope": {own, nil}, "RoleScope": {lambda.HTTPAPI, lambda.RoleScope},
 	} {

@@ -24,12 +24,9 @@ const (
 	messageID = semconv.MessagingMessageIDKey
 )
 
-// Attribute is an attribute of spans or links.
-type Attribute struct{ Name, Meaning string }
-
-// Attributes returns all attributes that this package sets.
-func Attributes() []Attribute {
-	return []Attribute{
+// meanings has all attributes that this package sets, and their meanings.
+func meanings() [][2]string {
+	return [][2]string{
 		{string(record), "short hash that names the record in logs"},
 		{string(operation), "server-made id of the operation"},
 		{string(route), "the request's route"},

@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Hooks returns the hooks of an engine, for metrics: those of [metrics.All], under the
-// names of [MetricName].
+// Hooks returns the hooks of an engine, for metrics: those of [metrics.All], by names in
+// OpenTelemetry's style: PhaseDuration is samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
 // StreamHooks is Hooks for drain, completer, sweep and worker.
@@ -26,9 +26,8 @@ func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 // calls outside of requests: those of drain, completer and sweep.
 func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
-// MetricName returns the name of a metric of [metrics.All] here: PhaseDuration is
-// samekey.phase_duration. Times are in seconds.
-func MetricName(name string) string {
+// metricName returns the name of a metric of [metrics.All] here.
+func metricName(name string) string {
 	var b strings.Builder
 	b.WriteString("samekey.")
 	for i, c := range name {
@@ -111,7 +110,7 @@ func (w *instruments) of(name, unit string) func(float64) {
 // instrument makes the instrument of a metric. The SDK reports errors to its error
 // handler, and returns an instrument that can be used all the same.
 func (w *instruments) instrument(name, unit string) func(float64) {
-	ctx, called, meaning := context.Background(), MetricName(name), metric.WithDescription(listed[name].Meaning)
+	ctx, called, meaning := context.Background(), metricName(name), metric.WithDescription(listed[name].Meaning)
 	factor := 1.0
 	switch unit {
 	case "Milliseconds":

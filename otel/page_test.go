@@ -18,7 +18,7 @@ func TestAttributesAreOnThePage(t *testing.T) {
 	var want strings.Builder
 	want.WriteString("| attribute | meaning |\n| --- | --- |\n")
 	for _, a := range otel.Attributes() {
-		fmt.Fprintf(&want, "| `%s` | %s |\n", a.Name, a.Meaning)
+		fmt.Fprintf(&want, "| `%s` | %s |\n", a[0], a[1])
 	}
 	if !strings.Contains(string(page), "\n"+want.String()+"\n") {
 		t.Errorf("docs/operate/signals.md lacks the table\n%s", want.String())

@@ -14,8 +14,8 @@ import (
 // 12 bytes, the ciphertext and a tag of 16 bytes.
 const Algorithm = "A256GCM"
 
-// Overhead is how many bytes sealed data is longer than plain data.
-const Overhead = 12 + 16
+// overhead is how many bytes sealed data is longer than plain data.
+const overhead = 12 + 16
 
 const (
 	keySize    = 32
@@ -59,11 +59,11 @@ func (k *Key) ID() string { return k.id }
 func (k *Key) Wrapped() []byte { return k.wrapped }
 
 // Seal encrypts plain and binds it to context: only Open with an equal context
-// returns it. The result is [Overhead] bytes longer than plain, and differs each
+// returns it. The result is 28 bytes longer than plain, and differs each
 // time.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
-	return k.aead.Seal(make([]byte, 0, len(plain)+Overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
+	return k.aead.Seal(make([]byte, 0, len(plain)+overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
 }
 
 // Open returns the data that Seal has encrypted with this key and context. Any other

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -132,7 +133,7 @@ var (
 )
 
 // wanted is what a scan looks for, and how an entry of the index is recognised.
-func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool, _ error) {
+func (f *finder) wanted(ref string) (w tablescan.Wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.from()
 	ref = operationOf(ref)
 	switch {
@@ -179,7 +180,7 @@ func (f *finder) byKey(ctx context.Context) (*store.Record, error) {
 	pk, err := recordkey.Find(ctx, f.op.store, c, stream.NewWaiting(f.op.client, f.op.store).All(ctx))
 	if err == nil && pk == "" && !c.Exact() {
 		f.op.env.note("no record has this key under the callers that can be named, and none that waits for people has it")
-		pk, err = f.scan(ctx, stream.Wanted{Since: f.from(), Match: func(r *store.Record) bool { return f.in(r) && c.IsOf(ctx, r) }}, true)
+		pk, err = f.scan(ctx, tablescan.Wanted{Since: f.from(), Match: func(r *store.Record) bool { return f.in(r) && c.IsOf(ctx, r) }}, true)
 	}
 	switch {
 	case err != nil:
@@ -203,7 +204,7 @@ func (f *finder) from() (t time.Time) {
 }
 
 // scan looks at the whole table, after it has said how much that is, and perhaps asked.
-func (f *finder) scan(ctx context.Context, w stream.Wanted, ask bool) (string, error) {
+func (f *finder) scan(ctx context.Context, w tablescan.Wanted, ask bool) (string, error) {
 	if f.noScan {
 		return "", notFound("not among what waits for people; without --no-scan the whole table is scanned")
 	}
@@ -213,20 +214,19 @@ func (f *finder) scan(ctx context.Context, w stream.Wanted, ask bool) (string, e
 	}
 	f.progress.start("items seen")
 	defer f.progress.end()
-	pks, err := stream.Search(ctx, f.op.client, f.op.store, w, false, func(o *stream.SearchOptions) {
-		o.Segments, o.PagesPerSecond = f.segments, f.pages
-		o.Seen = func(n int64) { f.progress.at(n, total) }
-	})
+	pk, err := tablescan.Find(ctx, f.op.client, tablescan.Options{
+		Table: f.op.store.Table().Name, Segments: f.segments, PagesPerSecond: f.pages, Seen: func(n int64) { f.progress.at(n, total) },
+	}, w)
 	switch {
 	case err != nil:
 		return "", err
-	case len(pks) == 0:
+	case pk == "":
 		if err := f.op.ours(ctx); err != nil {
 			return "", err
 		}
 		return "", notFound("no record matches; it may have expired")
 	}
-	return pks[0], nil
+	return pk, nil
 }
 
 // tellScan says what a scan costs, from the table's description, which may be six hours

@@ -379,7 +379,7 @@ func TestBadInput34UnfinishedRecordIsGone(t *testing.T) {
 					t.Fatalf("told %+v, want %d", told, test.told)
 				}
 				for _, e := range told {
-					if e.Reason != stream.ReasonExpiredOpen || e.ID != "i" || e.Route != "POST /orders" || e.Record == "" || e.Run.IsZero() {
+					if e.Reason != "expired_open" || e.ID != "i" || e.Route != "POST /orders" || e.Record == "" || e.Run.IsZero() {
 						t.Errorf("told %+v", e)
 					}
 				}

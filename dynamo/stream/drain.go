@@ -293,7 +293,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	}
 	if t.gone {
 		for _, j := range t.lost {
-			d.lost(ctx, jobEntry(ReasonJobLost, t.image, j.name))
+			d.lost(ctx, jobEntry(reasonJobLost, t.image, j.name))
 		}
 		return first, len(names)
 	}

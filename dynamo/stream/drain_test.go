@@ -452,7 +452,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 				if seq := handle(t, drain, ev); seq != "" || tab.Transport.Total() != 0 {
 					t.Errorf("reported %q after %d calls", seq, tab.Transport.Total())
 				}
-				if len(lost) != 1 || lost[0].Reason != stream.ReasonJobLost || lost[0].Job != "0.2" || lost[0].ID != r.ID || lost[0].LastErr != "poison" {
+				if len(lost) != 1 || lost[0].Reason != "job_lost" || lost[0].Job != "0.2" || lost[0].ID != r.ID || lost[0].LastErr != "poison" {
 					t.Errorf("told of %+v, want the parked job", lost)
 				}
 				if diff := cmp.Diff(map[string]int{r.ID + ".0.0": 1, r.ID + ".0.1": 1}, out.byID); diff != "" {

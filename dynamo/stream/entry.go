@@ -23,9 +23,12 @@ const (
 	ReasonUndelivered = state.ReasonUndelivered // a job that has waited for too long
 	ReasonKept        = state.ReasonKept        // finished and its jobs delivered, but still kept
 	ReasonUnreadable  = state.ReasonUnreadable  // a record that this program can't understand
+)
 
-	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
-	ReasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
+// Reasons of entries that only hooks get.
+const (
+	reasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
+	reasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
 )
 
 // Entry is a line of the list for operators. It holds no key, no body and no data of

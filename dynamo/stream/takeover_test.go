@@ -62,7 +62,7 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 		if len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
 			t.Errorf("taken over: %+v", taken)
 		}
-		if dies && (!slices.Equal(taken.Doubts, []string{store.AnyCall}) || !taken.DoubtSince.Equal(claimed.Created)) {
+		if dies && (!slices.Equal(taken.Doubts, []string{state.AnyCall}) || !taken.DoubtSince.Equal(claimed.Created)) {
 			t.Errorf("in doubt: %v since %v, want any call since the claim at %v", taken.Doubts, taken.DoubtSince, claimed.Created)
 		}
 		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { _ = tx.Key("payments"); return 1, nil }); err != nil {
@@ -289,29 +289,5 @@ func (tab *table) has(t *testing.T, pk string, names ...string) {
 		if !state.Pending(r, name) || r.Jobs[name].Tries != 0 {
 			t.Errorf("job %s is %+v", name, r.Jobs[name])
 		}
-	}
-}
-
-// A search by time finds a record by its last attempt, and by its claim if there was no
-// other attempt.
-func TestSearchSince(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	now := time.Now().Truncate(time.Millisecond)
-	at := func(ago time.Duration) map[string]any { return digits(now.Add(-ago).UnixMilli()) }
-	for name, change := range map[string]map[string]any{
-		"claimed early":                   {"created_ms": at(3 * time.Hour), "run_ms": nil},
-		"claimed late":                    {"created_ms": at(time.Hour), "run_ms": nil},
-		"claimed early, taken over early": {"created_ms": at(3 * time.Hour), "run_ms": at(150 * time.Minute)},
-		"claimed early, taken over late":  {"created_ms": at(3 * time.Hour), "run_ms": at(time.Hour)},
-		"just then":                       {"created_ms": at(2 * time.Hour), "run_ms": nil},
-	} {
-		change["pk"], change["v"] = text(name), digits(1)
-		tab.Put(t, item(t, open(change)))
-	}
-	got, err := stream.Search(t.Context(), tab.Client, tab.Store, stream.Wanted{Since: now.Add(-2 * time.Hour)}, true, func(o *stream.SearchOptions) { o.PagesPerSecond = 1000 })
-	slices.Sort(got)
-	if diff := cmp.Diff([]string{"claimed early, taken over late", "claimed late", "just then"}, got); diff != "" || err != nil {
-		t.Errorf("%v; found (-want +got):\n%s", err, diff)
 	}
 }

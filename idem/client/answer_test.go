@@ -34,7 +34,7 @@ func TestTornAnswers(t *testing.T) {
 			s := &script{steps: []step{torn(409, "Retry-After", "7"), torn(409, "Retry-After", "7", "Idempotency-Expires", timeAfter(10))}}
 			e := failure(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
 			seen := s.attempts()
-			if len(seen) != 2 || seen[1].At.Sub(seen[0].At) < 7*time.Second || e.GaveUp != client.ReasonLifetime || !e.Unknown {
+			if len(seen) != 2 || seen[1].At.Sub(seen[0].At) < 7*time.Second || e.GaveUp != "lifetime" || !e.Unknown {
 				t.Errorf("%+v after %d attempts, %v", e, len(seen), c.n)
 			}
 		})

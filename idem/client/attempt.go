@@ -106,7 +106,7 @@ func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }
 	}
-	timer := time.AfterFunc(o.t.opt.AttemptTimeout, func() { cancel(ErrAttemptTimeout) })
+	timer := time.AfterFunc(o.t.opt.AttemptTimeout, func() { cancel(errAttemptTimeout) })
 	return timer.Stop
 }
 
@@ -116,8 +116,8 @@ func timedOut(resp *http.Response, err error) error {
 	if err == nil {
 		_ = resp.Body.Close()
 	}
-	if err == nil || errors.Is(err, ErrAttemptTimeout) {
-		return ErrAttemptTimeout
+	if err == nil || errors.Is(err, errAttemptTimeout) {
+		return errAttemptTimeout
 	}
-	return fmt.Errorf("%w: %w", ErrAttemptTimeout, err)
+	return fmt.Errorf("%w: %w", errAttemptTimeout, err)
 }

@@ -26,9 +26,6 @@ var (
 	// forgotten, or will forget soon: sending the request now could run it twice. It
 	// was not sent, or not again.
 	ErrExpired = errors.New("the key's lifetime is over")
-	// ErrAttemptTimeout matches errors from an attempt that took longer than
-	// [Options.AttemptTimeout].
-	ErrAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
 	// ErrLocked matches errors from a journal that another process or FileJournal
 	// has open.
@@ -37,9 +34,11 @@ var (
 	// copy, is no journal, or has damage that no crash explains. The file is left
 	// unchanged.
 	ErrCorrupt = errors.New("journal is corrupt")
-	// ErrClosed matches errors from a closed journal.
-	ErrClosed = errors.New("journal is closed")
 )
+
+// errAttemptTimeout is the error of an attempt that took longer than
+// Options.AttemptTimeout.
+var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
 // Error describes how a request failed. Use errors.As or errors.AsType[*Error] to
 // get an Error. [http.Client] wraps an Error in a *url.Error, but replaces it by
@@ -56,9 +55,12 @@ type Error struct {
 	// working on it. If false, the server has not. With a caller's own key Unknown
 	// is always true, since an earlier request may have used the key.
 	Unknown bool
-	// GaveUp is the reason why a retriable failure was not retried; "" for other
-	// failures.
-	GaveUp Reason
+	// GaveUp is the reason why a retriable failure was not retried: "retries"
+	// (Options.MaxRetries), "retry-after" (longer than Options.MaxRetryAfter), "lifetime"
+	// (the key's would end before), "deadline" (the context's would), "budget", "body" (it
+	// can't be sent again), "refused" (by the server's should-retry header) or "ignored"
+	// (the server ignores the key). "" for other failures.
+	GaveUp string
 	// Err is the cause of the last attempt's failure, or the reason why nothing was
 	// sent.
 	Err error

@@ -5,27 +5,24 @@ import (
 	"time"
 )
 
-// Reason is why a request is retried, or no longer retried.
-type Reason string
-
 // Reasons to send a request again.
 const (
-	ReasonNetwork Reason = "network" // no answer, or a torn answer
-	ReasonTimeout Reason = "timeout" // no answer within Options.AttemptTimeout
-	ReasonStatus  Reason = "status"  // a retried status
-	ReasonAsked   Reason = "asked"   // the server's should-retry header says so
+	reasonNetwork = "network" // no answer, or a torn answer
+	reasonTimeout = "timeout" // no answer within Options.AttemptTimeout
+	reasonStatus  = "status"  // a retried status
+	reasonAsked   = "asked"   // the server's should-retry header says so
 )
 
 // Reasons not to repeat a request after a retriable failure.
 const (
-	ReasonRefused    Reason = "refused"     // the server's should-retry header says no
-	ReasonIgnored    Reason = "ignored"     // the server says that it ignores the key
-	ReasonRetries    Reason = "retries"     // Options.MaxRetries is reached
-	ReasonBody       Reason = "body"        // the body can't be sent again
-	ReasonRetryAfter Reason = "retry-after" // Retry-After is longer than Options.MaxRetryAfter
-	ReasonLifetime   Reason = "lifetime"    // the key's lifetime would end before the next attempt
-	ReasonDeadline   Reason = "deadline"    // the context's deadline comes before the end of the wait
-	ReasonBudget     Reason = "budget"      // too many requests of this transport are retried
+	reasonRefused    = "refused"     // the server's should-retry header says no
+	reasonIgnored    = "ignored"     // the server says that it ignores the key
+	reasonRetries    = "retries"     // Options.MaxRetries is reached
+	reasonBody       = "body"        // the body can't be sent again
+	reasonRetryAfter = "retry-after" // Retry-After is longer than Options.MaxRetryAfter
+	reasonLifetime   = "lifetime"    // the key's lifetime would end before the next attempt
+	reasonDeadline   = "deadline"    // the context's deadline comes before the end of the wait
+	reasonBudget     = "budget"      // too many requests of this transport are retried
 )
 
 // Event describes an occurrence to a hook. An Event holds no key and no body.
@@ -38,8 +35,11 @@ type Event struct {
 	Status    int           // status of the answer; 0 without an answer
 	Took      time.Duration // duration of the attempt
 	Wait      time.Duration // wait before the next attempt
-	Reason    Reason
-	Err       error
+	// Reason is why the request is sent again: "network" (no answer, or a torn one),
+	// "timeout" (Options.AttemptTimeout), "status", or "asked" (the server's should-retry
+	// header). Of GaveUp it is the reason in [Error.GaveUp].
+	Reason string
+	Err    error
 }
 
 // Hooks are called as a transport works. Nil hooks are skipped. Hooks run on the

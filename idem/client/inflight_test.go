@@ -61,7 +61,7 @@ func TestRequestInFlightIsWaitedFor(t *testing.T) {
 					}
 					return answer(409, "Retry-After", tc.after)(req)
 				}}}
-				var gaveUp client.Reason
+				var gaveUp string
 				resp := post(t, &http.Client{Transport: client.New(s, func(o *client.Options) {
 					o.Hooks.GaveUp = func(_ context.Context, ev client.Event) { gaveUp = ev.Reason }
 				})}, "https://api.test/")

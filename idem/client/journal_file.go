@@ -164,7 +164,7 @@ func (j *FileJournal) Entries() []Entry {
 }
 
 // Close closes the file. Running operations continue; new operations get
-// [ErrClosed]. Close may be called twice.
+// an error that matches os.ErrClosed. Close may be called twice.
 func (j *FileJournal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -184,7 +184,7 @@ func (j *FileJournal) Close() error {
 // in a file that was moved or whose length has changed.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
-		return ErrClosed
+		return fmt.Errorf("journal: %w", os.ErrClosed)
 	}
 	if j.broken != nil {
 		return j.broken

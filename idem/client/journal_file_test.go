@@ -64,10 +64,10 @@ func TestJournalFile(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, _, err := j.Begin(t.Context(), e); !errors.Is(err, client.ErrClosed) {
+	if _, _, err := j.Begin(t.Context(), e); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Begin: %v", err)
 	}
-	if err := errors.Join(j.Update(t.Context(), e), j.Done("o")); !errors.Is(err, client.ErrClosed) {
+	if err := errors.Join(j.Update(t.Context(), e), j.Done("o")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Update, Done: %v", err)
 	}
 

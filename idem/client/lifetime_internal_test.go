@@ -23,7 +23,7 @@ func TestNoRetryAfterASleepThatOutlastedTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		base, asleep := &refusing{}, time.Duration(0)
-		reasons := []Reason{}
+		reasons := []string{}
 		tr := New(base, func(o *Options) {
 			o.Hooks.Retry = func(context.Context, Event) { asleep = 48 * time.Hour }
 			o.Hooks.GaveUp = func(_ context.Context, ev Event) { reasons = append(reasons, ev.Reason) }
@@ -35,10 +35,10 @@ func TestNoRetryAfterASleepThatOutlastedTheKey(t *testing.T) {
 		}
 		_, err = tr.RoundTrip(req)
 		e, ok := errors.AsType[*Error](err)
-		if !ok || base.n != 1 || !errors.Is(err, ErrExpired) || !errors.Is(err, syscall.ECONNRESET) || !e.Unknown || e.GaveUp != ReasonLifetime {
+		if !ok || base.n != 1 || !errors.Is(err, ErrExpired) || !errors.Is(err, syscall.ECONNRESET) || !e.Unknown || e.GaveUp != reasonLifetime {
 			t.Errorf("%+v after %d attempts", e, base.n)
 		}
-		if len(reasons) != 1 || reasons[0] != ReasonLifetime {
+		if len(reasons) != 1 || reasons[0] != reasonLifetime {
 			t.Errorf("told %q", reasons)
 		}
 	})

@@ -98,7 +98,7 @@ func TestNoAttemptAfterTheEnd(t *testing.T) {
 				o.KeyLifetime, o.MaxRetries, o.NoBudget = life, 1000, true
 			}), request(t, "POST", "x"))
 			seen := s.attempts()
-			if last := seen[len(seen)-1].At.Sub(seen[0].At); last > life || e.GaveUp != client.ReasonLifetime || len(seen) < 2 {
+			if last := seen[len(seen)-1].At.Sub(seen[0].At); last > life || e.GaveUp != "lifetime" || len(seen) < 2 {
 				t.Errorf("lifetime %v: last of %d attempts after %v, %v", life, len(seen), last, e)
 			}
 		}

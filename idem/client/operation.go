@@ -108,30 +108,30 @@ func (o *operation) run() (*http.Response, error) {
 			return nil, o.failed(fmt.Errorf("%w, while waiting to retry after: %w", cause, err))
 		}
 		if o.isOver(0) { // the machine slept in the meantime, or its clock was set
-			return nil, o.gaveUp(fmt.Errorf("%w: while waiting to retry after: %w", ErrExpired, err), ReasonLifetime)
+			return nil, o.gaveUp(fmt.Errorf("%w: while waiting to retry after: %w", ErrExpired, err), reasonLifetime)
 		}
 	}
 }
 
 // judge decides whether to retry after an attempt, and why, or why not.
-func (o *operation) judge(resp *http.Response, err error) (why Reason, retry bool) {
+func (o *operation) judge(resp *http.Response, err error) (why string, retry bool) {
 	if why, retry = o.retriable(resp, err); retry && o.ignored() {
-		return ReasonIgnored, false
+		return reasonIgnored, false
 	}
 	return why, retry
 }
 
 // retriable is judge for a server that takes keys.
-func (o *operation) retriable(resp *http.Response, err error) (why Reason, retry bool) {
+func (o *operation) retriable(resp *http.Response, err error) (why string, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
 		return "", false
-	case errors.Is(err, ErrAttemptTimeout):
-		return ReasonTimeout, true
+	case errors.Is(err, errAttemptTimeout):
+		return reasonTimeout, true
 	case err != nil && (errors.Is(err, ErrBody) || permanent(o.req, err)):
 		return "", false
 	case err != nil:
-		return ReasonNetwork, true
+		return reasonNetwork, true
 	case resp.StatusCode < http.StatusBadRequest:
 		return "", false
 	}
@@ -139,17 +139,17 @@ func (o *operation) retriable(resp *http.Response, err error) (why Reason, retry
 	yes, said := shouldRetry(resp.Header)
 	switch {
 	case said && yes:
-		return ReasonAsked, true
+		return reasonAsked, true
 	case said && retried:
-		return ReasonRefused, false
+		return reasonRefused, false
 	case retried && !isReplay(resp): // a replayed answer stays the same
-		return ReasonStatus, true
+		return reasonStatus, true
 	}
 	return "", false
 }
 
 // mayRetry returns the wait before the next attempt, or the reason against it.
-func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason) {
+func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string) {
 	now := time.Now()
 	wait = backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay)
 	asked, ok := retryAfter(o.heard, now)
@@ -163,17 +163,17 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason
 	deadline, limited := o.req.Context().Deadline()
 	switch {
 	case o.attempts-o.waits > o.t.opt.MaxRetries:
-		return 0, ReasonRetries
+		return 0, reasonRetries
 	case o.body.open == nil:
-		return 0, ReasonBody
+		return 0, reasonBody
 	case asked > o.t.opt.MaxRetryAfter:
-		return 0, ReasonRetryAfter
+		return 0, reasonRetryAfter
 	case o.isOver(wait):
-		return 0, ReasonLifetime
+		return 0, reasonLifetime
 	case limited && !now.Add(wait).Before(deadline):
-		return 0, ReasonDeadline
+		return 0, reasonDeadline
 	case !o.t.budget.retry():
-		return 0, ReasonBudget
+		return 0, reasonBudget
 	}
 	return wait, ""
 }
@@ -197,7 +197,7 @@ func (o *operation) isOver(wait time.Duration) bool {
 
 // end returns the last attempt's outcome. why is set if the outcome could have
 // been retried.
-func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Response, error) {
+func (o *operation) end(resp *http.Response, err error, why string) (*http.Response, error) {
 	if err != nil {
 		return nil, o.gaveUp(err, why)
 	}
@@ -219,7 +219,7 @@ func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Respo
 	return resp, nil
 }
 
-func (o *operation) gaveUp(err error, why Reason) error {
+func (o *operation) gaveUp(err error, why string) error {
 	if cause := cancelled(o.req); cause != nil && !errors.Is(err, cause) {
 		err = fmt.Errorf("%w: %w", cause, err)
 	}

@@ -51,8 +51,9 @@ type Options struct {
 	MaxRetryAfter time.Duration
 	// AttemptTimeout is the time limit of an attempt: from sending the request's
 	// body to the answer's headers and, for a keyed request, as much of the answer's
-	// body as MaxAnswer demands. A timed-out attempt is retried. Default: none, so
-	// only the request's context ends an attempt that hangs.
+	// body as MaxAnswer demands. A timed-out attempt is retried; its error matches
+	// os.ErrDeadlineExceeded. Default: none, so only the request's context ends an
+	// attempt that hangs.
 	AttemptTimeout time.Duration
 
 	// Retried decides which statuses from 400 on are retried. The

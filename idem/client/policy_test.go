@@ -112,7 +112,7 @@ func TestRetriedErrors(t *testing.T) {
 				if got := len(s.attempts()) > 1; got != tt.retry || !errors.Is(e, tt.err) || e.Unknown == tt.known {
 					t.Errorf("%d attempts, %+v; want retried: %t, unknown: %t", len(s.attempts()), e, tt.retry, !tt.known)
 				}
-				if (e.GaveUp == client.ReasonRetries) != tt.retry {
+				if (e.GaveUp == "retries") != tt.retry {
 					t.Errorf("gave up for %q", e.GaveUp)
 				}
 			})

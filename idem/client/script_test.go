@@ -230,7 +230,7 @@ func (c *counts) hooks() client.Hooks {
 			}
 			c.n[name]++
 			if ev.Reason != "" {
-				c.n[name+" "+string(ev.Reason)]++
+				c.n[name+" "+ev.Reason]++
 			}
 			c.events = append(c.events, ev)
 		}

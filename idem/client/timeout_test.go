@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,7 +86,7 @@ func TestAttemptTimeout(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			e := failure(t, client.New(&script{steps: []step{hanging}}, timeout), request(t, "POST", "x"))
-			if !errors.Is(e, client.ErrAttemptTimeout) || !e.Timeout() || errors.Is(e, context.DeadlineExceeded) {
+			if !errors.Is(e, os.ErrDeadlineExceeded) || !e.Timeout() || errors.Is(e, context.DeadlineExceeded) {
 				t.Errorf("%v", e)
 			}
 		})

@@ -137,7 +137,7 @@ func TestGivesBackWhatItLastGot(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &script{steps: []step{failing(errReset)}}
 			e := failure(t, client.New(s), request(t, "POST", "x"))
-			want := &client.Error{Key: s.attempts()[0].Key, Attempts: 3, Unknown: true, GaveUp: client.ReasonRetries, Err: errReset}
+			want := &client.Error{Key: s.attempts()[0].Key, Attempts: 3, Unknown: true, GaveUp: "retries", Err: errReset}
 			if *e != *want {
 				t.Errorf("%+v, want %+v", e, want)
 			}

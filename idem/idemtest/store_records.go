@@ -39,9 +39,9 @@ func storeRecords(s suite) {
 			r.Keep, r.Expires = store.KeepOpen, time.Time{}
 			r.Phases = []store.Phase{{Name: "without a time", Result: []byte(`1`)}, {Name: "timed", Result: []byte(`2`), At: 1234 * time.Millisecond}}
 			r.Handovers = []store.Handover{
-				{At: time.UnixMilli(1_800_000_000_123), Kind: store.HandoverRelease, Err: "timeout"},
-				{At: time.UnixMilli(1_800_000_100_000), Kind: store.HandoverRetry, Function: "rides-2"},
-				{At: time.UnixMilli(1_800_000_200_000), Kind: store.HandoverCompleter},
+				{At: time.UnixMilli(1_800_000_000_123), Kind: "release", Err: "timeout"},
+				{At: time.UnixMilli(1_800_000_100_000), Kind: "retry", Function: "rides-2"},
+				{At: time.UnixMilli(1_800_000_200_000), Kind: "completer"},
 			}
 		}},
 		{"open with phases and jobs", func(r *store.Record) {

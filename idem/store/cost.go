@@ -32,9 +32,6 @@ const (
 	Invalid   Fault = "invalid"   // the call is malformed, or the table is missing or has another layout
 )
 
-// Faults returns all kinds but NoFault.
-func Faults() []Fault { return []Fault{Throttled, Conflict, Unknown, Denied, Invalid} }
-
 // Cost is the sum of several calls.
 type Cost struct {
 	Calls      int

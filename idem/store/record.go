@@ -36,9 +36,6 @@ const (
 	KeepFreed Keep = "freed"
 )
 
-// AnyCall stands in [Record].Doubts for calls with unknown names.
-const AnyCall = "?"
-
 // Record is the data that a [Store] holds for one key. Times are truncated to the
 // precision of an item: Expires and Until to seconds, others to milliseconds.
 //
@@ -156,22 +153,11 @@ func (d Decision) Equal(other Decision) bool {
 	return d.ID == other.ID && d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
 }
 
-// HandoverKind is how a record changed hands.
-type HandoverKind string
-
-// The kinds.
-const (
-	HandoverRelease   HandoverKind = "release"   // an attempt ended without an answer, and gave the record back
-	HandoverWithheld  HandoverKind = "withheld"  // a release after an answer of the handler that nobody heard: it could not be stored, and the operation goes on
-	HandoverRetry     HandoverKind = "retry"     // a client's retry took the record over
-	HandoverCompleter HandoverKind = "completer" // a completer took the record over
-)
-
 // Handover is a change of the attempt that holds a record, for people to read later.
 // A take-over without a release before it shows that the holder never came back.
 type Handover struct {
 	At       time.Time
-	Kind     HandoverKind
+	Kind     string // release, withheld (its answer, too), retry (of a client), or completer
 	Function string // function that took the record over, if another than before
 	Err      string // of a release: why the attempt ended; at most 256 bytes
 }

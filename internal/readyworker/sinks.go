@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/functionname"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
 )
@@ -64,15 +65,8 @@ var targets = []target{
 }
 
 func isQualified(function string) bool {
-	return completer.FunctionName(function) != "" && strings.Contains(strings.TrimSuffix(afterFunction(function), ":"), ":")
-}
-
-// afterFunction returns NAME:QUALIFIER of a function's ARN.
-func afterFunction(s string) string {
-	if _, rest, ok := strings.Cut(s, ":function:"); ok {
-		return rest
-	}
-	return s
+	name, qualifier := functionname.Split(function)
+	return name != "" && qualifier != ""
 }
 
 func isMachine(address string) bool {
@@ -141,7 +135,7 @@ func (e *environment) functions(c clients) completer.Resumer {
 	all := e.list(name)
 	names := make([]string, 0, len(all))
 	for _, f := range all {
-		plain := completer.FunctionName(f)
+		plain, _ := functionname.Split(f)
 		switch {
 		case plain == "":
 			e.wrong(name, "has %q: write names or ARNs of functions, with commas between them; an alias as NAME:ALIAS", f)

@@ -50,7 +50,7 @@ func Sending(sent, more map[string]string) map[string]string {
 
 // inDoubt returns the part of sent that calls in doubt may have sent.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
-	if slices.Contains(doubts, store.AnyCall) {
+	if slices.Contains(doubts, AnyCall) {
 		return sent
 	}
 	kept := maps.Clone(sent)

@@ -88,7 +88,7 @@ func TestReleaseDoubtsOnlyWhatNoPhaseRecords(t *testing.T) {
 	for call, recorded := range map[string]bool{
 		"pay#1": true, "pay#2": true, "pay#3": true, "pay#4": false,
 		"fax#1": true, "fax#2": false, "fax#x": false, "fax#": false,
-		"mail/welcome": true, "mail/bye": false, store.AnyCall: false,
+		"mail/welcome": true, "mail/bye": false, AnyCall: false,
 	} {
 		held := &store.Record{
 			State: store.Open, Keep: store.KeepOpen, Lease: now.Add(time.Minute), Phases: []store.Phase{{Name: "one"}},

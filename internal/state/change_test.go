@@ -36,7 +36,7 @@ func busy() *store.Record {
 		Doubts:  []string{"fax#1"}, DoubtSince: claimedAt.Add(-time.Hour), Sent: map[string]string{"fax#1": "data"},
 		Tries: 2, LastErr: "an earlier error",
 		Settled:   []store.Decision{{By: "joe", At: claimedAt, What: "released"}},
-		Handovers: []store.Handover{{At: claimedAt, Kind: store.HandoverRelease}},
+		Handovers: []store.Handover{{At: claimedAt, Kind: HandoverRelease}},
 	}
 }
 
@@ -72,7 +72,7 @@ func finished(r *store.Record) {
 }
 
 func gaveBack(r *store.Record) {
-	r.LastErr, r.Handovers = "of a job", append(r.Handovers, store.Handover{At: claimedAt, Kind: store.HandoverRelease, Err: "an earlier error"})
+	r.LastErr, r.Handovers = "of a job", append(r.Handovers, store.Handover{At: claimedAt, Kind: HandoverRelease, Err: "an earlier error"})
 }
 
 func both(a, b func(*store.Record)) func(*store.Record) {
@@ -124,14 +124,14 @@ func TestWhatChanges(t *testing.T) {
 			r.Settled = append(r.Settled, store.Decision{By: "jane", At: clockMs, What: what, From: from, To: to})
 		}
 	}
-	handedOver := func(kind store.HandoverKind, function, why string) func(*store.Record) {
+	handedOver := func(kind string, function, why string) func(*store.Record) {
 		return func(r *store.Record) {
 			r.Handovers = append(r.Handovers, store.Handover{At: clockMs, Kind: kind, Function: function, Err: why})
 		}
 	}
 	// The holder never came back: any call may have been made, since the earliest in doubt.
 	takenOver := func(r *store.Record) {
-		r.Lease, r.Run, r.Doubts = clockMs.Add(time.Minute), clockMs, []string{store.AnyCall, "fax#1"}
+		r.Lease, r.Run, r.Doubts = clockMs.Add(time.Minute), clockMs, []string{AnyCall, "fax#1"}
 	}
 	released := func(r *store.Record) { r.Lease, r.Run = time.Time{}, clockMs }
 	tryAgain := func(r *store.Record) {
@@ -202,65 +202,65 @@ func TestWhatChanges(t *testing.T) {
 		"the retry of a client takes it over": {none, takeByClient(store.HandlerID{Function: "fn", Name: "new"}), func(r *store.Record) {
 			takenOver(r)
 			r.Input, r.Handler = &store.Input{Method: "PUT"}, store.HandlerID{Function: "fn", Name: "new"}
-			handedOver(store.HandoverRetry, "", "")(r)
+			handedOver(HandoverRetry, "", "")(r)
 		}},
 		"another function takes it over": {none, takeByClient(store.HandlerID{Function: "fn2"}), func(r *store.Record) {
 			takenOver(r)
 			r.Input, r.Handler = &store.Input{Method: "PUT"}, store.HandlerID{Function: "fn2"}
-			handedOver(store.HandoverRetry, "fn2", "")(r)
+			handedOver(HandoverRetry, "fn2", "")(r)
 		}},
 		"the retry of a client takes up what was released": {
 			func(r *store.Record) { r.Lease = time.Time{} }, takeByClient(store.HandlerID{Function: "fn", Name: "h"}),
 			func(r *store.Record) {
 				r.Lease, r.Run, r.Input = clockMs.Add(time.Minute), clockMs, &store.Input{Method: "PUT"}
-				handedOver(store.HandoverRetry, "", "")(r)
+				handedOver(HandoverRetry, "", "")(r)
 			},
 		},
 		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aLife) }), func(r *store.Record) {
 			takenOver(r)
 			r.Tries = 3
-			handedOver(store.HandoverCompleter, "", "")(r)
+			handedOver(HandoverCompleter, "", "")(r)
 		}},
 
 		"it is released": {func(r *store.Record) { r.Blocked, r.WaitSince = true, claimedAt }, release(Release{}), func(r *store.Record) {
 			released(r)
 			r.Blocked, r.WaitSince = false, time.Time{}
-			handedOver(store.HandoverRelease, "", "")(r)
+			handedOver(HandoverRelease, "", "")(r)
 		}},
 		"it is released after a call": {none, release(Release{Calls: []string{"pay#2"}, Sent: map[string]string{"pay#2": "more"}, Why: long}), func(r *store.Record) {
 			released(r)
 			r.LastErr, r.Doubts, r.Sent = long, []string{"fax#1", "pay#2"}, map[string]string{"fax#1": "data", "pay#2": "more"}
-			handedOver(store.HandoverRelease, "", long[:256])(r)
+			handedOver(HandoverRelease, "", long[:256])(r)
 		}},
 		"it is released after a call that a phase records": {
-			func(r *store.Record) { r.Doubts = []string{store.AnyCall} }, release(Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "more"}}),
+			func(r *store.Record) { r.Doubts = []string{AnyCall} }, release(Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "more"}}),
 			func(r *store.Record) {
 				released(r)
-				handedOver(store.HandoverRelease, "", "")(r)
+				handedOver(HandoverRelease, "", "")(r)
 			},
 		},
 		"its program refuses it": {none, release(Release{Refusal: errors.New("another phase"), Why: "another phase"}), func(r *store.Record) {
 			released(r)
 			r.LastErr, r.Blocked, r.WaitSince = "another phase", true, clockMs
-			handedOver(store.HandoverRelease, "", "another phase")(r)
+			handedOver(HandoverRelease, "", "another phase")(r)
 		}},
 		"its answer is withheld": {none, release(Release{Answers: true}), func(r *store.Record) {
 			released(r)
 			r.Tries = 3
-			handedOver(store.HandoverWithheld, "", "")(r)
+			handedOver(HandoverWithheld, "", "")(r)
 		}},
 		"its answer is withheld, and the try is counted": {none, release(Release{Answers: true, Counted: true}), func(r *store.Record) {
 			released(r)
-			handedOver(store.HandoverWithheld, "", "")(r)
+			handedOver(HandoverWithheld, "", "")(r)
 		}},
 		"its answer isn't stored, and nobody acts without the client": {both(expiring, fresh), release(Release{Answers: true, Calls: []string{"pay#1"}}), func(r *store.Record) {
 			released(r)
 			r.Doubts, r.DoubtSince = []string{"pay#1"}, claimedAt
-			handedOver(store.HandoverRelease, "", "")(r)
+			handedOver(HandoverRelease, "", "")(r)
 		}},
 		"its key is freed":                  {both(expiring, fresh), release(Release{}), freed},
 		"its request is refused":            {fresh, release(Release{Refused: true, Refusal: errors.New("another phase"), Why: "no"}), both(freed, func(r *store.Record) { r.LastErr = "no" })},
-		"its request is refused, with jobs": {func(r *store.Record) { fresh(r); r.Jobs = busy().Jobs }, release(Release{Refused: true}), both(released, handedOver(store.HandoverRelease, "", ""))},
+		"its request is refused, with jobs": {func(r *store.Record) { fresh(r); r.Jobs = busy().Jobs }, release(Release{Refused: true}), both(released, handedOver(HandoverRelease, "", ""))},
 
 		"people have it tried again":      {both(stuck, noDoubt), settle(Settlement{}), both(tryAgain, decided("try again", "stuck", "released"))},
 		"people say that it was not made": {stuck, settle(Settlement{NotMade: true}), both(tryAgain, both(noDoubt, decided("not made", "stuck", "released")))},
@@ -282,7 +282,7 @@ func TestWhatChanges(t *testing.T) {
 
 		"people end its lease": {func(r *store.Record) { r.Blocked = true }, func(r *store.Record) (*store.Record, error) { return LeaseEnded(r, clock, "jane") }, func(r *store.Record) {
 			released(r)
-			r.LastErr, r.Doubts, r.WaitSince = "an operator ended its lease", []string{store.AnyCall, "fax#1"}, clockMs
+			r.LastErr, r.Doubts, r.WaitSince = "an operator ended its lease", []string{AnyCall, "fax#1"}, clockMs
 			decided("end the lease", "held", "released")(r)
 		}},
 		"people erase it": {both(finished, gaveBack), func(r *store.Record) (*store.Record, error) { return Erased(r, clock, "jane") }, func(r *store.Record) {

@@ -112,7 +112,7 @@ func TestLifetimeEndsWithTheAnswer(t *testing.T) {
 // try.
 func TestJudgeOfAWithheldAnswer(t *testing.T) {
 	t.Parallel()
-	withheld := store.Handover{Kind: store.HandoverWithheld}
+	withheld := store.Handover{Kind: HandoverWithheld}
 	record := func(change func(r *store.Record)) *store.Record {
 		r := &store.Record{State: store.Open, Keep: store.KeepOpen, Run: clock, Handovers: []store.Handover{{}, withheld}}
 		change(r)

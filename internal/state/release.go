@@ -40,9 +40,9 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	if free(held, b) {
 		frees(&r, now)
 	} else {
-		h := store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)}
+		h := store.Handover{At: r.Run, Kind: HandoverRelease, Err: redact.Cut(b.Why)}
 		if b.Answers && Kept(&r) {
-			h.Kind = store.HandoverWithheld
+			h.Kind = HandoverWithheld
 			if !b.Counted {
 				r.Tries++ // else a client could have the handler run for ever
 			}
@@ -63,7 +63,7 @@ func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == stor
 // once. Otherwise it returns zero.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
-	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != store.HandoverWithheld {
+	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != HandoverWithheld {
 		return time.Time{}
 	}
 	return rec.Run.Add(BackOff(withheldFor, rec.Tries))

@@ -246,8 +246,8 @@ func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 		"this attempt's":                       {nil, Release{Calls: []string{"pay#2"}}, []string{"pay#2"}},
 		"an earlier attempt's":                 {[]string{"pay#1"}, Release{}, []string{"pay#1"}},
 		"both":                                 {[]string{"pay#1"}, Release{Calls: []string{"pay#2"}}, []string{"pay#1", "pay#2"}},
-		"of one, nobody knows which":           {[]string{store.AnyCall}, Release{}, []string{"pay#1", "pay#2"}},
-		"of one of this, nobody knows which":   {nil, Release{Calls: []string{store.AnyCall}}, []string{"pay#1", "pay#2"}},
+		"of one, nobody knows which":           {[]string{AnyCall}, Release{}, []string{"pay#1", "pay#2"}},
+		"of one of this, nobody knows which":   {nil, Release{Calls: []string{AnyCall}}, []string{"pay#1", "pay#2"}},
 		"with something else, the first stays": {nil, Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "x"}}, []string{"pay#1"}},
 	} {
 		held := *open
@@ -276,7 +276,7 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 		over := wrote(Taken(failed, at(h), at(h+1), Life{}), failed, "b")
 		failed = goesOn(Released(over, at(h+1), Release{Calls: []string{"pay#2"}}), over)
 	}
-	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{store.AnyCall}) {
+	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{AnyCall}) {
 		t.Errorf("after deaths: %v since %v", r.Doubts, r.DoubtSince)
 	}
 	if !failed.DoubtSince.Equal(begun) || !slices.Equal(failed.Doubts, []string{"pay#1", "pay#2"}) {

@@ -48,7 +48,7 @@ func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
 	r.Run = Millis(now)
 	if !held.Lease.IsZero() {
 		// The holder never came back to record its calls.
-		doubt(&r, With(held.Doubts, store.AnyCall), doubtSince(held))
+		doubt(&r, With(held.Doubts, AnyCall), doubtSince(held))
 	}
 	return &r
 }
@@ -59,7 +59,7 @@ func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
 func TakenByClient(held *store.Record, now, lease time.Time, life Life, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, life)
 	r.Input, r.Handler = in, by
-	h := store.Handover{At: Millis(now), Kind: store.HandoverRetry}
+	h := store.Handover{At: Millis(now), Kind: HandoverRetry}
 	if by.Function != held.Handler.Function {
 		h.Function = by.Function
 	}
@@ -74,7 +74,7 @@ func TakenUp(held *store.Record, now, lease time.Time, life Life) *store.Record 
 	r.Tries++
 	// Not cut to the last: a store's Take adds to the list without reading it, as
 	// often as a completer tries.
-	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: store.HandoverCompleter})
+	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: HandoverCompleter})
 	return r
 }
 

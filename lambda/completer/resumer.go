@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/functionname"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
@@ -75,23 +75,13 @@ func Invoke(api FunctionAPI, functions ...string) Functions {
 	}
 	all := make(Functions, len(functions))
 	for _, f := range functions {
-		name := FunctionName(f)
+		name, _ := functionname.Split(f)
 		if name == "" || all[name] != nil {
 			panic(fmt.Sprintf("completer: Invoke: %q has no name, or that of another function", f)) //nolint:forbidigo // as above
 		}
 		all[name] = &function{api, f}
 	}
 	return all
-}
-
-// FunctionName returns the name in the forms that Lambda accepts for a function:
-// NAME, NAME:QUALIFIER, ACCOUNT:function:NAME or an ARN.
-func FunctionName(s string) string {
-	if _, rest, ok := strings.Cut(s, ":function:"); ok {
-		s = rest
-	}
-	name, _, _ := strings.Cut(s, ":")
-	return name
 }
 
 type function struct {
@@ -126,20 +116,4 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 
 func failed(why string) TicketOutcome {
 	return TicketOutcome{Kind: TicketFailed, Error: why}
-}
-
-// ByNamespace is a Resumer for applications that share a table: it calls the Resumer
-// of the record's idem.Options.Namespace. "" means an engine without a namespace. A
-// ticket of any other namespace is [TicketNotMine].
-type ByNamespace map[string]Resumer
-
-// Resume implements [Resumer].
-func (m ByNamespace) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
-	_, rest, _ := strings.Cut(t.PK, "#")
-	namespace, _, _ := strings.Cut(rest, "#")
-	r := m[namespace]
-	if r == nil {
-		return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("no resumer for the namespace %q", namespace)}
-	}
-	return r.Resume(ctx, t)
 }

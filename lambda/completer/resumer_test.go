@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/internal/envelope"
@@ -129,35 +128,6 @@ func TestInProcess(t *testing.T) {
 		return jobs.ErrMoved
 	})
 	if o := r.Resume(t.Context(), ticket); o.Kind != completer.TicketMoved {
-		t.Errorf("got %+v", o)
-	}
-}
-
-// Functions that share a table get the tickets of their own records, and no
-// others.
-func TestByNamespace(t *testing.T) {
-	t.Parallel()
-	kind := func(k completer.TicketOutcomeKind) completer.Resumer { return always(k) }
-	r := completer.ByNamespace{"rides": kind("rides"), "": kind("none")}
-	for _, namespace := range []string{"rides", "", "mails", "ride"} {
-		store := &idem.MemoryStore{}
-		engine := idem.New(store, anybody, func(o *idem.Options) { o.Namespace = namespace })
-		if _, err := engine.Do(t.Context(), idem.Request{Key: "k", Method: "POST"}, func(context.Context) (idem.Response, error) {
-			return idem.Response{Status: 200}, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]completer.TicketOutcomeKind{"rides": "rides", "": "none"}[namespace]
-		if want == "" {
-			want = completer.TicketNotMine
-		}
-		for _, rec := range store.Records() {
-			if o := r.Resume(t.Context(), jobs.TicketFor(rec).From(now)); o.Kind != want {
-				t.Errorf("%q (%s): got %+v, want %s", namespace, rec.PK, o, want)
-			}
-		}
-	}
-	if o := r.Resume(t.Context(), jobs.Ticket{PK: "nonsense"}); o.Kind != "none" && o.Kind != completer.TicketNotMine {
 		t.Errorf("got %+v", o)
 	}
 }

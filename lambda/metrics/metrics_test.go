@@ -284,16 +284,6 @@ func TestAnInvocationHasOneLine(t *testing.T) {
 	}
 }
 
-func TestRetryRate(t *testing.T) {
-	t.Parallel()
-	if got := metrics.RetryRate(10, 2, 1, 1); got != 0.4 {
-		t.Errorf("got %v, want 0.4", got)
-	}
-	if got := metrics.RetryRate(0, 0, 0, 0); got != 0 {
-		t.Errorf("got %v of no requests", got)
-	}
-}
-
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(){

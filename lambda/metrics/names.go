@@ -116,17 +116,3 @@ var byName = func() map[string]Metric {
 	}
 	return m
 }()
-
-// RetryRate returns the share of requests, from 0 to 1, that were repetitions of
-// another: replays, refusals in flight, and take-overs by a client. Each argument is
-// the sum of the metric of its name over the same time. Without requests it is 0.
-func RetryRate(requests, replayed, inFlight, takenOver float64) float64 {
-	if requests <= 0 {
-		return 0
-	}
-	return (replayed + inFlight + takenOver) / requests
-}
-
-// RetryRateMath is [RetryRate] as CloudWatch's metric math, in percent, of metrics with
-// the ids requests, replayed, inflight and takenover, each with the statistic Sum.
-const RetryRateMath = "100 * (FILL(replayed, 0) + FILL(inflight, 0) + FILL(takenover, 0)) / requests"

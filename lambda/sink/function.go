@@ -3,13 +3,13 @@ package sink
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/functionname"
 )
 
 // FunctionAPI is the part of the SDK's *lambda.Client that a [Function] uses.
@@ -62,10 +62,7 @@ func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions))
 
 // qualified reports whether a function's name or ARN ends with a version or an alias.
 func qualified(name string) bool {
-	if _, rest, ok := strings.Cut(name, ":function:"); ok {
-		name = rest
-	}
-	_, qualifier, _ := strings.Cut(name, ":")
+	_, qualifier := functionname.Split(name)
 	return qualifier != ""
 }
 

@@ -355,7 +355,7 @@ func (w *world) sound(op *operation, rec *store.Record) {
 // onlyGuessed reports whether no call of an operation is known, only that its holder
 // died: it may have made none.
 func onlyGuessed(doubts []string) bool {
-	return !slices.ContainsFunc(doubts, func(call string) bool { return call != store.AnyCall })
+	return !slices.ContainsFunc(doubts, func(call string) bool { return call != state.AnyCall })
 }
 
 func (w *world) describe(op *operation) string {

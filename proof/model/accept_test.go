@@ -179,7 +179,7 @@ func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 		}
 	}
 	for _, call := range r.Doubts {
-		if call == store.AnyCall {
+		if call == state.AnyCall {
 			m.Doubts |= AnyCall
 		} else {
 			m.Doubts |= TheCall

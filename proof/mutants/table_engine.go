@@ -518,7 +518,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "EndLeaseDoubts", what: "the calls of an attempt whose lease was ended are not in doubt",
-			in: "internal/state.LeaseEnded", old: "doubt(&$r, With($rec.Doubts, store.AnyCall), doubtSince($rec))", new: "doubt(&$r, $rec.Doubts, doubtSince($rec))", pkg: "idem", run: "^TestEndLease$",
+			in: "internal/state.LeaseEnded", old: "doubt(&$r, With($rec.Doubts, AnyCall), doubtSince($rec))", new: "doubt(&$r, $rec.Doubts, doubtSince($rec))", pkg: "idem", run: "^TestEndLease$",
 		},
 		{
 			rule: "ForgetAsks", what: "an operation is forgotten while an attempt works on it",
@@ -563,7 +563,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "AskedFor", what: "a namespace is taken for the short name of a record", row: "R191",
-			in: "dynamo/stream.search.matches", old: `case $f.w.Short != "" && redact.Record(item.PK($it)) != $f.w.Short:`, new: `case $f.w.Short != "" && redact.Record(item.PK($it)) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
+			in: "internal/cli/tablescan.Wanted.matches", old: `case $w.Short != "" && redact.Record($it.PK) != $w.Short:`, new: `case $w.Short != "" && redact.Record($it.PK) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},
 		{
 			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before", row: "R191",

@@ -67,7 +67,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeDoubts", what: "the calls of who never came back aren't in doubt",
-			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.List([]string{store.AnyCall})`, new: "takeSet", run: dynamoTakes,
+			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.List([]string{state.AnyCall})`, new: "takeSet", run: dynamoTakes,
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
@@ -219,8 +219,8 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "RunAbsent", what: "a search by time misses the first attempts",
-			in: "dynamo/stream.Wanted.input", old: `" AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"`, new: `" AND run_ms >= :since"`,
-			run: "^TestSearchSince$",
+			in: "internal/cli/tablescan.Wanted.filter", old: `" AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"`, new: `" AND run_ms >= :since"`,
+			run: "^TestFindSince$",
 		},
 		{
 			rule: "PlaceAll", what: "a record without jobs is never put into the index",

@@ -231,10 +231,6 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.NewQueue", old: `|| strings.HasSuffix($url, ".fifo")`, new: `|| strings.HasSuffix($url, ".fif0")`, run: "^TestMistakesAreRefused$",
 		},
 		{
-			rule: "TicketNamespace", what: "a ticket goes to another namespace's engine",
-			in: "lambda/completer.ByNamespace.Resume", old: "$r := $m[$namespace]", new: "$r := $m[\"\"]; _ = $namespace", run: "^TestByNamespace$",
-		},
-		{
 			rule: "JobsRoute", what: "a job without a sink counts as delivered",
 			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
 		},

@@ -50,11 +50,11 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "the server's word against a retry is passed over", row: "R94 A27",
-			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return ReasonRefused, false; case $retried", new: "return ReasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
+			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonRefused, false; case $retried", new: "return reasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
 		},
 		{
 			rule: "ClientRetries", what: "the server's word for a retry is passed over", row: "R91 R92",
-			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return ReasonAsked, true", new: "return ReasonAsked, !$said", run: "^TestRetriedStatuses$",
+			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonAsked, true", new: "return reasonAsked, !$said", run: "^TestRetriedStatuses$",
 		},
 		{
 			rule: "ClientRetries", what: "what was cancelled is sent again",

@@ -2,7 +2,6 @@ package pages_test
 
 import (
 	"cmp"
-	"context"
 	"go/ast"
 	"go/constant"
 	"go/doc"
@@ -160,12 +159,6 @@ func TestDefaultsAreTrue(t *testing.T) {
 	actual["quota.Options"] = captured(func(fn func(*quota.Options)) { quota.New(quota.Limits{}, fn) })
 	actual["metrics.Options"] = within[metrics.Options](t, metrics.New(io.Discard, "app"))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
-
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	actual["stream.SearchOptions"] = captured(func(fn func(*stream.SearchOptions)) {
-		_, _ = stream.Search(over, scanAPI{}, store, stream.Wanted{}, false, fn) // ends before the first page
-	})
 
 	all := exported(t)
 	known := constants(all)

@@ -24,7 +24,7 @@ var inOrder = []release{before, claimsFormer, claimsNew, after}
 
 // scoping is how whose a key is was found, and is.
 type scoping struct {
-	scope idem.ScopeFunc
+	scope func(context.Context, *idem.Request) (string, error)
 	route bool
 }
 

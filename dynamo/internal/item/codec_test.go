@@ -92,7 +92,7 @@ func anyRecord(t *rapid.T) *store.Record {
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "handovers") {
 		r.Handovers = append(r.Handovers, store.Handover{
-			At: milli.Draw(t, "at"), Kind: store.HandoverKind(text.Draw(t, "how")), Function: optional.Draw(t, "function"), Err: optional.Draw(t, "why"),
+			At: milli.Draw(t, "at"), Kind: text.Draw(t, "how"), Function: optional.Draw(t, "function"), Err: optional.Draw(t, "why"),
 		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "jobs") {

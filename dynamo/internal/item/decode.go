@@ -312,7 +312,7 @@ func (d *Decoder) times(phases []store.Phase) {
 func (d *Decoder) hands() (all []store.Handover) {
 	d.Maps(AttrHands, func(one *Decoder) {
 		all = append(all, store.Handover{
-			At: one.Milli(handAt, true), Kind: store.HandoverKind(one.Text(handKind, true)), Function: one.Text(handFn, false), Err: one.Text(handErr, false),
+			At: one.Milli(handAt, true), Kind: one.Text(handKind, true), Function: one.Text(handFn, false), Err: one.Text(handErr, false),
 		})
 	})
 	return all

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The ends of an attempt.
@@ -28,7 +29,7 @@ func attempts(r *store.Record, o Options) []Attempt {
 	}
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
-		if h.Kind == store.HandoverRelease {
+		if h.Kind == state.HandoverRelease {
 			if last.End != "" { // its take-over was dropped, or written by an earlier version
 				all = append(all, Attempt{By: endUnknown})
 				last = &all[len(all)-1]

@@ -47,7 +47,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 	}
 	for _, name := range r.Doubts {
-		if name != store.AnyCall {
+		if name != state.AnyCall {
 			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
 			continue
 		}

@@ -82,9 +82,9 @@ func TestStories(t *testing.T) {
 			r.Ver, r.Owner, r.Run, r.Lease, r.Tries = 7, "attempt-4", at(time.Hour), at(time.Hour+30*time.Second), 1
 			r.Doubts, r.DoubtSince = []string{"?", "payments#2"}, at(time.Minute)
 			r.Handovers = []store.Handover{
-				{At: at(time.Minute), Kind: store.HandoverRetry, Function: "rides-v2"},
-				{At: at(2 * time.Minute), Kind: store.HandoverRelease, Err: "bank is down"},
-				{At: at(time.Hour), Kind: store.HandoverCompleter},
+				{At: at(time.Minute), Kind: state.HandoverRetry, Function: "rides-v2"},
+				{At: at(2 * time.Minute), Kind: state.HandoverRelease, Err: "bank is down"},
+				{At: at(time.Hour), Kind: state.HandoverCompleter},
 			}
 		}), explain.Options{Now: at(time.Hour + time.Second)}},
 		"times-unknown": {with(phased, func(r *store.Record) {
@@ -93,7 +93,7 @@ func TestStories(t *testing.T) {
 		}), explain.Options{Now: at(70 * time.Second)}},
 		"blocked": {with(phased, stored, func(r *store.Record) {
 			r.Lease, r.Run, r.Blocked, r.LastErr = time.Time{}, at(time.Minute), true, `phases out of order: "charged" is next`
-			r.Handovers = []store.Handover{{At: at(time.Minute), Kind: store.HandoverRelease, Err: r.LastErr}}
+			r.Handovers = []store.Handover{{At: at(time.Minute), Kind: state.HandoverRelease, Err: r.LastErr}}
 		}), explain.Options{Now: at(2 * time.Minute)}},
 		"stuck-call": {with(phased, func(r *store.Record) {
 			r.Phases[1] = store.Phase{Name: "charge_created", Intent: true, At: 500 * time.Millisecond}
@@ -253,7 +253,7 @@ func TestAnyRecordHasAStory(t *testing.T) {
 		}
 		for range rapid.IntRange(0, 12).Draw(t, "handovers") {
 			r.Handovers = append(r.Handovers, store.Handover{
-				At: some.Draw(t, "at"), Kind: rapid.SampledFrom([]store.HandoverKind{"retry", "completer", "release", "of a later version"}).Draw(t, "kind"),
+				At: some.Draw(t, "at"), Kind: rapid.SampledFrom([]string{"retry", "completer", "release", "of a later version"}).Draw(t, "kind"),
 			})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "phases") {

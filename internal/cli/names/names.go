@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/vet/lock"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Program is the phases and calls of a program's handlers.
@@ -103,7 +104,7 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 // "" if there is none.
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
-		if call == store.AnyCall {
+		if call == state.AnyCall {
 			continue // it can be any of the handler's
 		}
 		name, _, _ := strings.Cut(call, "#")

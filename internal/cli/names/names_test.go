@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/names"
 	"github.com/samekey/samekey/internal/cli/vet/lock"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // program is the lock file of the examples.
@@ -51,7 +52,7 @@ func TestJudge(t *testing.T) {
 		"an unknown call in doubt":   {store.Record{State: store.Open, Phases: phases("ride_created"), Doubts: []string{"payments#1", "tax#1"}}, names.Twice, "call tax"},
 		"a step in doubt":            {store.Record{State: store.Open, Doubts: []string{"payments/refund"}}, names.Twice, "call payments/refund"},
 		"a step with a part of data": {store.Record{State: store.Open, Phases: phases("mail/jane"), Doubts: []string{"mails/jane"}}, "", ""},
-		"any call in doubt":          {store.Record{State: store.Open, Doubts: []string{store.AnyCall}}, "", ""},
+		"any call in doubt":          {store.Record{State: store.Open, Doubts: []string{state.AnyCall}}, "", ""},
 		"done":                       {store.Record{State: store.Done, Phases: phases("trip_created")}, "", ""},
 	} {
 		danger, unknown := p.Judge(&tt.rec)

@@ -38,6 +38,8 @@ type Options struct {
 	// Seen is told how many items have been looked at so far. It may be nil. Calls come
 	// one after another.
 	Seen func(items int64)
+
+	wanted *Wanted // by Find
 }
 
 // Item is an item of the table: a record, or another one without Record. Err says why an
@@ -119,6 +121,9 @@ func input(opt Options, segment int) *dynamodb.ScanInput {
 	if opt.OpenOnly {
 		in.FilterExpression = aws.String("st <> :done") // items without st are left out too
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}
+	}
+	if opt.wanted != nil {
+		opt.wanted.filter(in)
 	}
 	return in
 }

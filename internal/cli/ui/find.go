@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -34,10 +35,13 @@ func (t *Table) byKey(ctx context.Context, c recordkey.Customer, scan bool) ([]s
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if scan {
-		pks, err := stream.Search(ctx, t.client, t.store, stream.Wanted{Match: func(r *store.Record) bool {
+		pk, err := tablescan.Find(ctx, t.client, tablescan.Options{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, tablescan.Wanted{Match: func(r *store.Record) bool {
 			return (c.Namespace == "" || c.Namespace == state.Namespace(r.PK)) && c.IsOf(ctx, r)
-		}}, false, func(o *stream.SearchOptions) { o.PagesPerSecond = t.opt.PagesPerSecond })
-		return pks, t.said(err)
+		}})
+		if pk == "" {
+			return nil, t.said(err)
+		}
+		return []string{pk}, nil
 	}
 	pk, err := recordkey.Find(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
 	if pk == "" {

@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Forged begins a line of its own in [Text].
@@ -54,7 +55,7 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 			Input:   &store.Input{Method: "POST" + Text, Path: "/" + Text, Query: Text, Header: http.Header{Text: {Text}}, Body: []byte(Text)},
 			LastErr: "error" + Text, Route: "POST /" + Text, Scope: "jwt:" + Text, Handler: store.HandlerID{Function: "function" + Text, Name: "handler" + Text}, Tenant: "tenant" + Text,
 			Settled:   []store.Decision{{By: "by" + Text, At: now, What: "what" + Text, From: Text, To: Text}},
-			Handovers: []store.Handover{{At: now, Kind: store.HandoverRelease, Function: Text, Err: "handed" + Text}},
+			Handovers: []store.Handover{{At: now, Kind: state.HandoverRelease, Function: Text, Err: "handed" + Text}},
 		}
 		change(r)
 		all[name] = r
@@ -68,7 +69,7 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 		r.State, r.Lease, r.WaitSince, r.Phases = store.Stuck, time.Time{}, now, []store.Phase{phase, intent}
 	})
 	add("doubts", func(r *store.Record) {
-		r.State, r.Lease, r.WaitSince, r.Doubts, r.DoubtSince = store.Stuck, time.Time{}, now, []string{"bank" + Text, store.AnyCall}, now
+		r.State, r.Lease, r.WaitSince, r.Doubts, r.DoubtSince = store.Stuck, time.Time{}, now, []string{"bank" + Text, state.AnyCall}, now
 	})
 	add("stuck", func(r *store.Record) { r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, now })
 	done := func(keep store.Keep, until, expires time.Time, jobs map[string]store.Job) func(*store.Record) {

@@ -1,0 +1,14 @@
+// Package functionname splits the names of Lambda functions.
+package functionname
+
+import "strings"
+
+// Split returns the name, and the version or alias, "" for none, in the forms that
+// Lambda accepts for a function: NAME, NAME:QUALIFIER, ACCOUNT:function:NAME or an ARN.
+func Split(function string) (name, qualifier string) {
+	if _, rest, ok := strings.Cut(function, ":function:"); ok {
+		function = rest
+	}
+	name, qualifier, _ = strings.Cut(function, ":")
+	return name, qualifier
+}
