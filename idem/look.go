@@ -66,11 +66,14 @@ func (a *attempt) look(ctx context.Context) (held *store.Record, v state.Verdict
 	return nil, state.Again, nil
 }
 
-// glance reads the record, and leaves time for the claim.
+// glance reads the record, if it can be opened, and leaves time for the claim.
 func (a *attempt) glance(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
 	rec, err := a.either(ctx)
-	a.seen = a.seen || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
-	return rec, err
+	if err != nil {
+		a.seen = a.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
+		return nil, err
+	}
+	return rec, nil
 }
