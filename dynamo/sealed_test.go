@@ -237,7 +237,7 @@ func TestBadInput26FailOpenRunsNothing(t *testing.T) {
 				}
 				before, other := tab.Items(t), desks(t, tab)[desk]
 				for _, key := range keys {
-					re := serve(t.Context(), other, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, readFirst })
+					re := serve(t.Context(), other, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, func(*idem.Request) bool { return readFirst } })
 					isProblem(t, re, 503, "store_unavailable")
 				}
 				tab.unchanged(t, before, cmpopts.SortSlices(byKey))
@@ -272,21 +272,28 @@ func TestFailOpenRemembersAClosedRecord(t *testing.T) {
 	all["another key"] = tab.process(t, sealing(other)) // finds the record corrupt
 	for name, desk := range all {
 		t.Run(name, func(t *testing.T) {
-			re := serve(t.Context(), readsOnce{desk}, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, true })
+			re := serve(t.Context(), &readsOnce{Store: desk}, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, func(*idem.Request) bool { return true } })
 			isProblem(t, re, 503, "store_unavailable")
 		})
 	}
 	tab.unchanged(t, before)
 }
 
-// readsOnce is a store that can be reached by its cheap read only.
-type readsOnce struct{ *dynamo.Store }
+// readsOnce is a store that can be reached by its first read only.
+type readsOnce struct {
+	*dynamo.Store
+	read bool
+}
 
-func (readsOnce) Claim(context.Context, store.Claim) (*store.Record, error) {
+func (*readsOnce) Claim(context.Context, store.Claim) (*store.Record, error) {
 	return nil, errors.New("no such host")
 }
 
-func (readsOnce) Load(context.Context, string) (*store.Record, error) {
+func (s *readsOnce) Load(ctx context.Context, pk string) (*store.Record, error) {
+	if !s.read {
+		s.read = true
+		return s.Store.Load(ctx, pk)
+	}
 	return nil, errors.New("no such host")
 }
 

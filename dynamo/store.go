@@ -37,7 +37,6 @@ var (
 	_ API              = (*dynamodb.Client)(nil)
 	_ store.Store      = (*Store)(nil)
 	_ store.BodyLoader = (*Store)(nil)
-	_ store.Peeker     = (*Store)(nil)
 )
 
 // Store keeps records in a DynamoDB table. It is safe for concurrent use.
@@ -308,21 +307,11 @@ func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, mi
 // the record can't be opened, Load returns the record without its contents, and an
 // error that matches [store.ErrSealed] or [store.ErrCorrupt].
 func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
-	return s.load(ctx, pk, true)
-}
-
-func (s *Store) load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
-	r, err := s.Table().Load(ctx, pk, strong)
+	r, err := s.Table().Load(ctx, pk)
 	if err != nil || r == nil {
 		return nil, err
 	}
 	return r, item.Unseal(ctx, s.sealer, r)
-}
-
-// Peek implements [store.Peeker] by an eventually consistent GetItem, for half the
-// price.
-func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
-	return s.load(ctx, pk, false)
 }
 
 // AddUnnamed counts a handler without a name in a group, such as a namespace, and

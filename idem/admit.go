@@ -20,11 +20,12 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	refusal := a.takePlace(ctx, until)
-	if refusal == nil {
+	switch {
+	case refusal == nil:
 		return nil, state.Again, nil
+	case a.looked:
+		return nil, 0, refusal
 	}
-	// Not by a Peek, which may miss a record of the last second: then a retry would
-	// be refused.
 	lctx, sp := a.step(ctx, trace.Read, "")
 	rec, v, err := a.lookUp(lctx, "quota", until)
 	if err == nil {

@@ -16,7 +16,9 @@ type attempt struct {
 	clock
 	watch
 
-	place *place // in the caller's quota; nil without one
+	place  *place        // in the caller's quota; nil without one
+	looked bool          // a look before the claim has found the key free, at both places
+	freed  *store.Record // found by that look: the claim replaces it
 }
 
 // attempt returns an attempt without a subject yet.

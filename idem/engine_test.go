@@ -178,8 +178,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 		opt  func(*idem.Options)
 		held store.State // the state that the other attempt leaves
 	}{
-		"in flight, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true }, store.Open},
-		"abandoned, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true; hour(o) }, store.Open},
+		"abandoned, by a look before the claim":    {func(o *idem.Options) { readsFirst(o); hour(o) }, store.Open},
 		"gone while it was waited for":             {func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }, store.None},
 		"given back while it was being taken over": {hour, store.None},
 	} {

@@ -42,8 +42,7 @@ func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (R
 	})
 }
 
-// proceed looks for the record of the request, claims it, and runs fn or answers
-// from the record.
+// proceed claims the record of the request, and runs fn or answers from the record.
 func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	replies := reply(e)
 	if e.cached != nil {
@@ -60,21 +59,12 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 			return Result{}, err
 		}
 	}
-	if e.opt.ReadFirst || e.req.ReadFirst {
-		if res, ok, err := replies.look(ctx); ok {
-			return res, err
-		}
-	}
 	if err := e.enough(e.pk); err != nil {
 		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	}
-	var held *store.Record
-	v, err := state.Again, error(nil)
-	if e.opt.Quota != nil && !nested(ctx) {
-		held, v, err = e.admit(ctx)
-		defer e.place.leave()
-	}
+	held, v, err := e.enters(ctx)
+	defer e.place.leave()
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
 			return e.run(ctx, nil, false, fn)

@@ -13,14 +13,15 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
 // Fingerprint defines which requests count as the same. The zero value covers
 // method, path, query and the bytes of the body, by SHA-256. The boundary of a
 // multipart form doesn't count.
 //
-// The fingerprint never covers the key, credentials or tracing headers (R17): a
-// caller may repeat the same request with a fresh token. Who the caller is, decides
+// The fingerprint never covers the key, credentials, tracing headers or counts of retries
+// (R17): a caller may repeat the same request with a fresh token. Who the caller is, decides
 // the scope ([Options.Scope]).
 type Fingerprint struct {
 	// The Skip fields leave parts out. Method and path distinguish the routes of an
@@ -30,7 +31,7 @@ type Fingerprint struct {
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 
 	// Headers are additional request headers to cover, such as a header that selects
-	// an account. Credentials, tracing headers and the key are refused.
+	// an account. Credentials, tracing headers, counts of retries and the key are refused.
 	Headers []string
 
 	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
@@ -80,7 +81,7 @@ type Secret struct {
 }
 
 // neverFingerprinted are headers that may differ between honest retries, besides
-// [Options.KeyHeader].
+// [Options.KeyHeader] and those that count retries.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
@@ -155,7 +156,7 @@ func (f *Fingerprint) validateScheme(keyHeader string) error {
 		if !validName(name) {
 			return fmt.Errorf("Fingerprint.Headers: %q is no header", name)
 		}
-		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(neverFingerprinted, name) {
+		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(neverFingerprinted, name) || retrysign.Is(name) {
 			return fmt.Errorf("Fingerprint.Headers: %s may differ between honest retries", name)
 		}
 	}

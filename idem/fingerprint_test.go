@@ -52,6 +52,7 @@ func TestFingerprintParts(t *testing.T) {
 		"white space, canonical, not JSON":     {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Header.Set("Content-Type", "text/plain") }, false},
 		"credentials (R17)":                    {Fingerprint{}, func(r *Request) { r.Header.Set("Authorization", "Bearer 2") }, true},
 		"tracing (R17)":                        {Fingerprint{}, func(r *Request) { r.Header.Set("Traceparent", "00-1") }, true},
+		"a retry's sign (R17)":                 {Fingerprint{}, func(r *Request) { r.Header.Set("Retry-Attempt", "1") }, true},
 		"key and scope":                        {Fingerprint{}, func(r *Request) { r.Key, r.Scope = "k", "s" }, true},
 		"a header that isn't chosen":           {Fingerprint{}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, true},
 		"a header that is":                     {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, false},

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -40,12 +39,8 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 		return e.pass(ctx, e.req, fn)
 	}
 	e.limit = observing
-	var held *store.Record
-	v := state.Again
-	if e.opt.Quota != nil && !nested(ctx) {
-		held, v, err = e.admit(ctx)
-		defer e.place.leave()
-	}
+	held, v, err := e.enters(ctx)
+	defer e.place.leave()
 	if err == nil && v == state.Again {
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}

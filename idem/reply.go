@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -31,29 +30,6 @@ func (a reply) remembered(ctx context.Context) (Result, bool, error) {
 		return res, true, err
 	}
 	a.owner, a.id = rand.Text(), rand.Text() // the attempt may claim now
-	return Result{}, false, nil
-}
-
-// look answers from a cheap read if that suffices: a finished record of the same
-// request. Everything else goes to the claim.
-func (a reply) look(ctx context.Context) (Result, bool, error) {
-	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun))) // leave time for the claim
-	defer cancel()
-	peek := a.store.Load
-	if p, ok := a.store.(store.Peeker); ok {
-		peek = p.Peek
-	}
-	ctx, sp := a.step(ctx, trace.Read, "")
-	rec, err := peek(ctx, a.pk)
-	sp.done(err)
-	if err != nil || rec == nil {
-		a.seen = a.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
-		return Result{}, false, nil                                 // the claim decides, and reports the error
-	}
-	if v, err := a.judge(rec); err == nil && v == state.Replay {
-		res, err := a.answer(ctx, rec, v)
-		return res, true, err
-	}
 	return Result{}, false, nil
 }
 

@@ -60,8 +60,8 @@ type Request struct {
 	// Handler; an empty Function means [Options.Function]. When a request runs again
 	// from its record, Handler comes from the record.
 	Handler store.HandlerID
-	// ReadFirst reads the record of this request before the claim, as
-	// [Options.ReadFirst] does for all requests.
+	// ReadFirst says that the source knows the request for a repetition, as the receive
+	// count of a message does: see [Options.ReadFirst]. Adapters set ReadFirst.
 	ReadFirst bool
 	// DeliveryKey means that Key names a delivery and not the work. After the source
 	// has given up, the same work may come back under another key. That is a new

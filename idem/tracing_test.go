@@ -166,7 +166,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 	}{
 		"mismatch":  {func(*idem.Options) {}, "other", tracedRide(nil), "operation idempotency_key_mismatch\n  claim mismatch"},
 		"cached":    {func(o *idem.Options) { o.CacheBytes = 1 << 20 }, "{}", tracedRide(nil), "operation 201 replayed"},
-		"read":      {func(o *idem.Options) { o.ReadFirst = true }, "{}", tracedRide(nil), "operation 201 replayed\n  read"},
+		"read":      {readsFirst, "{}", tracedRide(nil), "operation 201 replayed\n  read"},
 		"a message": {func(*idem.Options) {}, "{}", nil, "process 201 replayed\n  claim replay"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -74,9 +74,10 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.claimEnds(sp, rec, v, err)
 		}
 	}()
-	begun := a.opt.Now().Round(0)  // wall clock, which advances while a sandbox is frozen
-	var cause error                // why the last claim was not applied, though no record is in the way
-	var seen, fenced *store.Record // what the next claim replaces, and what stands beside it
+	begun := a.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
+	var cause error               // why the last claim was not applied, though no record is in the way
+	seen := a.freed               // what the next claim replaces
+	var fenced *store.Record      // what stands beside it
 	atOnce := true
 	for round := range maxRounds {
 		if !atOnce && !pause(ctx, round) {
@@ -210,13 +211,20 @@ func (a *attempt) lookUp(ctx context.Context, op string, until time.Time) (*stor
 	return a.judgeOrTakeOver(ctx, held, until)
 }
 
-// load reads the record after a claim with an unknown outcome: the claim's own, or
-// the one that has refused it. Without a record the claim was not applied.
-func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
+// either reads the record that a claim meets, at either of the key's places; nil without
+// one.
+func (a *attempt) either(ctx context.Context) (*store.Record, error) {
 	rec, err := a.store.Load(ctx, a.pk)
 	if err == nil && rec == nil && a.beside != nil {
 		rec, err = a.store.Load(ctx, a.beside.pk)
 	}
+	return rec, err
+}
+
+// load reads the record after a claim with an unknown outcome: the claim's own, or
+// the one that has refused it. Without a record the claim was not applied.
+func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
+	rec, err := a.either(ctx)
 	if err == nil && rec == nil {
 		err = errors.New("not applied")
 	}

@@ -95,7 +95,7 @@ func TestGoldenBatches(t *testing.T) {
 					Body: []byte(`{"ride":"ride-1","kind":"receipt"}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true, ReadFirst: true,
 					Query: query("kind", "String:send_ride_receipt", "retries", "Number:3", "seal", "Binary:AAH/", "@group", "tenant-7"),
 					Body:  []byte(`{"ride":"ride-2","kind":"receipt"}`),
 					Trace: traced,
@@ -183,7 +183,7 @@ func TestGoldenBatches(t *testing.T) {
 			reqs: []idem.Request{{
 				Key:    "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
 				Source: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions|" + functionARN, Route: "Kinesis positions",
-				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."), ReadFirst: true,
+				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."),
 			}},
 		},
 		"kafka": {
@@ -191,16 +191,16 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"positions-0", "positions-0", "positions-1"},
 			reqs: []idem.Request{
 				{
-					Key: "positions-0:15@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Key: "positions-0:15@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions",
 					Query: query("@key", "cmlkZS0x", "header kind", "moved", "header kind", "again", "header seal", "base64:dtwAf4A="),
 					Body:  []byte("Hello, this is a test."), Trace: traced,
 				},
 				{
-					Key: "move-9", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Key: "move-9", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions",
 					Query: query("@key", "cmlkZS0x"), Body: []byte("here"),
 				},
 				{
-					Key: "positions-1:7@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions", ReadFirst: true,
+					Key: "positions-1:7@1795253400987", Source: clusterARN + "/positions|" + functionARN, Route: "Kafka positions",
 					Query: query("@key", ""), Body: []byte{},
 				},
 			},
@@ -211,7 +211,7 @@ func TestGoldenBatches(t *testing.T) {
 			reqs: []idem.Request{{
 				Key:    "positions-0:15@1795253400987",
 				Source: "kafka-1.example.com:9092,kafka-2.example.com:9092/positions|" + functionARN, Route: "Kafka positions",
-				Query: query("@key", "cmlkZS0x"), Body: []byte("Hello, this is a test."), ReadFirst: true,
+				Query: query("@key", "cmlkZS0x"), Body: []byte("Hello, this is a test."),
 			}},
 		},
 		"dynamodbstream": {
@@ -223,11 +223,11 @@ func TestGoldenBatches(t *testing.T) {
 					Body: []byte(`{"Event":"MODIFY","Keys":{"id":{"S":"ride-1"}},"New":{"fares":{"NS":["20","3.5"]},"id":{"S":"ride-1"},` +
 						`"paid":{"BOOL":true},"seals":{"BS":["AAE=","QQ=="]},` +
 						`"stops":{"L":[{"M":{"lat":{"N":"37.77"},"via":{"SS":["x","y"]}}},{"NULL":true}]},"tags":{"SS":["a","b"]}},` +
-						`"Old":{"id":{"S":"ride-1"}}}`), ReadFirst: true,
+						`"Old":{"id":{"S":"ride-1"}}}`),
 				},
 				{
 					Key: "c81e728d9d4c2f636f067f89cc14862c", Source: stream, Route: "DynamoDBStream rides",
-					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`), ReadFirst: true,
+					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`),
 				},
 			},
 		},

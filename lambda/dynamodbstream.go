@@ -51,8 +51,6 @@ func dynamoDBStreamRequest(ctx context.Context, r events.DynamoDBEventRecord) (i
 		Source: consumerScope(ctx, r.EventSourceArn),
 		Route:  "DynamoDBStream " + tableName(r.EventSourceArn),
 		Body:   body,
-
-		ReadFirst: true, // a batch that timed out or a new mapping repeats thousands
 	}, err
 }
 

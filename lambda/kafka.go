@@ -175,8 +175,6 @@ func kafkaRequest(ctx context.Context, r KafkaRecord) (idem.Request, error) {
 		Query:  in.said.Encode(),
 		Body:   r.Data,
 		Trace:  in.trace,
-
-		ReadFirst: true, // an event that failed or another mapping repeats thousands
 	}, nil
 }
 

@@ -62,8 +62,6 @@ func kinesisRequest(ctx context.Context, r events.KinesisEventRecord) (idem.Requ
 		Header: jsonHeader(),
 		Query:  url.Values{"@partition": {r.Kinesis.PartitionKey}}.Encode(),
 		Body:   r.Kinesis.Data,
-
-		ReadFirst: true, // a batch that timed out or a new mapping repeats thousands
 	}, nil
 }
 

@@ -133,6 +133,9 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n+1:], why)
 			return
 		}
+		if !task.ran() && n+1 < len(lane) { // done before: this event, or a part of it, comes again
+			c.tasks[lane[n+1]].req.ReadFirst = true
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
 const sqsKind = "an SQS event"
@@ -89,6 +90,7 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 		Trace:  in.trace,
 
 		DeliveryKey: true, // a redrive gives it another id
+		ReadFirst:   retrysign.Above(m.Attributes["ApproximateReceiveCount"], 1),
 	}, nil
 }
 

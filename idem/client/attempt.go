@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
 var errBadTransport = errors.New("the transport returned neither a response nor an error")
@@ -57,7 +60,9 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header returns the caller's headers with the key.
+// header returns the caller's headers with the key, and for a retry under a key with the
+// number of attempts before it: a server then looks for the answer before it claims the
+// key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -65,6 +70,9 @@ func (o *operation) header() http.Header {
 	}
 	if _, set, _ := callersKey(h, o.t.opt.KeyHeader); !set && o.key != "" {
 		h[http.CanonicalHeaderKey(o.t.opt.KeyHeader)] = []string{o.key}
+	}
+	if n := o.attempts + o.before; n > 0 && o.key != "" {
+		h[retrysign.Client] = []string{strconv.Itoa(n)}
 	}
 	return h
 }

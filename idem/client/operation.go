@@ -19,6 +19,7 @@ type operation struct {
 	until time.Time // end of the key's lifetime; zero without a key
 
 	attempts int
+	before   int           // 1 if the journal has an earlier process's attempt
 	waits    int           // attempts that were told to wait for another attempt's answer
 	waited   time.Duration // total of these waits
 	sent     time.Time     // time of the last attempt
@@ -80,6 +81,7 @@ func (o *operation) chooseKey(own string) error {
 		o.key = used // a newly made key was not used
 		return err
 	case resumed:
+		o.before = 1
 		o.tell(o.t.opt.Hooks.Resumed, Event{})
 	case made:
 		o.tell(o.t.opt.Hooks.KeyMade, Event{})

@@ -13,13 +13,12 @@ import (
 // Verb names a method of a store.
 type Verb string
 
-// The methods of [store.Store], [store.BodyLoader], [store.Peeker] and [store.Taker].
+// The methods of [store.Store], [store.BodyLoader] and [store.Taker].
 const (
 	Claim    Verb = "Claim"
 	Commit   Verb = "Commit"
 	Load     Verb = "Load"
 	LoadBody Verb = "LoadBody"
-	Peek     Verb = "Peek"
 	Take     Verb = "Take"
 )
 
@@ -84,7 +83,7 @@ var ErrCrashed = errors.New("idemtest: the process has crashed")
 // since Go can't stop them, but what they return was never sent to anybody.
 //
 // It implements the optional interfaces too. Where the store below doesn't,
-// Peek is Load, LoadBody knows no body, and Take is a Load and a Commit: what an
+// LoadBody knows no body, and Take is a Load and a Commit: what an
 // engine does without them.
 // It is safe for concurrent use if its plan is.
 type FaultyStore struct {
@@ -102,7 +101,6 @@ type FaultyStore struct {
 var (
 	_ store.Store      = (*FaultyStore)(nil)
 	_ store.BodyLoader = (*FaultyStore)(nil)
-	_ store.Peeker     = (*FaultyStore)(nil)
 	_ store.Taker      = (*FaultyStore)(nil)
 )
 
@@ -187,16 +185,6 @@ func (f *FaultyStore) LoadBody(ctx context.Context, r *store.Record) error {
 		return struct{}{}, fmt.Errorf("%w: %T loads no bodies", idem.ErrNotKept, f.store)
 	})
 	return err
-}
-
-// Peek implements [store.Peeker].
-func (f *FaultyStore) Peek(ctx context.Context, pk string) (*store.Record, error) {
-	return through(ctx, f, Call{Verb: Peek, PK: pk}, func() (*store.Record, error) {
-		if p, ok := f.store.(store.Peeker); ok {
-			return p.Peek(ctx, pk)
-		}
-		return f.store.Load(ctx, pk)
-	})
 }
 
 // Take implements [store.Taker].

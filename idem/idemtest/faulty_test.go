@@ -46,9 +46,6 @@ func TestAtStrikesTheCallItNames(t *testing.T) {
 		if _, err := store.Load(storetest.Limited(t), "k"); !errors.Is(err, want) {
 			t.Errorf("call %d returned %v, want %v", i+1, err, want)
 		}
-		if _, err := store.Peek(storetest.Limited(t), "k"); err != nil {
-			t.Errorf("Peek %d: %v", i+1, err)
-		}
 	}
 	store.Reset(At(Load, 0, Fault{Err: errDown}))
 	for i := range 3 {
@@ -66,13 +63,12 @@ func TestFaultyStoreCountsByVerb(t *testing.T) {
 	_, _ = st.Commit(ctx, store.Commit{Prev: r, Next: finishedNext(r, nil)})
 	_, _ = st.Commit(ctx, store.Commit{Prev: r, Next: finishedNext(r, nil)})
 	_, _ = st.Load(ctx, r.PK)
-	_, _ = st.Peek(ctx, r.PK)
 	_ = st.LoadBody(ctx, r)
 	got := []int{
-		st.Calls(), st.Calls(Claim), st.Calls(Commit), st.Calls(Load), st.Calls(Peek), st.Calls(LoadBody),
+		st.Calls(), st.Calls(Claim), st.Calls(Commit), st.Calls(Load), st.Calls(LoadBody),
 		st.Calls(Claim, Commit),
 	}
-	if want := []int{6, 1, 2, 1, 1, 1, 3}; !slices.Equal(got, want) {
+	if want := []int{5, 1, 2, 1, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}
 	if st.Reset(nil); st.Calls() != 0 {
@@ -164,10 +160,6 @@ func TestAPlanCanDelayACall(t *testing.T) {
 // full is a store with the optional methods.
 type full struct{ idem.MemoryStore }
 
-func (*full) Peek(context.Context, string) (*store.Record, error) {
-	return &store.Record{ID: "peeked"}, nil
-}
-
 func (*full) LoadBody(_ context.Context, r *store.Record) error {
 	r.Response.Body = []byte("loaded")
 	return nil
@@ -176,25 +168,16 @@ func (*full) LoadBody(_ context.Context, r *store.Record) error {
 func TestFaultyStoreForwardsTheOptionalMethods(t *testing.T) {
 	ctx := storetest.Limited(t)
 	st := Faulty(new(full), nil)
-	if r, err := st.Peek(ctx, "k"); err != nil || r.ID != "peeked" {
-		t.Errorf("Peek returned %+v, %v", r, err)
-	}
 	r := &store.Record{Response: new(idem.Response)}
 	if err := st.LoadBody(ctx, r); err != nil || string(r.Response.Body) != "loaded" {
 		t.Errorf("LoadBody returned %v and %+v", err, r.Response)
 	}
 	st.Reset(func(context.Context, Call) Fault { return Fault{Err: errDown} })
-	if _, err := st.Peek(ctx, "k"); !errors.Is(err, errDown) {
-		t.Errorf("Peek returned %v, want %v", err, errDown)
-	}
 	if err := st.LoadBody(ctx, r); !errors.Is(err, errDown) {
 		t.Errorf("LoadBody returned %v, want %v", err, errDown)
 	}
 
 	plain := Faulty(new(idem.MemoryStore), nil)
-	if r, err := plain.Peek(ctx, "k"); r != nil || err != nil {
-		t.Errorf("Peek of a store without it returned %+v, %v; want what Load does", r, err)
-	}
 	if err := plain.LoadBody(ctx, r); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("LoadBody of a store without it returned %v, want idem.ErrNotKept", err)
 	}

@@ -29,28 +29,6 @@ func storeLoad(s suite) {
 		}
 	})
 
-	s.run("a peek of nothing is nil without an error", func(t *testing.T, e *env) {
-		if r, err := e.store.Peek(storetest.Limited(t), storetest.ClaimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
-			t.Errorf("Peek returned %+v, %v; want nil, nil", r, err)
-		}
-	})
-
-	// It may be outdated, but not made up.
-	s.run("a peek shows the record as it is or was", func(t *testing.T, e *env) {
-		claim := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		finished := storetest.MustCommit(t, e.inner, claim, finishedNext(claim, []byte("peeked")))
-		got, err := e.store.Peek(storetest.Limited(t), claim.PK)
-		switch {
-		case err != nil:
-			t.Errorf("Peek: %v", err)
-		case got == nil: // from before the claim
-		case got.Ver == claim.Ver:
-			storetest.SameRecord(t, got, claim)
-		default:
-			storetest.SameRecord(t, storetest.Whole(t, e.inner, got), finished)
-		}
-	})
-
 	s.run("changing what was handed in changes nothing", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claim := storetest.MustClaim(t, e.inner, c)

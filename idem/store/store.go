@@ -126,10 +126,3 @@ type BodyLoader interface {
 	// body.
 	LoadBody(ctx context.Context, r *Record) error
 }
-
-// Peeker is implemented by a [Store] with a cheaper read that may be outdated.
-// Only read-first engines use Peeker (idem.Options.ReadFirst).
-type Peeker interface {
-	// Peek is like Load, but may return an outdated record, or nil for a new record.
-	Peek(ctx context.Context, pk string) (*Record, error)
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
 // Handler receives the webhooks of one endpoint. Make a Handler with [New]. A
@@ -163,7 +164,7 @@ func tooLarge(limit int64) error { return fmt.Errorf("%w: at most %d bytes", ide
 // handle runs the handler, unless the event is already handled.
 func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replayed bool, err error) {
 	op := idem.Request{
-		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path, Tenant: r.Tenant,
+		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path, Tenant: r.Tenant, ReadFirst: retrysign.In(r.Header),
 		Answer: func(any) (idem.Response, error) { return idem.Response{}, nil },
 	}
 	succeeded := false

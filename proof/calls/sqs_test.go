@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,8 +26,9 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 
 type calls = map[string]int
 
-// What a queue's messages cost: two calls for a new one, one for a replay, two
-// for one that fails (claim and release), none where there is no time left.
+// What a queue's messages cost: two calls for a new one, two for one that fails (claim and
+// release), none where there is no time left. One that was received before is read first:
+// a read unit for a replay, and no write that is refused.
 //
 //nolint:tparallel // the steps are one story on one table
 func TestCallsPerMessage(t *testing.T) {
@@ -49,8 +51,11 @@ func TestCallsPerMessage(t *testing.T) {
 			MessageId: fmt.Sprint("m-", i), Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:jobs",
 		})
 	}
-	deliver := func(t *testing.T, left time.Duration, wantFailures int, wantRuns int64, want calls) {
+	deliver := func(t *testing.T, received int, left time.Duration, wantFailures int, wantRuns int64, want calls) {
 		t.Helper()
+		for i := range ev.Records {
+			ev.Records[i].Attributes = map[string]string{"ApproximateReceiveCount": strconv.Itoa(received)}
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), left)
 		defer cancel()
 		runs.Store(0)
@@ -64,18 +69,24 @@ func TestCallsPerMessage(t *testing.T) {
 		}
 	}
 	t.Run("no time left", func(t *testing.T) {
-		deliver(t, 100*time.Millisecond, 0, 0, calls{})
+		deliver(t, 1, 100*time.Millisecond, 0, 0, calls{})
 	})
 	t.Run("ten new ones, of which one fails", func(t *testing.T) {
 		failing = "m-3"
-		deliver(t, 10*time.Minute, 1, 10, calls{"PutItem": 10, "UpdateItem": 10})
+		deliver(t, 1, 10*time.Minute, 1, 10, calls{"PutItem": 10, "UpdateItem": 10})
 	})
 	t.Run("delivered again", func(t *testing.T) {
 		failing = ""
-		deliver(t, 10*time.Minute, 0, 1, calls{"PutItem": 11, "UpdateItem": 1}) // the failed one was freed
+		deliver(t, 2, 10*time.Minute, 0, 1, calls{"GetItem": 10, "PutItem": 1, "UpdateItem": 1}) // the failed one was freed
 	})
-	t.Run("and again", func(t *testing.T) {
-		deliver(t, 10*time.Minute, 0, 0, calls{"PutItem": 10})
+	t.Run("and again, without a count", func(t *testing.T) {
+		deliver(t, 0, 10*time.Minute, 0, 0, calls{"PutItem": 10})
+	})
+	t.Run("new ones that lie", func(t *testing.T) {
+		for i := range ev.Records {
+			ev.Records[i].MessageId += "-new"
+		}
+		deliver(t, 3, 10*time.Minute, 0, 10, calls{"GetItem": 10, "PutItem": 10, "UpdateItem": 10})
 	})
 }
 

@@ -152,7 +152,7 @@ func (a *actor) operation(t *testing.T) {
 		return idemtest.Fault{}
 	})
 	engine := idem.New(process, anybody, func(o *idem.Options) {
-		o.Function, o.Now, o.Retention, o.Resumable, o.ReadFirst, o.MergeClaim = "f", a.clock.Now, 2*time.Hour, key%3 == 0, key%4 == 1, key%5 == 2
+		o.Function, o.Now, o.Retention, o.Resumable, o.MergeClaim = "f", a.clock.Now, 2*time.Hour, key%3 == 0, key%5 == 2
 	})
 	handler := func(ctx context.Context) (idem.Response, error) { return a.handle(ctx, fate, process) }
 	switch {
@@ -177,6 +177,7 @@ func (a *actor) operation(t *testing.T) {
 	default:
 		res, err := engine.Do(ctx, idem.Request{
 			Identity: idem.Identity{Kind: "jwt", Subject: "me"}, Key: "k" + strconv.Itoa(key), Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte{'a' + byte(body/5)},
+			ReadFirst: key%4 == 1,
 		}, handler)
 		a.say("request %s, replayed %t: %d %s %s", kindOf(err), res.Replayed, res.Status, res.Body, a.after(ctx, t))
 	}

@@ -161,6 +161,7 @@ func (l workload) play(tb testing.TB, s store.Store) *played {
 				r.Body = []byte("2")
 			}
 			fails := rnd.IntN(3) == 0
+			r.ReadFirst = rnd.IntN(2) == 0 // true or not
 			requests.Add(1)
 			ctx, cancel := context.WithTimeout(context.Background(), storetest.Limit)
 			_, _ = history.Do(ctx, engine, r, func(context.Context) (idem.Response, error) {

@@ -47,6 +47,9 @@ func (w *world) send(c *customer) {
 	if w.former {
 		req.Scope = ""
 	}
+	if w.odds(0.4, retrySign, c.name, c.round) {
+		req.Header["Retry-Attempt"] = []string{[]string{"1", "1", "2", "0", "-1", "1, 2"}[w.hash("sign", c.name, c.round)%6]}
+	}
 	n := w.fleet.n + 1
 	w.ledger.keys[fmt.Sprint("request ", n)] = c.key
 	w.invoke(p, "request", w.limit, func(ctx context.Context) func() {

@@ -79,7 +79,7 @@ var switches = [...]choice{
 	crashAfter, frozen, skewed, hopLost,
 	providerLost, providerMute, providerLate, providerDown, providerDenies, providerForgets,
 	// Later.
-	absent, callsOut, former,
+	absent, callsOut, former, retrySign,
 }
 
 const (
@@ -101,6 +101,7 @@ const (
 	renews       choice = "RenewFor"
 	deadline     choice = "a short time limit"
 	callsOut     choice = "CallsOut"
+	retrySign    choice = "the sign of a retry, true or not"
 	former       choice = "Former"
 
 	phases        choice = "phases"

@@ -143,7 +143,9 @@ func newPlan(d *drawn) *plan {
 			o.Scope = func(context.Context, *idem.Request) (string, error) { return "alice's account", nil }
 			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "alice", nil }}
 		}
-		o.ReadFirst = d.odds(0.2, readFirst)
+		if d.odds(0.2, readFirst) {
+			o.ReadFirst = func(*idem.Request) bool { return true }
+		}
 		if d.odds(0.3, cacheBytes) {
 			o.CacheBytes = 1 << 20
 		}
@@ -298,6 +300,6 @@ func (p *plan) settings() string {
 	p.engine(&o)
 	return fmt.Sprintf("Resumable %t, MergeClaim %t, ReadFirst %t, CacheBytes %d, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
 		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, o.MergeClaim, o.ReadFirst, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
+		o.Resumable, o.MergeClaim, o.ReadFirst != nil, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

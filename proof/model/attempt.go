@@ -189,7 +189,12 @@ func (m *Model) acts(w world, i int, emit emit) {
 		}
 	case ended:
 	case looks:
-		m.looksFirst(&w, i)
+		if !m.on(RFNow) && w.Old.State != None {
+			old := w
+			m.looksFirst(&old, i, w.Old)
+			emit(Step{Who: who, What: Looks}, old)
+		}
+		m.looksFirst(&w, i, w.Record)
 		emit(Step{Who: who, What: Looks}, w)
 	case draws:
 		a.Pending[m.place(a)] = m.value(i, a)
@@ -306,7 +311,7 @@ type emit func(Step, world)
 func (m *Model) steps(w world, to emit) {
 	emit := func(s Step, next world) {
 		next.at(0)
-		to(s, next)
+		m.remembers(&w, s, next, to)
 	}
 	for i := range m.Who {
 		m.acts(w, i, emit)

@@ -167,20 +167,44 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 	}
 }
 
-// looksFirst reads the record before the claim (Options.ReadFirst). The read may be
-// old: the attempt acts later on what it saw now.
+// looksFirst reads the record of a repetition before the claim: seen, as it is. The
+// attempt acts later on what it saw now.
 //
-// Code: idem.reply.look
-func (m *Model) looksFirst(w *world, i int) {
-	a, r := &w.Attempts[i], &w.Record
-	switch {
-	case r.State == Done && r.Request == a.Request && r.lives():
-		m.answers(w, i, r.ID, r.Answer)
-	case !m.on(RFTrust) && r.State == Open && r.lives() && r.Lease != Held:
+// Code: idem.attempt.look, idem.attempt.either
+func (m *Model) looksFirst(w *world, i int, seen Record) {
+	a, is := &w.Attempts[i], w.Record
+	w.Record = seen
+	switch r := &w.Record; {
+	case r.State == None && !a.Away && m.checks(i):
+		a.Away = true // the other place comes next
+	case r.State == None, r.Expires == Passed, a.Away && !r.lives():
+		a.At, a.Away = claims, false // it refuses no claim, or the claim's transaction decides
+	case !m.on(RFJudges) && r.State == Open && r.lives() && r.Lease != Held:
 		a.Seen, a.At = known(*r), takesOver
 	default:
-		a.At = claims
+		if m.judge(w, i) == mismatch && is.lives() && is.Request == a.Request {
+			w.breaks(Misjudged)
+		}
+		m.meets(w, i)
 	}
+	w.Record = is
+}
+
+// remembers keeps an older record for reads that show one, if there are such reads. The
+// end of a lease or of a lifetime is no write: a reader's own clock tells it.
+func (m *Model) remembers(w *world, s Step, next world, emit emit) {
+	was := w.Record
+	switch {
+	case m.on(RFNow) || next.Record == was:
+	case s.What == LeaseEnds && next.Old.Lease == Held:
+		next.Old.Lease = Ended
+	case s.What == KeyExpires && next.Old.Expires == Ahead:
+		next.Old.Expires = Passed
+	case s.What != LeaseEnds && s.What != KeyExpires:
+		emit(s, next)
+		next.Old = was
+	}
+	emit(s, next)
 }
 
 // claimsAgain lets an attempt claim again with its nonce, unless so much time has

@@ -102,6 +102,16 @@ func configs() []Config {
 			States: 279_266,
 		},
 		{
+			Name: "reads before the claim of a freed key", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 2}, Phases: [2]Phase{Atomic},
+			MaxTries: 2, Expire: true, Left: budget{Late: 1, Fail: 1},
+			States: 99_544,
+		},
+		{
+			Name: "reads before the claim while the scope changes", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},
+			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Late: 1},
+			States: 292_952,
+		},
+		{
 			Name: "deferred phases", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Drawn, ForeignLater}, Jobs: Late,
 			Resumable: true, MaxTries: 1, Left: budget{Lost: 1},
 			States: 18_163,

@@ -97,7 +97,7 @@ func (t *trace) deploys() {
 	gone := func(i int) bool { return ac.m.program(i)+1 < t.newest }
 	t.drop(func(k *ask) bool { return k.claim != nil && gone(k.i) })
 	for _, a := range t.actors {
-		if a.pending != nil && a.role == Client && a.at == 0 && gone(a.i) {
+		if a.pending != nil && a.claims() && a.at == 0 && gone(a.i) {
 			t.dies(a)
 		}
 	}
@@ -109,7 +109,7 @@ func (t *trace) drop(which func(*ask) bool) { t.late = slices.DeleteFunc(t.late,
 // counts counts the writes that only a change of scope has.
 func (t *trace) counts(a *actor, k *ask, applied bool) {
 	switch c := k.commit; {
-	case t.config.Change != OfScope || c == nil || !applied || k.pk == t.pks[t.accept.m.home(a.i)] || a.role != Client:
+	case t.config.Change != OfScope || c == nil || !applied || k.pk == t.pks[t.accept.m.home(a.i)] || !a.claims():
 	case c.Next.Owner == c.Prev.Owner:
 		t.fired["works at the other place"]++
 	case state.Over(c.Next.Expires, t.now):

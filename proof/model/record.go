@@ -169,6 +169,7 @@ type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body, B
 type world struct {
 	Record     Record
 	Beside     Record          // at the key's other place, while its scope changes
+	Old        Record          // an older Record, which a read may show; only if a rule is off
 	Side       uint8           // the place of Record; 0, the former one, between steps
 	Ops        [most + 1]truth // by id
 	Attempts   [most]attempt

@@ -13,7 +13,8 @@ const (
 	MismatchLock
 	LeaseHolds
 	StuckStays
-	RFTrust
+	RFJudges
+	RFNow
 
 	TakeOwner
 	TakeVer
@@ -100,7 +101,8 @@ var rules = [ruleCount]rule{
 	MismatchLock: {name: "MismatchLock", says: "another request is refused before the lease is looked at", in: "operators forget and end leases", breaks: Mismatched},
 	LeaseHolds:   {name: "LeaseHolds", says: "a client takes over only after the end of the lease", in: "deferred phases", breaks: Robbed},
 	StuckStays:   {name: "StuckStays", says: "a client doesn't take over an operation that waits for an operator", in: "a call that can't be repeated", breaks: OnStuck},
-	RFTrust:      {name: "RFTrust", says: "a read before the claim may only replay a finished answer of the same request", in: "reads before the claim", breaks: Mismatched},
+	RFJudges:     {name: "RFJudges", says: "a read before the claim is judged as a record that refuses a claim", in: "reads before the claim", breaks: Mismatched},
+	RFNow:        {name: "RFNow", says: "a read before the claim shows the record as it is, not as it was", in: "reads before the claim of a freed key", breaks: Misjudged},
 
 	TakeOwner:  {name: "TakeOwner", says: "a client's take-over is conditional on the owner that it saw", in: "a call that can't be repeated", breaks: Mixed},
 	TakeVer:    {name: "TakeVer", says: "a take-over is conditional on the version that it saw", in: "deferred phases", breaks: Robbed},
@@ -182,17 +184,17 @@ func (r Rule) String() string { return rules[r].name }
 // Model is the protocol in one configuration, with some rules off.
 type Model struct {
 	Config
-	off   uint64
+	off   [ruleCount]bool
 	trace bool // of a real run: answers are remembered, and nothing is bounded
 }
 
-func (m *Model) on(r Rule) bool { return m.off>>r&1 == 0 }
+func (m *Model) on(r Rule) bool { return !m.off[r] }
 
 // without returns the model without a rule.
 func (c Config) without(off ...Rule) *Model {
 	m := &Model{Config: c}
 	for _, r := range off {
-		m.off |= 1 << r
+		m.off[r] = true
 	}
 	return m
 }

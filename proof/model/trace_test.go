@@ -130,7 +130,7 @@ func (a *actor) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
 
 func (a *actor) Commit(_ context.Context, c store.Commit) (*store.Record, error) {
 	switch fences := c.Next.Owner != c.Prev.Owner && c.Next.Lease.Equal(c.Prev.Lease) && state.Free(c.Prev, a.t.now); {
-	case fences && a.role == Client:
+	case fences && a.claims():
 		a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1 + fencers
 	case a.role == Client && a.nonce != c.Next.Owner:
 		a.t.full = true // it goes on as another attempt, and takes over; the model's attempts claim first
@@ -161,8 +161,8 @@ func (a *actor) joins(c *store.Claim) {
 	if a.nonce == r.Owner {
 		return
 	}
-	switch { // the handler of a merged claim has run before it
-	case a.role != Merging:
+	switch { // the others have run their handler or read before it
+	case a.role == Client:
 		a.enters()
 	case a.nonce != "":
 		a.t.full = true
@@ -190,6 +190,9 @@ func (a *actor) enters() {
 	}
 	a.i = i
 }
+
+// claims reports whether the actor claims before its handler runs.
+func (a *actor) claims() bool { return a.role == Client || a.role == ReadFirst }
 
 // number is the request's in the model.
 func (a *actor) number() uint8 {
@@ -301,7 +304,7 @@ func (a *actor) live() {
 		_ = a.engine.Settle(ctx, a.settled, a.settles)
 		return
 	}
-	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
+	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request), ReadFirst: a.role == ReadFirst}
 	res, err = a.engine.Do(ctx, req, a.handle)
 	if !a.dead {
 		a.t.told(a, res, err)
@@ -371,7 +374,7 @@ func (t *trace) start(a *actor) {
 		o.MergeClaim = a.role == Merging
 		t.config.Change.options(o, a.program)
 	})
-	if a.role == Merging {
+	if a.role == Merging || a.role == ReadFirst {
 		if a.enters(); t.full {
 			return
 		}
@@ -432,6 +435,9 @@ func (t *trace) takes(a *actor) {
 		if a.role == Operator {
 			ac.follows(func(s Step, _ *world) bool { return int(s.Who) == a.i+1 && s.What == Starts }, true)
 		} else {
+			if a.role == ReadFirst && a.nonce == "" {
+				t.fired["read first"]++
+			}
 			ac.follows(func(s Step, _ *world) bool { // a look shows an attempt the same as a merged claim that is refused
 				return int(s.Who) == a.i+1 && (s.What == Looks || s.What == Merges && s.Fate == Refused)
 			}, true)
@@ -591,9 +597,12 @@ func (t *trace) background() {
 	}
 }
 
-// client is a client whose claim is merged, where the handler begins with an Atomic and
-// so chance will have it.
+// client is a client that reads first if chance will have it, or whose claim is merged,
+// where the handler begins with an Atomic.
 func (t *trace) client() Role {
+	if t.merges.IntN(3) == 0 {
+		return ReadFirst
+	}
 	if t.config.Phases[0] == Atomic && t.config.Change == NoChange && t.merges.IntN(2) == 0 {
 		return Merging
 	}
@@ -813,7 +822,7 @@ func TestTraces(t *testing.T) {
 	}
 	follow(t, n, 100, "traces", []string{
 		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "leases end",
-		"merged claim, answered", "merged claim, answer lost", "merged claim, delayed", "merged claim, dies after",
+		"read first", "merged claim, answered", "merged claim, answer lost", "merged claim, delayed", "merged claim, dies after",
 	}, play)
 }
 

@@ -88,7 +88,9 @@ func (w *world) program(sb *sandbox) invoker {
 		router.Keyed("POST /fees", idem.New(store, anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
 			o.MergeClaim = w.hash("merge", sb.name)%2 == 0 && w.rolls.merges(sb.release)
-			o.ReadFirst = !o.MergeClaim && w.hash("read", sb.name)%2 == 0
+			if w.hash("read", sb.name)%2 == 0 {
+				o.ReadFirst = func(*idem.Request) bool { return true } // besides retries, which say so
+			}
 			if w.hash("cache", sb.name)%2 == 0 {
 				o.CacheBytes = 1 << 20
 			}

@@ -268,6 +268,9 @@ func (d *door) RoundTrip(r *http.Request) (*http.Response, error) {
 	for name := range r.Header {
 		ev.Headers[strings.ToLower(name)] = r.Header.Get(name)
 	}
+	if w.odds(0.1, d.name, "lies") {
+		ev.Headers["x-stainless-retry-count"] = "1" // and those of the client's retries are true
+	}
 	b, err := json.Marshal(ev)
 	if err != nil {
 		return nil, err

@@ -43,6 +43,7 @@ type message struct {
 	attrs   map[string]types.MessageAttributeValue
 	visible time.Time
 	busy    bool
+	count   int           // of its deliveries
 	hidden  time.Duration // its changed visibility timeout; 0: the queue's
 }
 
@@ -204,6 +205,7 @@ func (q *queue) receive() {
 	var ev events.SQSEvent
 	for _, m := range batch {
 		m.busy = true
+		m.count++
 		ev.Records = append(ev.Records, q.message(m))
 	}
 	b, err := json.Marshal(ev)
@@ -218,6 +220,7 @@ func (q *queue) message(m *message) events.SQSMessage {
 	out := events.SQSMessage{
 		MessageId: m.id, ReceiptHandle: m.id, Body: m.body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:1:" + q.url[len("https://sqs/"):],
 		MessageAttributes: make(map[string]events.SQSMessageAttribute),
+		Attributes:        map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.count)},
 	}
 	for name, a := range m.attrs {
 		out.MessageAttributes[name] = events.SQSMessageAttribute{DataType: *a.DataType, StringValue: a.StringValue}

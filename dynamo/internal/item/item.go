@@ -43,17 +43,17 @@ type Table struct {
 
 // Load reads a record, strongly or eventually consistent, and leaves its contents
 // closed. It returns nil if there is none.
-func (t Table) Load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
-	return t.load(ctx, pk, strong, Decode)
+func (t Table) Load(ctx context.Context, pk string) (*store.Record, error) {
+	return t.load(ctx, pk, Decode)
 }
 
-// Glance is a strongly consistent Load without bodies, as [Glance] is.
+// Glance is a Load without bodies, as [Glance] is.
 func (t Table) Glance(ctx context.Context, pk string) (*store.Record, error) {
-	return t.load(ctx, pk, true, Glance)
+	return t.load(ctx, pk, Glance)
 }
 
-func (t Table) load(ctx context.Context, pk string, strong bool, decode func(Map) (*store.Record, error)) (*store.Record, error) {
-	out, err := t.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: Key(pk), ConsistentRead: &strong})
+func (t Table) load(ctx context.Context, pk string, decode func(Map) (*store.Record, error)) (*store.Record, error) {
+	out, err := t.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: Key(pk), ConsistentRead: new(true)})
 	switch {
 	case err != nil:
 		return nil, ReadError("load", err)

@@ -62,7 +62,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, answers, 2},
 	}},
-	{name: "a request that reads first", options: readFirst, calls: []idemtest.Verb{idemtest.Peek, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+	{name: "a request that reads first", options: readFirst, calls: []idemtest.Verb{idemtest.Load, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -87,7 +87,7 @@ func finishedBefore(t *testing.T, e *env, a *app) {
 	do(t, e.engine(), order("k", "1"), a.run).first(t)
 }
 
-func readFirst(o *idem.Options) { o.ReadFirst = true }
+func readFirst(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return true } }
 
 func crashMatrix(s suite) {
 	for _, path := range crashPaths {

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -12,10 +13,11 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// The cache of a process, and the engine that reads first.
+// The cache of a process, and the read of a retry.
 func engineCache(s suite) {
 	cached := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
 
@@ -131,61 +133,74 @@ func engineCache(s suite) {
 		e.costs(t, 1, func() { do(t, eng, order("k", "1"), a.run).replays(t, first) })
 	})
 
-	s.run("reading first, a replay is one peek and a new request a peek more", func(t *testing.T, e *env) {
+	s.run("a retry is a read, and a lie a read more", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(readFirst)
+		eng := e.engine()
+		retry := retried(order("k", "1"))
 		var first result
-		e.costs(t, 3, func() { first = do(t, eng, order("k", "1"), a.run).first(t) })
-		// An outdated peek sends it to the claim: one call more.
+		e.costs(t, 3, func() { first = do(t, eng, retry, a.run).first(t) })
 		before := e.store.Calls(idemtest.Claim)
-		do(t, eng, order("k", "1"), a.run).replays(t, first)
-		if e.store.Calls(idemtest.Peek) != 2 || e.store.Calls(idemtest.Claim)-before > 1 {
-			t.Errorf("%d peeks, %d claims", e.store.Calls(idemtest.Peek), e.store.Calls(idemtest.Claim))
+		e.costs(t, 1, func() { do(t, eng, retry, a.run).replays(t, first) })
+		if e.store.Calls(idemtest.Load) != 2 || e.store.Calls(idemtest.Claim) != before {
+			t.Errorf("%d reads, %d claims", e.store.Calls(idemtest.Load), e.store.Calls(idemtest.Claim))
 		}
 		a.ran(t, 1)
 	})
 
-	s.run("reading first, only a finished record of the same request is trusted", func(t *testing.T, e *env) {
+	s.run("a retry is judged by the record as it is", func(t *testing.T, e *env) {
 		var a app
 		g := storetest.NewGate()
-		eng := e.engine(readFirst)
+		eng := e.engine(func(o *idem.Options) { o.Tombstone = time.Hour })
 		held := begin(t, eng, order("k", "1"), a.held(g))
 		g.Reached(t)
-		for body, want := range map[string]error{"1": idem.ErrInFlight, "2": idem.ErrMismatch} {
-			before := e.store.Calls(idemtest.Claim)
-			do(t, eng, order("k", body), a.run).refused(t, want)
-			if e.store.Calls(idemtest.Claim) != before+1 {
-				t.Errorf("%v was answered without a claim", want)
-			}
+		refused := func(body string, want error) {
+			t.Helper()
+			e.costs(t, 1, func() { do(t, eng, retried(order("k", body)), a.run).refused(t, want) })
 		}
+		refused("1", idem.ErrInFlight)
+		refused("2", idem.ErrMismatch)
 		g.Open()
 		(<-held).first(t)
-		before := e.store.Calls(idemtest.Claim)
-		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		if e.store.Calls(idemtest.Claim) != before+1 {
-			t.Error("a mismatch was answered from a peek")
-		}
+		refused("2", idem.ErrMismatch)
 		e.clock.Advance(defaults.Retention + time.Second)
-		do(t, eng, order("k", "1"), a.run).first(t)
+		refused("1", idem.ErrExpired)
+		e.clock.Advance(time.Hour + time.Second)
+		do(t, eng, retried(order("k", "1")), a.run).first(t)
 		a.ran(t, 2)
 	})
 
-	s.run("reading first, an outdated or failing peek does no harm", func(t *testing.T, e *env) {
+	s.run("a retry takes over, and replaces a freed record, without a refused claim", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(readFirst)
+		eng := e.engine()
+		e.abandon(t, order("k", "1"))
+		e.clock.Advance(storetest.LeaseOver)
+		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // with the finish
+		if n := e.store.Calls(idemtest.Claim); n != 0 {
+			t.Errorf("%d claims", n)
+		}
+		if r := do(t, eng, order("freed", "1"), a.fail(errHandler)); !errors.Is(r.err, errHandler) {
+			t.Fatal(r)
+		}
+		e.costs(t, 3, func() { do(t, eng, retried(order("freed", "1")), a.run).first(t) })
+		a.ran(t, 3)
+	})
+
+	s.run("a retry whose read fails is claimed", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		e.store.Reset(idemtest.At(idemtest.Peek, 0, idemtest.Fault{Err: errDown}))
-		do(t, eng, order("k", "1"), a.run).replays(t, first)
-		stale := e.engineOn(outdated{e.store}, readFirst)
-		do(t, stale, order("k", "1"), a.run).replays(t, first)
-		a.ran(t, 1)
+		e.store.Reset(idemtest.At(idemtest.Load, 0, idemtest.Fault{Err: errDown}))
+		do(t, eng, retried(order("k", "1")), a.run).replays(t, first)
+		do(t, eng, retried(order("new", "1")), a.run).first(t)
+		a.ran(t, 2)
 	})
 }
 
-// outdated is a store whose cheap reads see nothing yet.
-type outdated struct{ *idemtest.FaultyStore }
-
-func (outdated) Peek(context.Context, string) (*store.Record, error) { return nil, nil }
+// retried is the request with the sign of a retry.
+func retried(r idem.Request) idem.Request {
+	r.Header = http.Header{retrysign.Client: {"1"}}
+	return r
+}
 
 // careless is a store that another program writes to, with headers that no record may
 // hold.

@@ -164,7 +164,7 @@ func trouble() idemtest.Plan {
 			w = write{c.Claim.Next.Owner, c.Verb, c.Claim.Next.Ver}
 		case idemtest.Commit:
 			w = write{c.Commit.Next.Owner, c.Verb, c.Commit.Next.Ver}
-		case idemtest.Load, idemtest.LoadBody, idemtest.Peek:
+		case idemtest.Load, idemtest.LoadBody:
 			if mathrand.IntN(10) == 0 {
 				return idemtest.Fault{Err: errDown}
 			}
