@@ -208,8 +208,8 @@ type Job struct {
 
 	// At is the time before which the job isn't delivered, in milliseconds, rounded up. Zero, or a
 	// time that is past when the job is committed: the job is delivered at once. At most
-	// idem.Options.Retention after the commit, or the phase fails, a Foreign after its call: the
-	// job waits in its record.
+	// idem.Options.Retention after it is staged, or the phase fails (idem.ErrWrite): the job waits
+	// in its record.
 	At time.Time
 
 	// Trace is the context that the job's consumer continues. Default: with
