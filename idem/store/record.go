@@ -211,6 +211,9 @@ type Job struct {
 	// idem.Options.Retention after it is staged, or the phase fails (idem.ErrWrite): the job waits
 	// in its record.
 	At time.Time
+	// Begun is when a drain first began to deliver a job with a time; zero before. From then on
+	// nobody can cancel it: it may have arrived.
+	Begun time.Time
 
 	// Trace is the context that the job's consumer continues. Default: with
 	// idem.Options.Tracer, the context of the phase that stages the job.
