@@ -91,6 +91,12 @@ ARGUMENTS
   template_body = <<EOT
 TEMPLATE
 EOT
+
+  # Another name would be another stack, with an empty table: retries would run twice. Without
+  # this, destroying the stack leaves its table.
+  lifecycle {
+    prevent_destroy = true
+  }
 }
 OUTPUTS`
 

@@ -59,8 +59,8 @@ func checkJob(j Job) error {
 		return fmt.Errorf("%w: a job's Kind has %d bytes: at most %d", ErrWrite, len(j.Kind), maxKind)
 	case !json.Valid(j.Args) || !utf8.Valid(j.Args):
 		return fmt.Errorf("%w: the Args of job %q are not JSON", ErrWrite, j.Kind)
-	case j.Tries != 0 || j.Failed != "":
-		return fmt.Errorf("%w: job %q has Tries or Failed set", ErrWrite, j.Kind)
+	case j.Tries != 0 || j.Failed != "" || !j.Begun.IsZero():
+		return fmt.Errorf("%w: job %q has Tries, Failed or Begun set", ErrWrite, j.Kind)
 	}
 	return nil
 }

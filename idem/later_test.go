@@ -129,3 +129,42 @@ func TestTimeOfAJobWhosePhaseRunsAgain(t *testing.T) {
 		}
 	})
 }
+
+// A Foreign whose Tx refuses something makes no call after that: the refusal ends its context,
+// and is the phase's error, whatever the call has made of that.
+func TestForeignIsRefusedBeforeItsCall(t *testing.T) {
+	t.Parallel()
+	far := idem.NewJob("remind", 1)
+	far.At = time.Now().Add(1000 * time.Hour)
+	for name, tt := range map[string]struct {
+		refused func(*idem.Tx)
+		want    error
+	}{
+		"a time that is too far":  {func(tx *idem.Tx) { tx.Stage(far) }, idem.ErrWrite},
+		"a job without a kind":    {func(tx *idem.Tx) { tx.Stage(idem.NewJob("", 1)) }, idem.ErrWrite},
+		"no write":                {func(tx *idem.Tx) { tx.Write(nil) }, idem.ErrWrite},
+		"a key that is not new":   {func(tx *idem.Tx) { tx.Key("mail", "twice"); tx.Key("mail", "twice") }, idem.ErrKeyReused},
+		"the second of two times": {func(tx *idem.Tx) { tx.Stage(idem.NewJob("remind", 1), far) }, idem.ErrWrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Retention = 48 * time.Hour })
+			var failed error
+			calls := 0
+			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				_, failed = idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (int, error) {
+					tt.refused(tx)
+					if ctx.Err() != nil { // as every client does that is given a context
+						return 0, ctx.Err()
+					}
+					calls++
+					return 1, nil
+				})
+				return idem.Response{Status: 201}, failed
+			})
+			if calls != 0 || err == nil || !errors.Is(failed, tt.want) {
+				t.Errorf("%d calls, %v", calls, failed)
+			}
+		})
+	}
+}

@@ -47,6 +47,8 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // [Tx.Key]. Before fn runs, Foreign claims the record and commits all earlier
 // results. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
 // once in each attempt: after a conflict only the commit is repeated, never fn.
+// fn's context ends with fn, and as soon as the [Tx] refuses something: stage before the
+// call, and a refused job prevents it.
 // If the process dies before the commit, the next attempt calls again with the
 // same key, as long as the provider remembers the key ([Remembers]).
 //

@@ -117,6 +117,8 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 // call runs the function of a Foreign.
 func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
 	ctx, sp := p.a.step(ctx, trace.Call, p.name)
+	ctx, tx.refuse = context.WithCancelCause(ctx)
+	defer tx.refuse(nil)
 	back := false
 	defer func() {
 		end := err
@@ -203,6 +205,7 @@ func (p *phaseRun) alive(ctx context.Context) error {
 // tx returns an empty Tx for a run of s.
 func (p *phaseRun) tx() *Tx {
 	tx := p.progress.tx(p.a.id)
+	tx.due = p.a.due
 	if p.kind == foreign {
 		tx.called = p.log.ask
 	}
@@ -220,6 +223,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 	case err != nil && !responds:
 		if _, retry := errors.AsType[*safe](err); retry {
 			p.log.recorded(got.calls) // had no effect: nothing is in doubt
+		}
+		if p.kind == foreign && txErr != nil { // which has ended its context
+			return nil, p.fail(errors.Join(txErr, err))
 		}
 		return nil, err
 	case txErr != nil:

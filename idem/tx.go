@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"slices"
@@ -26,6 +27,8 @@ type Tx struct {
 	made    map[string]int // calls of earlier phases
 	repeats bool           // an earlier attempt may have made this phase's calls
 	called  func(string)   // gets the name of each call; nil in a phase without calls
+	due     func(Job) (Job, error)
+	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
 
 	mu     sync.Mutex
 	closed bool
@@ -66,7 +69,11 @@ func (tx *Tx) Stage(jobs ...Job) {
 		return
 	}
 	for _, j := range jobs {
-		if err := checkJob(j); err != nil {
+		err := checkJob(j)
+		if err == nil {
+			_, err = tx.due(j)
+		}
+		if err != nil {
 			tx.fail(err)
 		}
 	}
@@ -131,6 +138,9 @@ func callName(made map[string]int, service string, step []string) string {
 func (tx *Tx) fail(err error) {
 	if tx.err == nil {
 		tx.err = err
+	}
+	if tx.refuse != nil {
+		tx.refuse(tx.err)
 	}
 }
 

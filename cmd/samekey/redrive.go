@@ -66,9 +66,10 @@ Remove the cause of their failures first.`,
 func newCancel(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
-		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel jobs before their time",
+		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs that no drain has begun to deliver",
 		Long: `Removes jobs of a record that wait for their time: all, or those named by their id or by
-PHASE.INDEX. A job whose time comes within a minute stays: it may be on its way.`,
+PHASE.INDEX. A job that a drain has begun to deliver stays: it may have arrived. The record
+decides, and no clock, so an overdue job can be cancelled while the worker is off.`,
 	}
 	newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Cancel, Jobs: names} }})
 	byName(cmd, &names)

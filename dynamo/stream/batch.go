@@ -106,7 +106,7 @@ const wholeSecond = time.Second - time.Millisecond
 // putOff takes the jobs that have a time out of those to deliver. The stream isn't asked to
 // deliver them even if their time has come, since an image may be older than the decision of
 // an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
-// their time had come by then.
+// their time had come by then, or their delivery had begun.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -114,7 +114,7 @@ func (t *todo) putOff(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
 		job := t.image.Jobs[j.name]
 		switch {
-		case job.At.IsZero(), t.gone && !state.Later(job, now):
+		case job.At.IsZero(), t.gone && (!state.Later(job, now) || !job.Begun.IsZero()):
 			return false
 		case t.gone:
 			t.lost = append(t.lost, j)

@@ -168,6 +168,7 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	for _, t := range todos {
 		t.ready(time.Now())
 	}
+	d.inParallel(todos, func(t *todo) { d.begin(ctx, t) })
 	outcomes := d.deliver(ctx, deliveries(todos))
 	first = none
 	var mu sync.Mutex

@@ -26,6 +26,10 @@ const (
 	// with it, in a write of its own ([jobWriter.acknowledgeWaiting]).
 	notWaiting = " AND attribute_not_exists(waits)"
 
+	// unbegun is on both writes that decide about a job with a time: a drain's that begins to
+	// deliver it, and a person's that cancels it. The first of them wins.
+	unbegun = " AND attribute_exists(%s) AND attribute_not_exists(%s.#b)"
+
 	// lastCondition is for an acknowledgement that also lets the record go:
 	//   - st = :done: an unfinished operation is kept for its own sake;
 	//   - size(jobs) = :n, and each of them (appended): a commit may have added a job since

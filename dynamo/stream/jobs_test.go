@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
@@ -549,6 +550,18 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 				}
 			},
 		},
+		"begin": {
+			func(ctx context.Context, tab *table, r *store.Record) error {
+				out := &outbox{}
+				err := stream.NewDrain(tab.Store, out).Retry(ctx, jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true})
+				if err == nil && len(out.kinds()) != 1 {
+					err = fmt.Errorf("delivered %v", out.kinds())
+				}
+				return err
+			},
+			[]string{"0.0"},
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.letGo(t, r.PK) },
+		},
 	}
 	for name, op := range ops {
 		for faultName, fault := range tabletest.Ambiguous {
@@ -559,8 +572,8 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 						if name == "redrive" {
 							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), Tries: 3, Failed: "poison"}
 						}
-						if name == "cancel" {
-							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), At: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
+						if name == "cancel" || name == "begin" {
+							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), At: time.Now().Add(-time.Hour).Truncate(time.Millisecond)}
 						}
 					}, op.jobs...)
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
@@ -103,7 +105,7 @@ func TestJobWaitsForItsTime(t *testing.T) {
 	tab.passes(t, r, 0, "0.0", "0.1")
 	tab.Transport.Reset()
 	retry("the first time", "job 0.3", "job 0.0", "job 0.1")
-	if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
+	if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 2}, tab.Transport.Calls()); diff != "" {
 		t.Errorf("calls of a time (-want +got):\n%s", diff)
 	}
 	tab.kept(t, r.PK, "0.2")
@@ -210,24 +212,28 @@ func TestLateDrainKeepsTheCancellation(t *testing.T) {
 	}
 }
 
-// An operator cancels jobs before their time: those alone, and for good.
+// An operator cancels jobs with a time that no drain has begun to deliver, by no clock: those
+// alone, and for good.
 func TestCancel(t *testing.T) { //nolint:tparallel // its subtests share a table whose records are told apart by their time
 	t.Parallel()
 	tab := newTable(t)
 	for name, tt := range map[string]struct {
 		names, left []string
 	}{
-		"all":              {nil, []string{"0.2", "0.3"}},
-		"one":              {[]string{"0.1"}, []string{"0.0", "0.2", "0.3"}},
-		"one that is near": {[]string{"0.2"}, []string{"0.0", "0.1", "0.2", "0.3"}},
-		"one without":      {[]string{"0.3"}, []string{"0.0", "0.1", "0.2", "0.3"}},
-		"one that isn't":   {[]string{"9.9"}, []string{"0.0", "0.1", "0.2", "0.3"}},
+		"all":                {nil, []string{"0.3", "0.4"}},
+		"one":                {[]string{"0.1"}, []string{"0.0", "0.2", "0.3", "0.4"}},
+		"one that is near":   {[]string{"0.0"}, []string{"0.1", "0.2", "0.3", "0.4"}},
+		"one that is late":   {[]string{"0.2"}, []string{"0.0", "0.1", "0.3", "0.4"}},
+		"one without":        {[]string{"0.3"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
+		"one that has begun": {[]string{"0.4"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
+		"one that isn't":     {[]string{"9.9"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": 2 * time.Hour, "0.2": 30 * time.Second, "0.3": time.Hour})
+			r := tab.later(t, map[string]time.Duration{"0.0": time.Second, "0.1": 2 * time.Hour, "0.2": -time.Hour, "0.3": time.Hour, "0.4": time.Hour})
 			tab.atOnce(t, r, "0.3")
+			tab.at(t, r, "0.4", "SET jobs.#j.b = jobs.#j.#at", nil)
 			n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane", tt.names...)
-			if err != nil || n != 4-len(tt.left) {
+			if err != nil || n != 5-len(tt.left) {
 				t.Errorf("got %d, %v", n, err)
 			}
 			tab.kept(t, r.PK, tt.left...)
@@ -304,6 +310,109 @@ func TestCancelledJobIsNotDelivered(t *testing.T) {
 	tab.kept(t, r.PK, "0.1")
 }
 
+// Of a drain and an operator, the first write wins: a job whose delivery has begun stays, though
+// its sink has it only later, and a job that is cancelled after the drain has read its record
+// isn't delivered.
+func TestCancelRacesTheDrain(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	cancels := func(r *store.Record) int {
+		n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane", "0.0")
+		if err != nil {
+			t.Error(err)
+		}
+		return n
+	}
+	due := func() (*store.Record, jobs.Ticket) {
+		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
+		tab.passes(t, r, 0, "0.0")
+		return r, jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}
+	}
+	t.Run("begun", func(t *testing.T) {
+		r, ticket := due()
+		delivered := 0
+		d := stream.NewDrain(tab.Store, jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
+			if n := cancels(r); n != 0 {
+				t.Errorf("%d cancelled on their way", n)
+			}
+			if delivered++; delivered == 1 {
+				return jobs.ErrSinkDown
+			}
+			return nil
+		}))
+		if err := d.Retry(t.Context(), ticket); err == nil {
+			t.Error("the ticket doesn't come again")
+		}
+		now, err := tab.Store.Load(t.Context(), r.PK)
+		if err != nil || now.Jobs["0.0"].Begun.IsZero() || !now.Jobs["0.1"].Begun.IsZero() {
+			t.Errorf("%+v, %v", now.Jobs, err)
+		}
+		tab.Transport.Reset()
+		if err := d.Retry(t.Context(), ticket); err != nil || delivered != 2 {
+			t.Errorf("%d deliveries, %v", delivered, err)
+		}
+		if diff := cmp.Diff(calls{"GetItem": 2, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" { // its begin is noted once
+			t.Errorf("calls of another try (-want +got):\n%s", diff)
+		}
+		tab.kept(t, r.PK, "0.1")
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		r, ticket := due()
+		out := &outbox{}
+		tab.Transport.Reset()
+		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+			if op != "UpdateItem" || n > 1 {
+				return nil
+			}
+			return func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
+				if n := cancels(r); n != 1 {
+					t.Errorf("%d cancelled", n)
+				}
+				return next.RoundTrip(req)
+			}
+		}
+		defer func() { tab.Transport.Fault = nil }()
+		if err := stream.NewDrain(tab.Store, out).Retry(t.Context(), ticket); err != nil || len(out.kinds()) != 0 {
+			t.Errorf("delivered %v, %v", out.kinds(), err)
+		}
+		tab.kept(t, r.PK, "0.1")
+	})
+	t.Run("nobody knows", func(t *testing.T) {
+		r, ticket := due()
+		out := &outbox{}
+		d := stream.NewDrain(tab.Store, out)
+		tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
+			if op == "UpdateItem" {
+				return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+			}
+			return nil
+		}
+		if err := d.Retry(t.Context(), ticket); err == nil || len(out.kinds()) != 0 {
+			t.Errorf("delivered %v, %v", out.kinds(), err)
+		}
+		tab.Transport.Fault = nil
+		if err := d.Retry(t.Context(), ticket); err != nil || len(out.kinds()) != 1 {
+			t.Errorf("then delivered %v, %v", out.kinds(), err)
+		}
+		tab.kept(t, r.PK, "0.1")
+	})
+	t.Run("as many as a record takes", func(t *testing.T) { // the conditions name each of them
+		at := map[string]time.Duration{}
+		for i := range 50 {
+			at["0."+strconv.Itoa(i)] = -time.Minute
+		}
+		r := tab.later(t, at)
+		if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane"); n != 50 || err != nil {
+			t.Errorf("%d cancelled, %v", n, err)
+		}
+		r, out := tab.later(t, at), &outbox{}
+		if err := stream.NewDrain(tab.Store, out).Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err != nil || len(out.kinds()) != 50 {
+			t.Errorf("%d delivered, %v", len(out.kinds()), err)
+		}
+		tab.letGo(t, r.PK)
+	})
+}
+
 // A job with a time holds up no other of its group, and isn't held up.
 func TestLaterJobHoldsUpNobody(t *testing.T) {
 	t.Parallel()
@@ -360,7 +469,8 @@ func (s *scheduling) CreateSchedule(_ context.Context, in *scheduler.CreateSched
 }
 
 // What a later job costs: its ticket is a message of the queue, or beyond the queue's delay a
-// schedule; at its time the ticket costs a read of the record, and the job's delivery an update.
+// schedule; at its time the ticket costs a read of the record, and the job's delivery two updates:
+// that it begins, so that nobody cancels it any more, and that it was made.
 func TestCallsPerLaterJob(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -387,7 +497,7 @@ func TestCallsPerLaterJob(t *testing.T) {
 			tab.Transport.Reset()
 			clear(q.calls)
 			q.deliver(t, w)
-			if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" || len(q.calls) != 0 || len(out.kinds()) != 1 || q.len() != 0 {
+			if diff := cmp.Diff(calls{"GetItem": 1, "UpdateItem": 2}, tab.Transport.Calls()); diff != "" || len(q.calls) != 0 || len(out.kinds()) != 1 || q.len() != 0 {
 				t.Errorf("at its time %v, delivered %v, and (-want +got):\n%s", q.calls, out.kinds(), diff)
 			}
 			tab.letGo(t, r.PK)

@@ -30,24 +30,27 @@ import (
 // and its job parked a try early, which loses nothing: the job is listed.
 func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
-	now, err := w.eachJob(ctx, "count failures", image, names, 0, w.count)
+	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)
 	if err != nil {
 		return nil, err
 	}
-	return w.eachJob(ctx, "park", now, names, maxTries, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+	tired := func(r *store.Record, name string) bool {
+		return state.Pending(r, name) && r.Jobs[name].Tries >= maxTries
+	}
+	return w.eachJob(ctx, "park", now, names, tired, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		return w.park(now, names, failures, maxTries)
 	})
 }
 
-// eachJob writes about those of the named jobs that still wait and have at least
-// tries failures. If another write comes in between, eachJob starts again from the
-// current record.
-func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, tries int,
+// eachJob writes about those of the named jobs that which selects. If another write comes in
+// between, eachJob starts again from the current record. It returns a zero Record if the
+// operation is gone.
+func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
 	now := image
 	for range amendRounds {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !state.Pending(now, name) || now.Jobs[name].Tries < tries })
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !which(now, name) })
 		if len(names) == 0 {
 			return now, nil
 		}

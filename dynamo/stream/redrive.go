@@ -32,13 +32,13 @@ func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names 
 	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
 }
 
-// Cancel removes jobs of the operation id whose time has not come ([store.Job].At), as
-// [Redrive] does with parked jobs: their tickets find nothing to deliver. It returns the
-// number of those that this call has removed. A job whose time comes within a minute
-// stays: it may be on its way.
+// Cancel removes jobs of the operation id that wait for their time ([store.Job].At), or whose
+// time is over, as [Redrive] does with parked jobs: their tickets find nothing to deliver. It
+// returns the number of those that this call has removed. A job that a drain has begun to
+// deliver ([store.Job].Begun) stays: it may have arrived. The record decides, and no clock.
 func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
-	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, time.Now(), names) }, w.strike)
+	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
 }
 
 // decide makes an operator's decision about jobs: those that pick finds in the current record,
@@ -110,7 +110,8 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision s
 // strike removes jobs.
 func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
-	condition := ackCondition + each(paths, " AND attribute_exists(%s)") // a drain that is late to find out may have delivered it
+	placeholders["#b"] = item.JobBegun
+	condition := ackCondition + each(paths, unbegun)
 	after := now.Clone()
 	for _, name := range names {
 		delete(after.Jobs, name)

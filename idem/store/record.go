@@ -194,9 +194,12 @@ type Job struct {
 
 	// At is the time before which the job isn't delivered, in milliseconds, rounded up. Zero, or a
 	// time that is past when the job is committed: the job is delivered at once. At most
-	// idem.Options.Retention after the commit, or the phase fails, a Foreign after its call: the
-	// job waits in its record.
+	// idem.Options.Retention after it is staged, or the phase fails (idem.ErrWrite): the job waits
+	// in its record.
 	At time.Time
+	// Begun is when a drain first began to deliver a job with a time; zero before. From then on
+	// nobody can cancel it: it may have arrived.
+	Begun time.Time
 
 	// Trace is the context that the job's consumer continues. Default: with
 	// idem.Options.Tracer, the context of the phase that stages the job.

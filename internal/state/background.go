@@ -31,15 +31,18 @@ func Pending(r *store.Record, name string) bool {
 // Later reports whether a job waits for its time.
 func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
 
-// cancelMargin is more than clocks differ: the worker, whose clock may be ahead, delivers no
-// job that an operator has just cancelled.
-const cancelMargin = time.Minute
+// MayCancel reports whether a person may cancel a job: it has a time, and no drain has begun to
+// deliver it. No clock is asked: a job whose time is over waits too, as while the worker is off.
+func MayCancel(r *store.Record, name string) bool {
+	j := r.Jobs[name]
+	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
+}
 
-// Cancellable returns the jobs, of the named or of all, that wait for a time that is not near, in
-// the order of their names.
-func Cancellable(r *store.Record, now time.Time, names []string) (all []string) {
-	for name, j := range r.Jobs {
-		if Pending(r, name) && Later(j, now.Add(cancelMargin)) && (len(names) == 0 || slices.Contains(names, name)) {
+// Cancellable returns the jobs, of the named or of all, that a person may cancel, in the order of
+// their names.
+func Cancellable(r *store.Record, names []string) (all []string) {
+	for name := range r.Jobs {
+		if MayCancel(r, name) && (len(names) == 0 || slices.Contains(names, name)) {
 			all = append(all, name)
 		}
 	}

@@ -153,14 +153,14 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		kinds, out := make([]string, 0, len(rec.Jobs)), 0
 		for _, j := range rec.Jobs {
 			kinds = append(kinds, j.Kind)
-			if j.Failed == "" && j.At.IsZero() { // the drain delivers no job with a time from the stream
+			if j.Failed == "" && (j.At.IsZero() || !j.Begun.IsZero()) { // the drain delivers no job with a time from the stream
 				out++
 			}
 		}
 		slices.Sort(kinds)
 		text := fmt.Sprintf("%d undelivered jobs, of the kinds %q (--lose-jobs)", len(rec.Jobs), slices.Compact(kinds))
 		if out > 0 {
-			text += fmt.Sprintf("; the stream has %d of them: the drain may have delivered those, or deliver them yet", out)
+			text += fmt.Sprintf("; a drain may have delivered %d of them, or deliver them yet", out)
 		}
 		all = append(all, text)
 	}

@@ -226,13 +226,16 @@ func TestLostTells(t *testing.T) {
 		}},
 		"done": {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 		"a job that waits": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax"}, "0.1": {Kind: "fax", Failed: "refused"}}}, []string{
-			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); the stream has 1 of them: the drain may have delivered those, or deliver them yet`,
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+		}},
+		"jobs with a time, which no stream delivers, and one on its way": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "fax", At: clock.Add(-time.Hour), Begun: clock}}}, []string{
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
 		}},
 		"jobs with a time, which no stream delivers": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "fax", At: clock.Add(-time.Hour)}}}, []string{
 			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs)`,
 		}},
 		"a job that waits, with one of a time": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "sms"}}}, []string{
-			`2 undelivered jobs, of the kinds ["fax" "sms"] (--lose-jobs); the stream has 1 of them: the drain may have delivered those, or deliver them yet`,
+			`2 undelivered jobs, of the kinds ["fax" "sms"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
 		}},
 		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"its answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 	} {

@@ -43,15 +43,9 @@ METRIC_MATH = """
 def main():
     with contextlib.ExitStack() as stack:
         work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        port = free_port()
-        env = environment(port)
-        endpoint = env["AWS_ENDPOINT_URL"]
-        log = open(work / "ministack.log", "w+")
-        stack.callback(log.close)
-        run_along(stack, [sys.executable, VENV / "ministack/bin/ministack"], ministack_environment(env, port, work), work, log)
+        env = start_ministack(stack, work)
         world = start_world(stack, work)
         try:
-            wait(lambda: call(endpoint + "/_ministack/health")[0] == 200, "MiniStack to start")
             hello, rides = readme("Deploy")
             check_failed_deploy(rides, work, env, world)
             deploy(hello, work, env, f"Architecture={architecture()}")
@@ -63,7 +57,6 @@ def main():
             check_checkout(Deployed("checkout", env, "HttpApi"), work)
             check_standalone(work, env)
         except BaseException:
-            log.flush()
             print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
             raise
 
@@ -150,24 +143,66 @@ def check_failed_deploy(command, work, env, world):
 
 
 def check_standalone(work, env):
-    """The stack for other tools: its worker comes from a bucket, and sweeps."""
+    """The stack for other tools: its worker comes from a bucket, sweeps, and starts executions at once and by a schedule."""
     template, bucket, code = work / "standalone.yaml", "code", io.BytesIO()
     subprocess.run(["go", "run", "./cmd/samekey", "stack", "--standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     with zipfile.ZipFile(code, "w") as z:
         z.write(ROOT / "dist/samekey-worker/bootstrap", "bootstrap")
     client("s3", env).create_bucket(Bucket=bucket)
     client("s3", env).put_object(Bucket=bucket, Key="worker.zip", Body=code.getvalue())
-    values = {"CodeBucket": bucket, "CodeKey": "worker.zip", "Architecture": architecture()}
+    states = client("stepfunctions", env)
+    machine = states.create_state_machine(
+        name="ship", roleArn="arn:aws:iam::000000000000:role/ship",
+        definition=json.dumps({"StartAt": "Ship", "States": {"Ship": {"Type": "Pass", "End": True}}}),
+    )["stateMachineArn"]
+    values = {"CodeBucket": bucket, "CodeKey": "worker.zip", "Architecture": architecture(), "Sinks": "ship=states:" + machine, "SinkArns": machine}
     formation = client("cloudformation", env)
     formation.create_stack(
         StackName="standalone", TemplateBody=template.read_text(), Capabilities=["CAPABILITY_IAM"],
         Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in values.items()],
     )
     formation.get_waiter("stack_create_complete").wait(StackName="standalone", WaiterConfig={"Delay": 1, "MaxAttempts": 120})
-    worker = resources("standalone", env)["Worker"]
-    answer = client("lambda", env).invoke(FunctionName=worker, Payload=json.dumps({"source": "aws.scheduler"}))
+    number_concurrency(env)
+    ids = resources("standalone", env)
+    answer = client("lambda", env).invoke(FunctionName=ids["Worker"], Payload=json.dumps({"source": "aws.scheduler"}))
     expect("the sweep's error", answer.get("FunctionError"), None)
     said("standalone: the worker of samekey stack --standalone sweeps")
+    check_later(ids, machine, env)
+
+
+def check_later(ids, machine, env):
+    """A job starts an execution; one for in an hour gets a schedule, whose time the test has come, and then starts one too."""
+    table, states, scheduler = client("dynamodb", env), client("stepfunctions", env), client("scheduler", env)
+
+    def started():
+        return sorted(e["name"] for e in states.list_executions(stateMachineArn=machine)["executions"])
+
+    def later():
+        return scheduler.list_schedules(NamePrefix="samekey-ORDER-")["Schedules"]
+
+    def ms(seconds):
+        return {"N": str(int((time.time() + seconds) * 1000))}
+
+    pk, hour = {"S": "v1#orders#smoke"}, 3600
+    table.put_item(TableName=ids["Table"], Item={
+        "pk": pk, "v": {"N": "1"}, "st": {"S": "done"}, "owner": {"S": "o"}, "ver": {"N": "2"}, "fp": {"S": "f"}, "id": {"S": "ORDER"},
+        "created_ms": ms(-1), "run_ms": ms(0), "keep": {"S": "jobs"}, "until_s": {"N": str(int(time.time()) + 2 * hour)},
+        "resp": {"M": {"s": {"N": "201"}}}, "phases": {"L": [{"L": [{"S": "ordered"}]}]},
+        "jobs": {"M": {"0.0": {"M": {"k": {"S": "ship"}, "a": {"S": '"at once"'}}}, "0.1": {"M": {"k": {"S": "ship"}, "a": {"S": '"later"'}, "at": ms(hour)}}}},
+    })
+    wait(lambda: started() == ["ORDER_0_0"] and len(later()) == 1, "an execution and a schedule")
+    made = scheduler.get_schedule(Name=later()[0]["Name"])
+    expect("the schedule's target", made["Target"]["Arn"], client("sqs", env).get_queue_attributes(
+        QueueUrl=ids["Tickets"], AttributeNames=["QueueArn"])["Attributes"]["QueueArn"])
+    # The time comes: in the record, in the ticket, and in the schedule.
+    table.update_item(TableName=ids["Table"], Key={"pk": pk}, UpdateExpression="SET jobs.#j.#at = :now",
+                      ExpressionAttributeNames={"#j": "0.1", "#at": "at"}, ExpressionAttributeValues={":now": ms(0)})
+    ticket = {**json.loads(made["Target"]["Input"]), "due_ms": int(ms(0)["N"])}
+    scheduler.update_schedule(Name=made["Name"], ScheduleExpression=time.strftime("at(%Y-%m-%dT%H:%M:%S)", time.gmtime()), ActionAfterCompletion="DELETE",
+                              FlexibleTimeWindow={"Mode": "OFF"}, Target={**made["Target"], "Input": json.dumps(ticket)})
+    wait(lambda: started() == ["ORDER_0_0", "ORDER_0_1"] and not later(), "the later job's execution")
+    wait(lambda: "keep" not in table.get_item(TableName=ids["Table"], Key={"pk": pk})["Item"], "the record to be let go")
+    said("standalone: a job starts an execution, and a later one by its schedule")
 
 
 def check_doctor(work, env):
@@ -207,10 +242,7 @@ class Deployed:
         self.name, self.env = name, env
         self.ids = resources(name, env)
         self.host = import_routes(name, self.ids, env, api)
-        functions = client("lambda", env)
-        for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
-            if most := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
-                functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(most)})
+        number_concurrency(env)
 
     def post(self, path, body, key=None, headers=None):
         more = {"Idempotency-Key": key} if key else {}
@@ -235,6 +267,14 @@ def resources(stack, env, prefix=""):
         if r["ResourceType"] == "AWS::CloudFormation::Stack":
             ids |= resources(ids[name], env, name + ".")
     return ids
+
+
+def number_concurrency(env):
+    """Enters the concurrency of each event source mapping as a number."""
+    functions = client("lambda", env)
+    for mapping in functions.list_event_source_mappings()["EventSourceMappings"]:
+        if most := mapping.get("ScalingConfig", {}).get("MaximumConcurrency"):
+            functions.update_event_source_mapping(UUID=mapping["UUID"], ScalingConfig={"MaximumConcurrency": int(most)})
 
 
 def import_routes(stack, ids, env, name="Api"):
@@ -329,6 +369,17 @@ def ministack_environment(env, port, folder):
         **env, "TMPDIR": str(folder), "HOME": str(folder), "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "localhost",
         "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "LAMBDA_EXECUTOR": "local",
     }
+
+
+def start_ministack(stack, work, env=None):
+    """Starts MiniStack, whose log is in the folder, and returns the environment, with more of env, that leads there."""
+    port = free_port()
+    env = {**(env or {}), **environment(port)}
+    log = open(work / "ministack.log", "w+")
+    stack.callback(log.close)
+    run_along(stack, [sys.executable, VENV / "ministack/bin/ministack"], ministack_environment(env, port, work), work, log)
+    wait(lambda: call(env["AWS_ENDPOINT_URL"] + "/_ministack/health")[0] == 200, "MiniStack to start")
+    return env
 
 
 def start_world(stack, work):

@@ -2,11 +2,8 @@ package completer
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/awsname"
 )
 
 // scheduling is how many schedules are made at once: a batch of the stream may ask for many, and has
@@ -101,15 +99,11 @@ func (q *Queue) target(ctx context.Context) (string, error) {
 	return arn, nil
 }
 
+// maxOperation leaves room for a prefix and a time in the 64 characters of a schedule's name.
+const maxOperation = 32
+
 // scheduleName returns the name of a ticket's schedule: its operation and its time, by which a
-// person finds it. The operation of a program's own store may have letters that no name has:
-// then it is a hash.
+// person finds it.
 func scheduleName(t jobs.Ticket) string {
-	odd := func(c rune) bool { return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') }
-	of := t.Operation
-	if of == "" || len(of) > 32 || strings.ContainsFunc(of, odd) {
-		sum := sha256.Sum256([]byte(t.PK + "\x00" + of))
-		of = base64.RawURLEncoding.EncodeToString(sum[:24])
-	}
-	return "samekey-" + of + "-" + strconv.FormatInt(t.Due.UnixMilli(), 10)
+	return "samekey-" + awsname.Of(t.Operation, t.PK, maxOperation) + "-" + strconv.FormatInt(t.Due.UnixMilli(), 10)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/awsname"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -88,6 +89,13 @@ func (m *StateMachine) keepsNames(ctx context.Context) error {
 	m.standard.Store(true)
 	return nil
 }
+
+// maxExecution is the shortest limit of the services' names: 64 for a durable execution, 80 for
+// one of Step Functions.
+const maxExecution = 64
+
+// executionName returns the name of the execution that does a job: the same on every delivery.
+func executionName(jobID string) string { return awsname.Of(jobID, "", maxExecution) }
 
 func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	input, name := payload(d), executionName(d.JobID)

@@ -98,6 +98,9 @@ func throttle(c *call) (*http.Response, error) {
 	if strings.HasPrefix(c.name, "POST ") {
 		return dynamotest.AnswerError(http.StatusTooManyRequests, "TooMany", "injected")(c.dest, c.copy())
 	}
+	if c.name == "CreateSchedule" {
+		return dynamotest.AnswerError(http.StatusTooManyRequests, "ThrottlingException", "injected")(c.dest, c.copy())
+	}
 	if c.name == "Invoke" {
 		return dynamotest.AnswerError(http.StatusTooManyRequests, "TooManyRequestsException", "injected")(c.dest, c.copy())
 	}

@@ -20,6 +20,7 @@ type path struct {
 	begins release  // of the API's two: the client asks it first, and then the other
 	freed  bool     // the first attempt is given up
 	late   bool     // between the client's tries, the key's time ends
+	far    bool     // its job's time is so far away that the world has it come
 
 	effects map[string]int // in the users' table in the end, by kind
 	charges int
@@ -93,6 +94,10 @@ var paths = []*path{
 	{
 		name: "long work, and later work", says: "`Finish` with a write, a job that starts an execution of Step Functions, and one that is delivered three seconds later: a ticket has the worker deliver it. Each execution has ended before the job can come again.",
 		route: "/ship", stages: []string{atWorker}, effects: map[string]int{"order": 1, "receipt": 1}, mails: 1, ships: 1,
+	},
+	{
+		name: "later work, by a schedule", says: "`Finish` with a write and a job for in twenty minutes: a schedule of EventBridge Scheduler sends its ticket. Its time comes at once, in schedule, ticket and record.",
+		route: "/later", far: true, stages: []string{atWorker}, effects: map[string]int{"order": 1, "receipt": 1}, mails: 1,
 	},
 	{name: "charge first", says: "`Foreign`, then `Finish`, with `CallsOut`: nothing is committed before the charge. Between the client's tries, all that may expire does.", route: "/charge", late: true, stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},

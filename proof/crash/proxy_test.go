@@ -75,6 +75,8 @@ func nameOf(service string, r *http.Request, body []byte) string {
 		return op + " to " + queueName(in.QueueUrl)
 	case "lambda":
 		return "Invoke"
+	case "scheduler":
+		return "CreateSchedule"
 	}
 	return "POST " + r.URL.Path
 }

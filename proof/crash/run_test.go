@@ -45,6 +45,7 @@ type run struct {
 
 	// Guarded by the world's mu.
 	pks      []string      // the places of its key; nil before they are known
+	came     bool          // the time of its job
 	asked    int           // times that it was sent
 	armed    []shot        // the faults to come, in order
 	calls    []point       // that met nothing, once all faults have come

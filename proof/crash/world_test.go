@@ -144,7 +144,8 @@ func newWorld(t *testing.T, db *dynamotest.DB, bin programs) *world {
 			env: func(base string) []string {
 				return []string{
 					"AWS_ENDPOINT_URL_DYNAMODB=" + base + "/dynamodb", "AWS_ENDPOINT_URL_SQS=" + base + "/sqs",
-					"AWS_ENDPOINT_URL_LAMBDA=" + base + "/lambda", "AWS_ENDPOINT_URL_SFN=" + base + "/states", "PROVIDER_URL=" + base + "/provider",
+					"AWS_ENDPOINT_URL_LAMBDA=" + base + "/lambda", "AWS_ENDPOINT_URL_SFN=" + base + "/states", "AWS_ENDPOINT_URL_SCHEDULER=" + base + "/scheduler",
+					"PROVIDER_URL=" + base + "/provider",
 				}
 			},
 		}
@@ -154,12 +155,12 @@ func newWorld(t *testing.T, db *dynamotest.DB, bin programs) *world {
 	w.second = function("second", bin.function, timeout, 6, stageOfAPI, "CRASH_RELEASE=second")
 	w.consumer = function("consumer", bin.function, timeout, 6, func([]byte) string { return atConsumer }, "CRASH_ROLE=consumer")
 	w.worker = function("worker", bin.worker, 5*timeout, 6, func([]byte) string { return atWorker },
-		"SAMEKEY_TICKETS_URL="+queue+"tickets", "SAMEKEY_SINKS=receipt=sqs:"+queue+"receipts,remind=sqs:"+queue+"receipts,ship=states:"+shipping,
+		"SAMEKEY_TICKETS_URL="+queue+"tickets", "SAMEKEY_SCHEDULE_ROLE=arn:aws:iam::123456789012:role/later", "SAMEKEY_SINKS=receipt=sqs:"+queue+"receipts,remind=sqs:"+queue+"receipts,ship=states:"+shipping,
 		"SAMEKEY_FUNCTIONS=crash", "SAMEKEY_NAMESPACES=crash", "SAMEKEY_GRACE="+grace.String(), "SAMEKEY_SWEEP_LATE=1s", "SAMEKEY_SWEEP_PAGES=1000")
 	w.states.Types = map[string]string{shipping: "STANDARD"}
 	w.queues = &queues{ctx: ctx, w: w, readers: map[string]lambdarun.Invoker{"tickets": w.worker, "receipts": w.consumer}}
 	w.services = map[string]http.RoundTripper{
-		"dynamodb": remote{endpoint, transport}, "sqs": inProcess{w.queues}, "lambda": inProcess{invokeAPI{w.api}}, "states": inProcess{ended{&w.states}}, "provider": inProcess{&w.provider},
+		"dynamodb": remote{endpoint, transport}, "sqs": inProcess{w.queues}, "lambda": inProcess{invokeAPI{w.api}}, "states": inProcess{ended{&w.states}}, "scheduler": inProcess{&scheduler{queues: w.queues, made: map[string]bool{}}}, "provider": inProcess{&w.provider},
 	}
 	patient := func(o *apigateway.HTTPAPIOptions) { o.IntegrationTimeout = overtime }
 	w.front, w.newFront = apigateway.HTTPAPI(w.api, patient), apigateway.HTTPAPI(w.second, patient)

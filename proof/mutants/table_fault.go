@@ -122,7 +122,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkOnce", what: "the name of an execution is longer than a service takes", row: "M177",
-			in: "lambda/sink.executionName", old: "len($jobID) <= maxName", new: "len($jobID) <= 2*maxName", run: "^TestExecutionNames$",
+			in: "internal/base/awsname.Of", old: "len($id) <= $limit", new: "len($id) <= 2*$limit", run: "^TestNames$",
 		},
 	}
 }

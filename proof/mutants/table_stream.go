@@ -292,13 +292,17 @@ func streamMutants() []mutant {
 			in: "idem.core.due", old: "case $j.At.Sub($now) > $retention:", new: "case false:", run: "^TestTimeOfAJob$",
 		},
 		{
+			rule: "Later", what: "a call is made after its phase was refused", row: "M178",
+			in: "idem.Tx.fail", old: "if $tx.refuse != nil {", new: "if false {", run: "^TestForeignIsRefusedBeforeItsCall$",
+		},
+		{
 			rule: "Later", what: "a schedule that exists is taken for a failure", row: "M178",
 			in: "lambda/completer.Queue.create", old: "if _, $exists := errors.AsType[*types.ConflictException]($err); $exists { return nil }", new: "",
 			run: "^TestTicketBeyondTheQueuesDelayIsASchedule$",
 		},
 		{
 			rule: "Cancel", what: "the image of a job's commit has a cancelled job delivered", row: "M179",
-			in: "dynamo/stream.todo.putOff", old: "case $job.At.IsZero(), $t.gone && !state.Later($job, $now):", new: "case !state.Later($job, $now):",
+			in: "dynamo/stream.todo.putOff", old: "case $job.At.IsZero(), $t.gone && (!state.Later($job, $now) || !$job.Begun.IsZero()):", new: "case !state.Later($job, $now):",
 			run: "^TestCancelledJobIsNotDelivered$",
 		},
 		{
@@ -312,7 +316,15 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Cancel", what: "a job that may be on its way is cancelled", row: "M179", pkg: "dynamo/stream",
-			in: "internal/state.Cancellable", old: "Later($j, $now.Add(cancelMargin))", new: "Later($j, $now)", run: "^TestCancel$",
+			in: "internal/state.MayCancel", old: "return Pending($r, $name) && !$j.At.IsZero() && $j.Begun.IsZero()", new: "return Pending($r, $name) && !$j.At.IsZero()", run: "^TestCancel$",
+		},
+		{
+			rule: "Cancel", what: "a drain doesn't say that it begins", row: "M179",
+			in: "dynamo/stream.Drain.begin", old: "if len($names) == 0 {", new: "if len($names) >= 0 {", run: "^TestCancelRacesTheDrain$",
+		},
+		{
+			rule: "Cancel", what: "a drain that can't say that it begins delivers", row: "M179",
+			in: "dynamo/stream.Drain.begin", old: "return $begins", new: "return false", run: "^TestCancelRacesTheDrain$",
 		},
 	}
 }

@@ -81,6 +81,15 @@ func TestTerraformIsTheStandaloneStack(t *testing.T) {
 	if stack == nil {
 		t.Fatal("there is no resource")
 	}
+	// The template retains the table of a stack that is deleted. Terraform would also make another
+	// stack, with an empty table, for another name.
+	var kept bool
+	for _, b := range stack.Blocks {
+		kept = kept || b.Type == "lifecycle" && attribute(t, b.Body, "prevent_destroy", nil).True()
+	}
+	if !kept {
+		t.Error("Terraform may replace the stack, and so its table")
+	}
 	ctx := &hcl.EvalContext{Variables: map[string]cty.Value{"var": cty.ObjectVal(variables)}, Functions: map[string]function.Function{"join": stdlib.JoinFunc}}
 	if diff := cmp.Diff(deploy.Standalone(), attribute(t, stack, "template_body", ctx).AsString()); diff != "" {
 		t.Errorf("the template that Terraform deploys (-want +got):\n%s", diff)

@@ -137,12 +137,7 @@ def lint(app):
 
 def deploy(stack, work, app, env):
     """make deploy by the guide, answering yes; then an order."""
-    port = smoke.free_port()
-    env = {**env, **smoke.environment(port)}
-    log = open(work / "ministack.log", "w+")
-    stack.callback(log.close)
-    smoke.run_along(stack, [sys.executable, smoke.VENV / "ministack/bin/ministack"], smoke.ministack_environment(env, port, work), work, log)
-    smoke.wait(lambda: smoke.call(env["AWS_ENDPOINT_URL"] + "/_ministack/health")[0] == 200, "MiniStack to start")
+    env = smoke.start_ministack(stack, work, env)
     smoke.deploy("make deploy", work, env, f"Architecture={smoke.architecture()}", folder=app)
     deployed = smoke.Deployed("orders", env, api="HttpApi")
     check_keyed(lambda key: deployed.send("POST", "/orders", ORDER, {"Authorization": "Bearer tea", "Content-Type": "application/json", "Idempotency-Key": key}))

@@ -99,7 +99,11 @@ func anyRecord(t *rapid.T) *store.Record {
 		if r.Jobs == nil {
 			r.Jobs = map[string]idem.Job{}
 		}
-		r.Jobs[text.Draw(t, "job")] = idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
+		job := idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
+		if rapid.Bool().Draw(t, "later") {
+			job.At, job.Begun = milli.Draw(t, "job at"), rapid.OneOf(rapid.Just(time.Time{}), milli).Draw(t, "job begun")
+		}
+		r.Jobs[text.Draw(t, "job")] = job
 	}
 	if rapid.Bool().Draw(t, "done") {
 		r.State, r.Retention = store.Done, 0

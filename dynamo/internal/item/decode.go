@@ -332,7 +332,7 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 		}
 		j := Decoder{It: entry.Value}
 		job := store.Job{
-			Kind: j.Text(jobKind, true), Group: j.Text(jobGroup, false), At: j.Milli(jobAt, false),
+			Kind: j.Text(jobKind, true), Group: j.Text(jobGroup, false), At: j.Milli(jobAt, false), Begun: j.Milli(JobBegun, false),
 			Tries: int(j.Number(JobTries, false)), Failed: j.Text(JobFailed, false), Trace: trace.Parse(j.Text(jobTrace, false)),
 		}
 		if x := j.sealedPart(entry.Value); x != nil {

@@ -276,6 +276,9 @@ func (v *Values) Job(name string, j store.Job) Value {
 	if !j.At.IsZero() {
 		m[jobAt] = v.Millis(j.At)
 	}
+	if !j.Begun.IsZero() {
+		m[JobBegun] = v.Millis(j.Begun)
+	}
 	if j.Tries != 0 {
 		m[JobTries] = v.Num(int64(j.Tries))
 	}

@@ -36,6 +36,7 @@ const (
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked
 	jobAt     = "at" // N  ms  not to be delivered before; absent: at once
+	JobBegun  = "b"  // N  ms  when its delivery at its time began
 	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 

@@ -32,6 +32,12 @@ func otherChecks() []Check {
 			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
 		},
 		{
+			ID: "schedule-role", Severity: Error, Needs: []Source{Functions, ScheduleRole, Simulation}, find: scheduleRole,
+			Looks:  "EventBridge Scheduler may assume the worker's SAMEKEY_SCHEDULE_ROLE, and it may send to the queue of tickets",
+			Causes: "no schedule brings a ticket: later jobs wait in the queue, or for the sweep",
+			Mend:   "LaterRole of samekey.yaml",
+		},
+		{
 			ID: "rights", Severity: Error, find: rights,
 			Looks:  "the caller may do on the table what the role of --as needs",
 			Causes: "the calls of that role are refused",

@@ -29,6 +29,12 @@ func queueChecks() []Check {
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
+			ID: "machine-standard", Severity: Error, Needs: []Source{Functions, Machines}, find: machineStandard,
+			Looks:  "the worker's state machines exist, and are of the type STANDARD",
+			Causes: "their jobs wait: an EXPRESS workflow would start again with each delivery, so the worker starts none",
+			Mend:   "correct SAMEKEY_SINKS, or deploy the state machine as STANDARD",
+		},
+		{
 			ID: "tickets-reader", Severity: Error, Needs: queues, find: ticketsReader,
 			Looks:  "the worker reads its queue of tickets, and the mapping is enabled",
 			Causes: "abandoned requests are never completed, and jobs that failed once are not tried again",

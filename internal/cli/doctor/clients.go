@@ -10,8 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
@@ -21,7 +23,9 @@ type Clients struct {
 	Lambda         Lambda
 	SQS            SQS
 	EventBridge    EventBridge
+	StepFunctions  StepFunctions
 	Scheduler      Scheduler
+	IAM            IAM
 	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
@@ -62,6 +66,17 @@ type EventBridge interface {
 	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
 }
 
+// StepFunctions reads state machines.
+type StepFunctions interface {
+	DescribeStateMachine(context.Context, *sfn.DescribeStateMachineInput, ...func(*sfn.Options)) (*sfn.DescribeStateMachineOutput, error)
+}
+
+// IAM reads roles, and says what they may do.
+type IAM interface {
+	GetRole(context.Context, *iam.GetRoleInput, ...func(*iam.Options)) (*iam.GetRoleOutput, error)
+	SimulatePrincipalPolicy(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
+}
+
 // Scheduler reads schedules.
 type Scheduler interface {
 	scheduler.ListSchedulesAPIClient
@@ -80,13 +95,15 @@ type RESTAPIs interface {
 }
 
 var (
-	_ DynamoDB    = (*dynamodb.Client)(nil)
-	_ Lambda      = (*lambda.Client)(nil)
-	_ SQS         = (*sqs.Client)(nil)
-	_ EventBridge = (*eventbridge.Client)(nil)
-	_ Scheduler   = (*scheduler.Client)(nil)
-	_ HTTPAPIs    = (*apigatewayv2.Client)(nil)
-	_ RESTAPIs    = (*apigateway.Client)(nil)
+	_ DynamoDB      = (*dynamodb.Client)(nil)
+	_ Lambda        = (*lambda.Client)(nil)
+	_ SQS           = (*sqs.Client)(nil)
+	_ EventBridge   = (*eventbridge.Client)(nil)
+	_ StepFunctions = (*sfn.Client)(nil)
+	_ Scheduler     = (*scheduler.Client)(nil)
+	_ IAM           = (*iam.Client)(nil)
+	_ HTTPAPIs      = (*apigatewayv2.Client)(nil)
+	_ RESTAPIs      = (*apigateway.Client)(nil)
 )
 
 // NewClients makes the clients of an account. table is the table's client; nil for one
@@ -97,7 +114,7 @@ func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	}
 	return Clients{
 		DynamoDB: table, Lambda: lambda.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg),
-		EventBridge: eventbridge.NewFromConfig(cfg), Scheduler: scheduler.NewFromConfig(cfg),
+		EventBridge: eventbridge.NewFromConfig(cfg), StepFunctions: sfn.NewFromConfig(cfg), Scheduler: scheduler.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
 		CloudFormation: cloudformation.NewFromConfig(cfg), HTTPAPIs: apigatewayv2.NewFromConfig(cfg), RESTAPIs: apigateway.NewFromConfig(cfg),
 	}
 }

@@ -8,6 +8,7 @@ import (
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
 	"github.com/samekey/samekey/idem/store"
 )
@@ -33,7 +34,10 @@ const (
 	Policies       Source = "lambda:GetPolicy"
 	Queues         Source = "sqs:GetQueueAttributes"
 	Buses          Source = "events:DescribeEventBus"
+	Machines       Source = "states:DescribeStateMachine"
 	Schedules      Source = "scheduler:GetSchedule"
+	ScheduleRole   Source = "iam:GetRole"
+	Simulation     Source = "iam:SimulatePrincipalPolicy"
 	Gateways       Source = "apigateway:GET"
 	Alarms         Source = "cloudwatch:DescribeAlarms"
 )
@@ -78,6 +82,8 @@ type Facts struct {
 	Gone      []string // functions that the worker completes with, and that don't exist
 	Queues    map[string]*Queue
 	Buses     []*Bus
+	Machines  []*Machine
+	Role      *Role      // of the schedules for later jobs; nil without one
 	Schedules []Schedule // of the worker
 	Alarms    []cwtypes.MetricAlarm
 
@@ -117,6 +123,21 @@ type Bus struct {
 	Named string // as the worker's sink has it: a name or an ARN
 	ARN   string // of the bus that AWS knows by it
 	Gone  bool
+}
+
+// Machine is a state machine that the worker's jobs start.
+type Machine struct {
+	ARN  string // without version and alias
+	Type sfntypes.StateMachineType
+	Gone bool
+}
+
+// Role is the role of the schedules that the worker makes.
+type Role struct {
+	ARN     string
+	Assumed bool // EventBridge Scheduler may assume it
+	Sends   bool // to the queue of tickets
+	Gone    bool
 }
 
 // Schedule is a schedule that starts the worker.

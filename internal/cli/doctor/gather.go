@@ -30,7 +30,7 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	}
 	f.try(ctx, c.DynamoDB)
 	if opt.TableOnly != "" {
-		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Buses, Schedules, Gateways, Alarms} {
+		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Buses, Machines, Schedules, ScheduleRole, Simulation, Gateways, Alarms} {
 			f.miss(s, opt.TableOnly)
 		}
 		return f, ctx.Err()
@@ -38,7 +38,9 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	f.askFunctions(ctx, c, names)
 	f.askQueues(ctx, c.SQS)
 	f.askBuses(ctx, c.EventBridge)
+	f.askMachines(ctx, c.StepFunctions)
 	f.askSchedules(ctx, c.Scheduler)
+	f.askRole(ctx, c.IAM)
 	f.askGateways(ctx, c)
 	f.askAlarms(ctx, c.CloudWatch)
 	return f, ctx.Err()
@@ -70,7 +72,8 @@ func unreadable(err error) bool {
 
 func notFound(err error) bool {
 	switch code(err) {
-	case "ResourceNotFoundException", "NotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue":
+	case "ResourceNotFoundException", "NotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue",
+		"StateMachineDoesNotExist", "InvalidArn", "NoSuchEntity":
 		return true
 	}
 	return false

@@ -217,6 +217,27 @@ var plants = map[string]plant{
 		w.Env("worker")["SAMEKEY_SINKS"] = "audit=events:arn:aws:events:eu-west-1:123456789012:event-bus/audit"
 		w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by its name alone
 	}, on("bus-missing")},
+	"a state machine that is gone": {func(w *doctortest.World, _ *doctor.Options) { w.Machines = nil }, on("machine-standard")},
+	"a state machine that is being deleted": {func(w *doctortest.World, _ *doctor.Options) {
+		machine(w)["status"] = "DELETING"
+	}, on("machine-standard")},
+	"an express workflow": {func(w *doctortest.World, _ *doctor.Options) { machine(w)["type"] = "EXPRESS" }, on("machine-standard")},
+	"a role that is gone": {func(w *doctortest.World, _ *doctor.Options) { w.Roles = nil }, on("schedule-role")},
+	"a role of another account": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_SCHEDULE_ROLE"] = "arn:aws:iam::999999999999:role/samekey/later"
+	}, on("schedule-role")},
+	"a role of the worker": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Trust = strings.ReplaceAll(w.Roles["later"].Trust, "scheduler.", "lambda.")
+	}, on("schedule-role")},
+	"a role that nobody may assume": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Trust = strings.ReplaceAll(w.Roles["later"].Trust, `"Allow"`, `"Deny"`)
+	}, on("schedule-role")},
+	"a role that anybody of the account may assume": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Trust = `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole"}]}`
+	}, on("schedule-role")},
+	"a role for another queue": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Allowed = []string{"arn:aws:sqs:us-east-1:123456789012:receipts"}
+	}, on("schedule-role")},
 	"tickets that nobody reads": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Mappings = slices.DeleteFunc(w.Mappings, func(m object) bool { return m["UUID"] == "tickets" })
 	}, on("tickets-reader")},
@@ -226,6 +247,7 @@ var plants = map[string]plant{
 		w.Queues["tickets.fifo"] = fifo
 		w.Env("worker")["SAMEKEY_TICKETS_URL"] = "https://sqs.us-east-1.amazonaws.com/123456789012/tickets.fifo"
 		w.Mapping("tickets")["EventSourceArn"] = fifo["QueueArn"]
+		w.Roles["later"].Allowed = []string{fifo["QueueArn"]}
 	}, on("tickets-fifo")},
 	"a visibility of one timeout": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["VisibilityTimeout"] = "120" }, on("queue-visibility")},
 	"no dead letters":             {func(w *doctortest.World, _ *doctor.Options) { delete(w.Queues["receipts"], "RedrivePolicy") }, on("queue-redrive")},
@@ -351,6 +373,13 @@ var sound = map[string]func(*doctortest.World){
 	"a limit of its writes": func(w *doctortest.World) {
 		w.Table["OnDemandThroughput"] = object{"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 1000}
 	},
+	"no schedules of its own": func(w *doctortest.World) {
+		delete(w.Env("worker"), "SAMEKEY_SCHEDULE_ROLE")
+		w.Roles = nil
+	},
+	"a role for more than schedules": func(w *doctortest.World) {
+		w.Roles["later"].Trust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":["lambda.amazonaws.com","scheduler.amazonaws.com"]},"Action":["sts:TagSession","sts:*"]}]}`
+	},
 	"the batch before failed": func(w *doctortest.World) { w.Mapping("stream")["LastProcessingResult"] = "No records processed" },
 }
 
@@ -411,6 +440,11 @@ func clone(o object) (c object) {
 	return c
 }
 
+// machine is the state machine that jobs start.
+func machine(w *doctortest.World) object {
+	return w.Machines["arn:aws:states:us-east-1:123456789012:stateMachine:ship"]
+}
+
 // index is the table's first index.
 func index(w *doctortest.World) object { return w.Table["GlobalSecondaryIndexes"].([]any)[0].(object) }
 
@@ -468,7 +502,8 @@ func noRights(t *testing.T) {
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
 		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
 		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.Policies: "Lambda.GetPolicy",
-		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
+		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Machines: "StepFunctions.DescribeStateMachine",
+		doctor.ScheduleRole: "IAM.GetRole", doctor.Simulation: "IAM.SimulatePrincipalPolicy", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
 	}
 	for _, c := range doctor.All() {
 		for _, s := range c.Needs {

@@ -176,10 +176,10 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	waiting, parked := 0, []string(nil)
 	for name, j := range r.Jobs {
 		switch {
-		case state.Pending(r, name) && state.Later(j, now):
-			next := Next{When: utc(j.At), Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep"}
-			if len(state.Cancellable(r, now, []string{name})) > 0 {
-				next.Command = plain.Command("samekey", "cancel", r.PK, name)
+		case state.MayCancel(r, name):
+			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep", Command: plain.Command("samekey", "cancel", r.PK, name)}
+			if state.Later(j, now) {
+				next.When = utc(j.At)
 			}
 			all = append(all, next)
 		case state.Pending(r, name):

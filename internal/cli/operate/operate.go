@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ const (
 	Release Verb = "release" // end the lease of a dead attempt
 	Forget  Verb = "forget"  // free the key
 	Redrive Verb = "redrive" // hand out parked jobs again
-	Cancel  Verb = "cancel"  // remove jobs whose time has not come
+	Cancel  Verb = "cancel"  // remove jobs with a time before their delivery begins
 	Erase   Verb = "erase"   // remove caller and answer
 )
 
@@ -87,7 +88,7 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	case Redrive:
 		err = p.redrive()
 	case Cancel:
-		err = p.cancel(now)
+		err = p.cancel()
 	case Erase:
 		_, err = state.Erased(rec, now, w.By)
 	default:
@@ -244,21 +245,28 @@ func (p *Plan) redrive() error {
 	return nil
 }
 
-// cancel finds the jobs whose time has not come.
-func (p *Plan) cancel(now time.Time) error {
+// cancel finds the jobs with a time that no drain has begun to deliver.
+func (p *Plan) cancel() error {
 	named, err := p.named()
 	if err != nil {
 		return err
 	}
-	if p.jobs = state.Cancellable(p.rec, now, named); len(p.jobs) == 0 {
-		return errors.New("no such job waits for its time, or the time is less than a minute away: it may be on its way")
+	const day = "2006-01-02 15:04:05 UTC"
+	var begun []string
+	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
+		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
+			begun = append(begun, fmt.Sprintf("%s %s stays: a drain began to deliver it at %s, so it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.Begun.UTC().Format(day)))
+		}
 	}
-	p.Says = []string{"These jobs are removed, and nobody does them:"}
+	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
+		return errors.New(strings.Join(append([]string{"no such job waits for its time in the record"}, begun...), "\n"))
+	}
+	p.Says = []string{"No drain has begun to deliver these jobs. They are removed, and nobody does them:"}
 	for _, name := range p.jobs {
 		j := p.rec.Jobs[name]
-		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s UTC", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.At.UTC().Format("2006-01-02 15:04:05")))
+		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.At.UTC().Format(day)))
 	}
-	p.Says = append(p.Says, "This can't be corrected.")
+	p.Says = append(append(p.Says, begun...), "This can't be corrected.")
 	return nil
 }
 
@@ -308,10 +316,13 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 	case Cancel:
 		var n int
 		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
-		if err == nil && n == 0 {
-			err = fmt.Errorf("%w: no such job waits for its time any more", jobs.ErrMoved)
+		done = fmt.Sprintf("%d cancelled", n)
+		if left := len(p.jobs) - n; err == nil && n == 0 {
+			err = fmt.Errorf("%w: a drain has begun to deliver it, or somebody else has cancelled it", jobs.ErrMoved)
+		} else if left > 0 {
+			done += fmt.Sprintf(", and not the other %d: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", left)
 		}
-		return fmt.Sprintf("%d cancelled", n), err
+		return done, err
 	case Erase:
 		err = engine.Erase(ctx, seen, p.wish.By)
 	}

@@ -279,3 +279,46 @@ func TestLosses(t *testing.T) {
 		}
 	}
 }
+
+// A later job is cancelled until its delivery begins, whatever the time; about one on its way the
+// operator hears since when.
+func TestCancelSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	job := func(at time.Duration, begun time.Time) store.Job {
+		return store.Job{Kind: "remind", At: now.Add(at), Begun: begun}
+	}
+	rec := &store.Record{PK: "v1#rides#h", ID: "ID", State: store.Done, Jobs: map[string]store.Job{
+		"0.0": job(time.Hour, time.Time{}), "0.1": job(-time.Hour, time.Time{}), "0.2": job(-time.Hour, now), "0.3": {Kind: "mail"},
+	}}
+	const stays = "ID.0.2 remind stays: a drain began to deliver it at 2027-01-15 08:00:00 UTC, so it may have arrived"
+	for name, tt := range map[string]struct {
+		jobs []string
+		says []string
+		err  string
+	}{
+		"all": {nil, []string{
+			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
+			stays, "This can't be corrected.",
+		}, ""},
+		"an overdue job": {[]string{"ID.0.1"}, []string{
+			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be corrected.",
+		}, ""},
+		"a job on its way":   {[]string{"0.2"}, nil, "no such job waits for its time in the record\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "no such job waits for its time in the record"},
+	} {
+		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: tt.jobs})
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.says, plan.Says); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

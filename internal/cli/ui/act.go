@@ -64,10 +64,10 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
 		})
 	}
-	if later := state.Cancellable(r, now, nil); len(later) > 0 {
+	if later := state.Cancellable(r, nil); may(operate.Wish{Do: operate.Cancel}) {
 		offers = append(offers, Offer{
-			Do: string(operate.Cancel), Label: "Cancel jobs before their time", Jobs: later,
-			Hint: "They are removed from the record, and nobody does them.",
+			Do: string(operate.Cancel), Label: "Cancel later jobs", Jobs: later,
+			Hint: "No drain has begun to deliver them. They are removed from the record, and nobody does them.",
 		})
 	}
 	if may(operate.Wish{Do: operate.Release}) {

@@ -130,7 +130,7 @@ type Action struct {
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 
-	// Of a redrive or a cancel: the jobs; nil for all parked ones, or all before their time.
+	// Of a redrive or a cancel: the jobs; nil for all parked ones, or all that may be cancelled.
 	Jobs []string `json:"jobs,omitempty"`
 
 	// Of a forget: what is given up, as in [Offer.Loses].

@@ -50,7 +50,7 @@ type Offer struct {
 	Result bool     `json:"result,omitempty"`
 	Given  bool     `json:"given,omitempty"`
 	Shape  string   `json:"shape,omitempty"` // of the result, as in package shape; "" if unknown
-	Jobs   []string `json:"jobs,omitempty"`  // parked, or before their time
+	Jobs   []string `json:"jobs,omitempty"`  // parked, or later
 	Loses  []string `json:"loses,omitempty"` // what has to be given up: attempt, work, jobs
 }
 

@@ -27,6 +27,8 @@ func (w *World) Do(req *http.Request) (*http.Response, error) {
 	switch target, path := req.Header.Get("X-Amz-Target"), req.URL.Path; {
 	case strings.HasPrefix(target, "AWSEvents."):
 		return w.bus(req, body)
+	case strings.HasPrefix(target, "AWSStepFunctions."):
+		return w.machine(req, body)
 	case target != "":
 		_, op, _ := strings.Cut(target, ".")
 		return w.rpc(req, strings.Contains(target, "DynamoDB"), op, body)
@@ -38,6 +40,8 @@ func (w *World) Do(req *http.Request) (*http.Response, error) {
 		return w.schedules(req)
 	case strings.HasPrefix(path, "/v2/apis/"), strings.HasPrefix(path, "/restapis/"):
 		return w.gateway(req)
+	case strings.HasPrefix(string(body), "Action=") && strings.Contains(string(body), "&Version=2010-05-08"):
+		return w.iam(req, string(body))
 	case strings.HasPrefix(string(body), "Action="):
 		return w.formation(req, string(body))
 	}
@@ -172,6 +176,56 @@ func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
 		return w.fail(req, http.StatusBadRequest, "ResourceNotFoundException")
 	}
 	return w.json(req, json10, Object{"Name": arn[strings.LastIndexByte(arn, '/')+1:], "Arn": arn})
+}
+
+// machine answers DescribeStateMachine.
+func (w *World) machine(req *http.Request, body []byte) (*http.Response, error) {
+	if code := w.Refused["StepFunctions.DescribeStateMachine"]; code != "" {
+		return w.fail(req, http.StatusBadRequest, code)
+	}
+	var in struct {
+		Machine string `json:"stateMachineArn"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	m, ok := w.Machines[in.Machine]
+	if !ok {
+		return w.fail(req, http.StatusBadRequest, "StateMachineDoesNotExist")
+	}
+	return w.json(req, json10, m)
+}
+
+// iam answers GetRole and SimulatePrincipalPolicy.
+func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
+	form, err := url.ParseQuery(body)
+	if err != nil {
+		return nil, err
+	}
+	op, code := form.Get("Action"), w.Refused["IAM."+form.Get("Action")]
+	arn := form.Get("PolicySourceArn")
+	role := w.Roles[cmp.Or(form.Get("RoleName"), arn[strings.LastIndexByte(arn, '/')+1:])]
+	if role == nil && code == "" {
+		code = "NoSuchEntity"
+	}
+	const xml = "text/xml"
+	if code != "" {
+		return w.answer(req, http.StatusForbidden, xml, []byte("<ErrorResponse><Error><Type>Sender</Type><Code>"+code+"</Code><Message>not for tests</Message></Error><RequestId>1</RequestId></ErrorResponse>"), nil), nil
+	}
+	var result string
+	switch op {
+	case "GetRole":
+		result = "<Role><Arn>" + role.ARN + "</Arn><AssumeRolePolicyDocument>" + url.QueryEscape(role.Trust) + "</AssumeRolePolicyDocument></Role>"
+	case "SimulatePrincipalPolicy":
+		decision := "implicitDeny"
+		if slices.Contains(role.Allowed, form.Get("ResourceArns.member.1")) {
+			decision = "allowed"
+		}
+		result = "<EvaluationResults><member><EvalActionName>" + form.Get("ActionNames.member.1") + "</EvalActionName><EvalDecision>" + decision + "</EvalDecision></member></EvaluationResults>"
+	default:
+		return nil, fmt.Errorf("doctortest: IAM.%s is not known", op)
+	}
+	return w.answer(req, http.StatusOK, xml, []byte("<"+op+"Response><"+op+"Result>"+result+"</"+op+"Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></"+op+"Response>"), nil), nil
 }
 
 // scan answers a page: all items are in the first segment.

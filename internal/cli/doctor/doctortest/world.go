@@ -33,6 +33,8 @@ type World struct {
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
 	Buses               map[string]string // ARNs, by the name or ARN that is asked for
+	Machines            map[string]Object // state machines, by their ARNs
+	Roles               map[string]*Role  // by their names
 	Alarms              []Object
 	Schedules           []Object // as GetSchedule answers
 	Stacks              map[string][]Object
@@ -46,6 +48,13 @@ type World struct {
 	// Other answers operations that the world doesn't know, of tables and their streams,
 	// or returns an error's code.
 	Other func(op string, in Object) (out Object, code string)
+}
+
+// Role is a role of IAM.
+type Role struct {
+	ARN, Trust string // its trust policy
+	// Allowed are resources that it may use, whatever for.
+	Allowed []string
 }
 
 // Good returns a deployment without mistakes, at a time.

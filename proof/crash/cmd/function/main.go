@@ -94,6 +94,7 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
 	router.Keyed("POST /order-both", merges, a.order(idem.Deferred()))
 	router.Keyed("POST /ship", usual, a.ship)
+	router.Keyed("POST /later", usual, a.later)
 	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
 	router.Keyed("POST /accepted", accepts, a.order())
@@ -250,8 +251,8 @@ func (a *app) paid(ctx context.Context, in input, order string, opts []idem.Phas
 	})
 }
 
-// later is how long after an order its customer is reminded.
-const later = 3 * time.Second
+// soon is how long after an order its customer is reminded.
+const soon = 3 * time.Second
 
 // ship hands long work over, and has its customer reminded later.
 func (a *app) ship(ctx context.Context, ev request) (response, error) {
@@ -261,11 +262,27 @@ func (a *app) ship(ctx context.Context, ev request) (response, error) {
 	}
 	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
 		e, write := a.put(in, "order")
-		at := time.Now().Add(later)
+		at := time.Now().Add(soon)
 		remind := idem.NewJob("remind", reminder{in, at.UnixMilli()})
 		remind.At = at
 		tx.Write(write)
 		tx.Stage(idem.NewJob("ship", in), remind)
+		return created(output{input: in, Effect: e.ID})
+	})
+}
+
+// later has its customer reminded later than a queue can hide a ticket.
+func (a *app) later(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		e, write := a.put(in, "order")
+		remind := idem.NewJob("remind", in)
+		remind.At = time.Now().Add(20 * time.Minute)
+		tx.Write(write)
+		tx.Stage(remind)
 		return created(output{input: in, Effect: e.ID})
 	})
 }

@@ -1,13 +1,13 @@
-package sink
+package awsname
 
 import (
 	"strings"
 	"testing"
 )
 
-// Different jobs have different names, of the alphabet and within the length that all services
-// take; the same job always has the same.
-func TestExecutionNames(t *testing.T) {
+// Different ids have different names, of the alphabet and within the length that all services
+// take; the same id always has the same.
+func TestNames(t *testing.T) {
 	t.Parallel()
 	ids := []string{
 		"EZWHYABCDEFGHIJKLMNOPQRSTU.2.0", "EZWHYABCDEFGHIJKLMNOPQRSTU.2.1", "EZWHYABCDEFGHIJKLMNOPQRSTU.21.0",
@@ -15,17 +15,20 @@ func TestExecutionNames(t *testing.T) {
 	}
 	seen := make(map[string]string)
 	for _, id := range ids {
-		name := executionName(id)
+		name := Of(id, "", 64)
 		if other, twice := seen[name]; twice {
 			t.Errorf("%q and %q are both %q", other, id, name)
 		}
 		seen[name] = id
-		if name != executionName(id) || name == "" || len(name) > maxName ||
+		if name != Of(id, "", 64) || name == "" || len(name) > 64 ||
 			strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
 			t.Errorf("%q is named %q", id, name)
 		}
 	}
-	if got := executionName(ids[0]); got != "EZWHYABCDEFGHIJKLMNOPQRSTU_2_0" {
+	if got := Of(ids[0], "", 64); got != "EZWHYABCDEFGHIJKLMNOPQRSTU_2_0" {
 		t.Errorf("%q: an operator can't read %q", ids[0], got)
+	}
+	if a, b := Of("a b", "one", 64), Of("a b", "two", 64); a == b {
+		t.Errorf("the odd ids of two owners are both %q", a)
 	}
 }

@@ -1,0 +1,108 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/iam/types"
+)
+
+// askRole asks for the role of the schedules that the worker makes for later jobs: who may
+// assume it, and if it may send to the queue of tickets.
+func (f *Facts) askRole(ctx context.Context, api IAM) {
+	w := f.worker()
+	if w == nil || w.Env["SAMEKEY_SCHEDULE_ROLE"] == "" {
+		return
+	}
+	arn := w.Env["SAMEKEY_SCHEDULE_ROLE"]
+	name := arn[strings.LastIndexByte(arn, '/')+1:]
+	role := &Role{ARN: arn}
+	out, err := api.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
+	switch {
+	case notFound(err), err == nil && out.Role != nil && aws.ToString(out.Role.Arn) != arn:
+		role.Gone = true
+		f.Role = role
+		return
+	case err != nil || out.Role == nil:
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: %s", name, reason(err)))
+		return
+	}
+	if role.Assumed, err = assumedBy(aws.ToString(out.Role.AssumeRolePolicyDocument), "scheduler.amazonaws.com"); err != nil {
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: who may assume it is not understood: %v", name, err))
+	}
+	f.Role = role
+	q := f.tickets()
+	if q == nil || q.Gone {
+		f.miss(Simulation, noTickets)
+		return
+	}
+	may, err := api.SimulatePrincipalPolicy(ctx, &iam.SimulatePrincipalPolicyInput{PolicySourceArn: &arn, ActionNames: []string{"sqs:SendMessage"}, ResourceArns: []string{q.ARN}})
+	if err != nil {
+		f.miss(Simulation, fmt.Sprintf("role %s: %s", name, reason(err)))
+		return
+	}
+	role.Sends = slices.ContainsFunc(may.EvaluationResults, func(r types.EvaluationResult) bool {
+		return r.EvalDecision == types.PolicyEvaluationDecisionTypeAllowed
+	})
+}
+
+// assumedBy reports whether a role's trust policy, in the form of a URL, lets a service assume the
+// role. Its conditions are not judged.
+func assumedBy(policy, service string) (bool, error) {
+	var p struct {
+		Statement []struct {
+			Effect    string
+			Principal json.RawMessage
+			Action    json.RawMessage
+		}
+	}
+	text, err := url.QueryUnescape(policy)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &p)
+	}
+	if err != nil {
+		return false, err
+	}
+	for _, s := range p.Statement {
+		var of struct{ Service json.RawMessage }
+		_ = json.Unmarshal(s.Principal, &of) // "*" is no service
+		if s.Effect == "Allow" && slices.Contains(texts(of.Service), service) &&
+			slices.ContainsFunc(texts(s.Action), func(a string) bool { return a == "sts:AssumeRole" || a == "sts:*" || a == "*" }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// texts is a JSON text, or a list of them.
+func texts(raw json.RawMessage) (all []string) {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		return []string{one}
+	}
+	_ = json.Unmarshal(raw, &all) // else it has none
+	return all
+}
+
+func scheduleRole(f *Facts) ([]wrong, string) {
+	w, r := f.worker(), f.Role
+	switch {
+	case w == nil:
+		return nil, noWorker
+	case r == nil: // the queue of tickets keeps those of later jobs
+		return found()
+	case r.Gone:
+		return found(wrong{where: "role " + r.ARN, what: "it doesn't exist"})
+	case !r.Assumed:
+		return found(wrong{where: "role " + r.ARN, what: "scheduler.amazonaws.com may not assume it"})
+	case !r.Sends:
+		return found(wrong{where: "role " + r.ARN, what: "it may not send to " + f.tickets().ARN})
+	}
+	return found()
+}
