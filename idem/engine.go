@@ -58,16 +58,12 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}
-	var expose []string
+	if opt.rules.stripe {
+		e.headers[requestID] = true
+	}
+	expose := opt.rules.exposes()
 	if opt.KeyHeader != KeyHeader {
 		expose = append(expose, opt.KeyHeader)
-	}
-	if opt.stripe {
-		e.headers[requestID] = true
-		expose = append(expose, stripeShouldRetry, requestID)
-	}
-	if opt.rules.requestID {
-		expose = append(expose, requestID)
 	}
 	if len(e.opt.CORS.Origins) > 0 {
 		e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)

@@ -228,9 +228,8 @@ type Options struct {
 	// CORS lists the other origins whose pages may read the answers that the engine
 	// gives in place of the handler. Default: none, unless a middleware or gateway
 	// before the engine adds the headers.
-	CORS   CORS
-	stripe bool  // add the headers of Stripe's answers
-	rules  rules // of a preset
+	CORS  CORS
+	rules rules // of a preset
 
 	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
