@@ -71,7 +71,10 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	}
 	var held *store.Record
 	v, err := state.Again, error(nil)
-	if e.opt.Quota != nil && !nested(ctx) {
+	switch {
+	case e.unread != nil:
+		held, v, err = e.known(ctx, "fingerprint", e.unread)
+	case e.opt.Quota != nil && !nested(ctx):
 		held, v, err = e.admit(ctx)
 		defer e.place.leave()
 	}
@@ -91,6 +94,9 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		return e.pass(ctx, e.req, fn)
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, nil, err)
+		return Result{}, err
+	case err != nil && err == e.unread: //nolint:errorlint // it, and not what has wrapped it
+		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(e.pk), "error", err)

@@ -317,7 +317,7 @@ func (o *Options) validate() error {
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
@@ -326,10 +326,6 @@ func (o *Options) validate() error {
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
 	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
-	if f := o.Former; f != nil {
-		check(f.Scope == nil || !f.OneScope, "Former: Scope and OneScope: a former release had one of them")
-		check(!o.MergeClaim, "Former and MergeClaim: a handler that runs before its claim doesn't know yet whose the operation is")
-	}
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
@@ -347,7 +343,7 @@ func (o *Options) validate() error {
 	}
 	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
 		"record of another scheme to compare")
-	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o)} {
+	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o), o.Former.validate(o)} {
 		if err != nil {
 			errs = append(errs, err)
 		}

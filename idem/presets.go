@@ -75,7 +75,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// Method and path are in the scope, unless idem.Former finds the key elsewhere.
+		// Method and path are in the scope, but an engine without the preset may have its Fingerprint.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
 			same = appendTagged(same, 'q', query)

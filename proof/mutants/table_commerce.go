@@ -12,8 +12,8 @@ func commerceMutants() []mutant {
 			in: "idem.naming.partitionKey", old: "case $by.path && $r.Path != \"\":", new: "case false:", pkg: "lambda", run: "^TestACP$/^the_same_key_on_another_endpoint",
 		},
 		{
-			rule: "CommercePath", what: "while the scope changes, a key replays the answer of another path", row: "M180",
-			in: "idem.commerce", old: "appendTagged(appendTagged(nil, 'm', $r.Method), 'p', $r.Path)", new: "appendTagged(nil, 'm', $r.Method)", pkg: "lambda", run: "^TestGoingOverToACP$",
+			rule: "CommercePath", what: "ACP's fingerprint in another scope replays the answer of another path", row: "M180",
+			in: "idem.commerce", old: "appendTagged(appendTagged(nil, 'm', $r.Method), 'p', $r.Path)", new: "appendTagged(nil, 'm', $r.Method)", pkg: "lambda", run: "^TestFingerprintOfACPAlone$",
 		},
 		{
 			rule: "CommerceQuery", what: "another query gets the answer of the first one", row: "M180",
