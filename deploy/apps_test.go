@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -82,6 +83,42 @@ func TestApplicationsHaveSafeDefaults(t *testing.T) {
 		}
 		if !named {
 			t.Errorf("%s: no function has the name in SAMEKEY_APP", path)
+		}
+	}
+}
+
+// Whoever deploys an application names the tokens of its callers: one that the template has is
+// everybody's.
+func TestApplicationsHaveNoTokens(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/checkout/template.yaml"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a struct {
+			Parameters map[string]struct {
+				Default        *string `yaml:"Default"`
+				NoEcho         bool    `yaml:"NoEcho"`
+				AllowedPattern string  `yaml:"AllowedPattern"`
+			} `yaml:"Parameters"`
+		}
+		if err := yaml.Unmarshal(raw, &a); err != nil {
+			t.Fatal(err)
+		}
+		p := a.Parameters["Tokens"]
+		if p.Default != nil || !p.NoEcho {
+			t.Errorf("%s: Tokens has a default, or shows it", path)
+		}
+		allowed := regexp.MustCompile("^(?:" + p.AllowedPattern + ")$")
+		const long = "0123456789abcdef012345"
+		for value, want := range map[string]bool{
+			"": false, "jane:tea": false, "jane:" + long[1:]: false, long: false, "jane:" + long + " omar:milk": false,
+			"jane:" + long: true, "jane:" + long + " omar:" + long: true,
+		} {
+			if allowed.MatchString(value) != want {
+				t.Errorf("%s: Tokens %q is allowed: %t", path, value, !want)
+			}
 		}
 	}
 }

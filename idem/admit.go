@@ -17,19 +17,28 @@ import (
 // verdict stands. The operations within an operation need no place of their own.
 func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
-	ctx, cancel := a.within(ctx, until)
+	pctx, cancel := a.within(ctx, until)
 	defer cancel()
-	refusal := a.takePlace(ctx, until)
+	refusal := a.takePlace(pctx, until)
 	switch {
 	case refusal == nil:
 		return nil, state.Again, nil
 	case a.looked:
 		return nil, 0, refusal
 	}
+	return a.known(ctx, "quota", refusal)
+}
+
+// known returns the record of a request that may begin nothing new, and the verdict about
+// it; refusal, if there is none.
+func (a *attempt) known(ctx context.Context, op string, refusal error) (*store.Record, state.Verdict, error) {
+	until := earlier(a.unbegun, time.Now().Add(maxClaim))
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
 	lctx, sp := a.step(ctx, trace.Read, "")
-	rec, v, err := a.lookUp(lctx, "quota", until)
+	rec, v, err := a.lookUp(lctx, op, until)
 	if err == nil {
-		rec, v, err = a.elsewhere(lctx, "quota", rec, v, until)
+		rec, v, err = a.elsewhere(lctx, op, rec, v, until)
 	}
 	sp.done(err)
 	if err == nil && v == state.Again {

@@ -82,16 +82,21 @@ func (e contract) answers(r *Request, p Problem) Response {
 	clean(&resp)
 	e.opt.CORS.Allow(&resp, r.Header)
 	if e.opt.rules.requestID {
-		echoRequestID(resp.Header, r)
+		echoRequestID(&resp, r)
 	}
 	return resp
 }
 
 // echoRequestID adds the request's Request-Id to its answer.
-func echoRequestID(h http.Header, r *Request) {
-	if ids := headerValues(r.Header, requestID); len(ids) == 1 && h != nil && !splits(ids[0]) {
-		h[requestID] = ids
+func echoRequestID(resp *Response, r *Request) {
+	ids := headerValues(r.Header, requestID)
+	if len(ids) != 1 || splits(ids[0]) {
+		return
 	}
+	if resp.Header == nil {
+		resp.Header = make(http.Header, 1)
+	}
+	resp.Header[requestID] = ids
 }
 
 // mark adds the headers of a keyed answer, among them the key's under its name. The
@@ -133,10 +138,13 @@ func (e contract) ignores(r *Request, res *Result, left *leaving) {
 	res.Header[statusHeader] = []string{ignored}
 }
 
-// dress adds the preset's headers to stored answers. Answers of the handler that
-// were not stored stay unchanged.
-func (e contract) dress(r *Result) {
-	if r.Replayed || !r.Expires.IsZero() {
+// dress adds the preset's headers to an answer that the engine didn't make: Stripe's only
+// if it was stored.
+func (e contract) dress(q *Request, r *Result) {
+	if e.opt.rules.requestID {
+		echoRequestID(&r.Response, q)
+	}
+	if e.opt.rules.stripe && (r.Replayed || !r.Expires.IsZero()) {
 		stripeHeaders(&r.Response)
 	}
 }

@@ -38,6 +38,9 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		fn(&opt)
 	}
 	opt = opt.withDefaults()
+	if was := opt.Former.preset(); was != nil {
+		opt.knowPreset(was.withDefaults())
+	}
 	if isNil(store) && !opt.Disabled {
 		panic("idem: New: store is nil") //nolint:forbidigo // a mistake in the program, at cold start
 	}
@@ -58,16 +61,12 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}
-	var expose []string
+	if opt.rules.stripe {
+		e.headers[requestID] = true
+	}
+	expose := opt.rules.exposes()
 	if opt.KeyHeader != KeyHeader {
 		expose = append(expose, opt.KeyHeader)
-	}
-	if opt.stripe {
-		e.headers[requestID] = true
-		expose = append(expose, stripeShouldRetry, requestID)
-	}
-	if opt.rules.requestID {
-		expose = append(expose, requestID)
 	}
 	if len(e.opt.CORS.Origins) > 0 {
 		e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
@@ -78,7 +77,10 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 func namingOf(opt *Options) naming {
 	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, route: opt.ScopeRoute, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
-		former, present := scoping{scope: f.Scope, all: f.OneScope, route: f.ScopeRoute}, n.claims
+		former, present := scoping{scope: f.Scope, all: f.OneScope, route: f.ScopeRoute, path: opt.rules.path}, n.claims
+		if was := f.preset(); was != nil {
+			former.path = was.rules.path
+		}
 		if n.claims, n.besides = present, &former; f.Claims {
 			n.claims, n.besides = former, &present
 		}

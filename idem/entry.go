@@ -82,6 +82,9 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, nil, err)
 		return Result{}, err
+	case err != nil && err == e.unread: //nolint:errorlint // it, and not what has wrapped it
+		e.tell(ctx, evRefused, nil, err)
+		return Result{}, err
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(e.pk), "error", err)
 		e.tell(ctx, evFailed, nil, err)

@@ -2,11 +2,13 @@ package idem
 
 import (
 	"context"
+	"errors"
+	"slices"
 )
 
 // Former is how the scopes of an earlier release were found. A change of scope, such as
-// a new authorizer, another [Options.Scope] or [Options.ScopeRoute], would make the retry
-// of an earlier request a new operation, whose work is done twice. So it takes two
+// a new authorizer, another [Options.Scope], [Options.ScopeRoute] or preset, would make the
+// retry of an earlier request a new operation, whose work is done twice. So it takes two
 // releases, of which each runs beside its neighbours:
 //
 //  1. [Options] has the new scope, and Former the former one with Claims. Keys are
@@ -42,4 +44,64 @@ type Former struct {
 	OneScope bool
 	// ScopeRoute is the former [Options.ScopeRoute].
 	ScopeRoute bool
+	// Preset is the former preset, such as [ACP], or a function that sets the former
+	// Fingerprint, Methods, MinKey, MaxKey and StrictKey; one that sets nothing is the
+	// default contract. The preset's scope and fingerprint change in the two releases: what
+	// [Fingerprint.Known] needs for it is added. Until the third release, keys count that
+	// either preset accepts, and methods of either; a request with a method of the former one
+	// only passes without a key. Default: the preset is the same.
+	Preset func(*Options)
+}
+
+// validate reports what can't have been, or can't change.
+func (f *Former) validate(o *Options) error {
+	if f == nil {
+		return nil
+	}
+	was := f.preset()
+	switch {
+	case was != nil && (was.Scope != nil || was.ScopeRoute || was.oneScope):
+		return errors.New("Former.Preset: Scope, ScopeRoute and OneScope are fields of Former")
+	case o.StatusURL != "" && (f.ScopeRoute || was != nil && was.rules.path):
+		return errors.New("StatusURL and Former: the status of an operation has another route and path than the former scope")
+	case f.Scope != nil && f.OneScope:
+		return errors.New("Former: Scope and OneScope: a former release had one of them")
+	case o.MergeClaim:
+		return errors.New("Former and MergeClaim: a handler that runs before its claim doesn't know yet whose the operation is")
+	}
+	return nil
+}
+
+// preset returns the options of the former preset, without defaults; nil without a preset.
+func (f *Former) preset() *Options {
+	if f == nil || f.Preset == nil {
+		return nil
+	}
+	var o Options
+	f.Preset(&o)
+	return &o
+}
+
+// knowPreset makes the requests of the former preset known, and those of the present one in
+// the first release.
+func (o *Options) knowPreset(was Options) {
+	for _, m := range was.Methods {
+		if !slices.Contains(o.Methods, m) {
+			o.Methods = append(slices.Clone(o.Methods), m)
+			o.KeyOptionalOn = append(slices.Clone(o.KeyOptionalOn), m)
+		}
+	}
+	o.MinKey, o.oneKey, o.MaxKey = min(o.MinKey, was.MinKey), min(o.oneKey, was.oneKey), max(o.MaxKey, was.MaxKey)
+	o.StrictKey = o.StrictKey && was.StrictKey
+	claims, knows := o.Fingerprint, was.Fingerprint
+	claims.Known, claims.Secrets = nil, nil
+	if o.Former.Claims {
+		claims, knows = knows, claims
+	}
+	known := slices.DeleteFunc(slices.Clone(o.Fingerprint.Known), func(f Fingerprint) bool { return f.scheme() == claims.scheme() || f.scheme() == knows.scheme() })
+	if claims.scheme() != knows.scheme() {
+		known = append(known, knows)
+	}
+	claims.Known, claims.Secrets = known, o.Fingerprint.Secrets
+	o.Fingerprint = claims
 }

@@ -177,9 +177,11 @@ func TestFormerIsRefused(t *testing.T) {
 		set  func(*idem.Options)
 		want string
 	}{
-		"two former scopes": {func(o *idem.Options) { o.Former = &idem.Former{Scope: account, OneScope: true} }, "Former"},
-		"a merged claim":    {func(o *idem.Options) { o.Former, o.MergeClaim = &idem.Former{}, true }, "MergeClaim"},
-		"a status resource": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
+		"two former scopes":             {func(o *idem.Options) { o.Former = &idem.Former{Scope: account, OneScope: true} }, "Former"},
+		"a merged claim":                {func(o *idem.Options) { o.Former, o.MergeClaim = &idem.Former{}, true }, "MergeClaim"},
+		"a status resource":             {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
+		"the status resource of a path": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{Preset: idem.ACP}, "/operations/" }, "StatusURL"},
+		"a scope in the former preset":  {func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.OneScope} }, "Former.Preset"},
 		"a completer that knows no caller": {func(o *idem.Options) {
 			o.Former, o.Function, o.Resumable = &idem.Former{Scope: account}, "f", true
 		}, "CallerFromOp"},

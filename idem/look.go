@@ -21,8 +21,12 @@ func (a *attempt) repeats() bool {
 }
 
 // enters looks for the record of a repetition, and asks the quota about a new operation.
-// The verdict Again allows the claim. The caller leaves a.place.
+// The verdict Again allows the claim, never of a request without a fingerprint. The caller
+// leaves a.place.
 func (a *attempt) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+	if a.unread != nil {
+		return a.known(ctx, "fingerprint", a.unread)
+	}
 	v = state.Again
 	if a.repeats() {
 		held, v, err = a.look(ctx)

@@ -98,7 +98,7 @@ func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	// An outer middleware has set a request id: the answer is stored with it, and a
 	// replay gets its own.
 	id, ours := w.Header()[requestID]
-	ours = ours && m.opt.stripe
+	ours = ours && m.opt.rules.stripe
 	res, _ := m.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := recorder.New(make(http.Header))
 		if ours {

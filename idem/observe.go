@@ -28,6 +28,9 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 		return e.pass(ctx, e.req, fn)
 	}
 	err := e.find(ctx, true)
+	if err == nil {
+		err = e.unread
+	}
 	if err == nil && !e.inside(ctx) {
 		err = e.start(ctx)
 	}

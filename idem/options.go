@@ -239,9 +239,8 @@ type Options struct {
 	// CORS lists the other origins whose pages may read the answers that the engine
 	// gives in place of the handler. Default: none, unless a middleware or gateway
 	// before the engine adds the headers.
-	CORS   CORS
-	stripe bool  // add the headers of Stripe's answers
-	rules  rules // of a preset
+	CORS  CORS
+	rules rules // of a preset
 
 	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
@@ -329,7 +328,7 @@ func (o *Options) validate() error {
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
@@ -338,10 +337,6 @@ func (o *Options) validate() error {
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
 	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
-	if f := o.Former; f != nil {
-		check(f.Scope == nil || !f.OneScope, "Former: Scope and OneScope: a former release had one of them")
-		check(!o.MergeClaim, "Former and MergeClaim: a handler that runs before its claim doesn't know yet whose the operation is")
-	}
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
@@ -359,7 +354,7 @@ func (o *Options) validate() error {
 	}
 	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
 		"record of another scheme to compare")
-	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o)} {
+	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o), o.Former.validate(o)} {
 		if err != nil {
 			errs = append(errs, err)
 		}

@@ -15,7 +15,7 @@ func Stripe(o *Options) {
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
 	o.KeyOptionalOn = []string{http.MethodDelete}
 	o.Stored = storedBy(false, http.StatusBadRequest, http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests)
-	o.Problem, o.stripe = stripeJSON, true
+	o.Problem, o.rules = stripeJSON, rules{stripe: true}
 }
 
 // StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for
@@ -27,7 +27,7 @@ func StripeV1(o *Options) {
 	o.Methods = []string{http.MethodPost}
 	o.Key = KeyOptional
 	o.Stored = storedBy(true, http.StatusBadRequest, http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests)
-	o.Problem, o.stripe = stripeJSON, true
+	o.Problem, o.rules = stripeJSON, rules{stripe: true}
 }
 
 // IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted
@@ -75,7 +75,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// Method and path are in the scope, unless idem.Former finds the key elsewhere.
+		// Method and path are in the scope, but an engine without the preset may have its Fingerprint.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
 			same = appendTagged(same, 'q', query)
@@ -89,15 +89,27 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 		form, err := body(r)
 		return append(append(same, 'b'), form...), err
 	}
-	o.rules.path, o.rules.retention = true, 24*time.Hour
+	o.rules = rules{path: true, retention: 24 * time.Hour}
 }
 
 // rules are what a preset demands, and no option says.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
+	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
 	failClosed bool          // nothing runs without the store
 	retention  time.Duration // the least
+}
+
+// exposes lists the headers by which pages learn what the preset says.
+func (r *rules) exposes() []string {
+	switch {
+	case r.stripe:
+		return []string{stripeShouldRetry, requestID}
+	case r.requestID:
+		return []string{requestID}
+	}
+	return nil
 }
 
 // validate reports the options that take a rule back.

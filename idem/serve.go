@@ -58,11 +58,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 			l.hear()
 		}
 		res.mark(e.opt.KeyHeader, echo)
-		if e.opt.rules.requestID {
-			echoRequestID(res.Header, a.req)
-		}
-		if err == nil && e.opt.stripe {
-			c.dress(&res)
+		if err == nil {
+			c.dress(a.req, &res)
 		}
 	case !nested(ctx): // otherwise the outer wrapper has the key
 		c.ignores(&r, &res, left)

@@ -96,8 +96,8 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
 	}
 	res.mark(e.opt.KeyHeader, "")
-	if err == nil && e.opt.stripe {
-		contract{&e.core}.dress(&res)
+	if err == nil {
+		contract{&e.core}.dress(&r, &res)
 	}
 	return res.Response
 }

@@ -33,6 +33,7 @@ type subject struct {
 	input  *store.Input  // the part of req to store; nil without Options.Resumable
 	cached *store.Record // the cache's record of the key, which may answer; must not be changed
 
+	unread  error // why the fingerprint can't be made: only a record of a known scheme may answer
 	beside  *side // the key's other place while its scope changes; nil without Options.Former
 	resumed bool  // run by a completer: there is no client, and only the stored request
 	seen    bool  // the store has returned a record of the key, from a read or a refused claim
@@ -69,7 +70,11 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	}
 	digest, err := e.opt.Fingerprint.digest(s.req)
 	if err != nil {
-		return &Error{Op: "fingerprint", Err: err}
+		err = &Error{Op: "fingerprint", Err: err}
+		if len(e.opt.Fingerprint.Known) == 0 {
+			return err
+		}
+		s.unread = err
 	}
 	var more []string
 	if e.opt.MismatchIsNew {
@@ -95,8 +100,9 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	}
 	if e.besides != nil {
 		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk, more...)
+		return err
 	}
-	return err
+	return nil
 }
 
 // turn changes to the key's other place.

@@ -138,6 +138,42 @@ func lastRecord(ev map[string]any) map[string]any {
 	return last
 }
 
+// Producers copy the names of HTTP headers, which have any case. Two keys are a failure:
+// either may be the job's.
+func TestKeyAttributeInAnyCase(t *testing.T) {
+	t.Parallel()
+	sqs := func(id string, keys map[string]string) (string, error) {
+		m := message(id, "pay 20")
+		m.MessageAttributes = make(map[string]events.SQSMessageAttribute)
+		for name, key := range keys {
+			m.MessageAttributes[name] = events.SQSMessageAttribute{StringValue: &key, DataType: "String"}
+		}
+		return lambda.SQS.Key(m)
+	}
+	sns := func(id string, keys map[string]string) (string, error) {
+		r := notification(id)
+		r.SNS.MessageAttributes = make(map[string]any)
+		for name, key := range keys {
+			r.SNS.MessageAttributes[name] = map[string]any{"Type": "String", "Value": key}
+		}
+		return lambda.SNS.Key(r)
+	}
+	envelope := func(id string, keys map[string]string) (string, error) {
+		return lambda.SQS.Key(message(id, published(t, id, "pay 20", keys)))
+	}
+	for source, keyOf := range map[string]func(string, map[string]string) (string, error){"SQS": sqs, "SNS": sns, "SNS in SQS": envelope} {
+		for _, name := range []string{"idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"} {
+			if key, err := keyOf("1", map[string]string{name: "order-7"}); key != "order-7" || err != nil {
+				t.Errorf("%s, %s: the key is %q, %v", source, name, key, err)
+			}
+		}
+		_, err := keyOf("1", map[string]string{"Idempotency-Key": "order-7", "idempotency-key": "order-7"})
+		if err == nil || !strings.Contains(err.Error(), "2 attributes "+lambda.KeyAttribute) {
+			t.Errorf("%s, two keys: %v", source, err)
+		}
+	}
+}
+
 // A key that is there and can't be used is a failure: the message's id in its
 // place would do one job twice.
 func TestUnusableKeyOfAMessage(t *testing.T) {

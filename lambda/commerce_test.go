@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -556,30 +557,63 @@ func TestCommercePresetsRefuseWhatBreaksThem(t *testing.T) {
 	}
 }
 
-// A program goes over to ACP in two releases: a retry of a request of the release beside it
-// gets its answer, and the same key on another path never does.
-func TestGoingOverToACP(t *testing.T) {
-	t.Parallel()
-	var acp idem.Options
-	idem.ACP(&acp)
+// preset is a contract, and what a client of it sends.
+type preset struct {
+	set    func(*idem.Options)
+	key    string // the least that it takes
+	method string // beside POST
+}
+
+// rollOut are the releases by which a program goes over from one preset to another one.
+func rollOut(was, is preset) []*idem.Engine {
 	records := &idem.MemoryStore{}
-	releases := []*idem.Engine{
-		idem.New(records),
-		idem.New(records, idem.ACP, func(o *idem.Options) {
-			o.Fingerprint = idem.Fingerprint{Known: []idem.Fingerprint{acp.Fingerprint}}
-			o.Former = &idem.Former{Claims: true}
-		}),
-		idem.New(records, idem.ACP, func(o *idem.Options) {
-			o.Fingerprint.Known = []idem.Fingerprint{{}}
-			o.Former = &idem.Former{}
-		}),
+	quiet := func(o *idem.Options) { o.Logger = slog.New(slog.DiscardHandler) }
+	former := func(claims bool) *idem.Engine {
+		return idem.New(records, quiet, is.set, func(o *idem.Options) { o.Former = &idem.Former{Preset: was.set, Claims: claims} })
 	}
+	return []*idem.Engine{idem.New(records, quiet, was.set), former(true), former(false), idem.New(records, quiet, is.set)}
+}
+
+// A program goes over to another preset in two releases. Of two that run side by side, each
+// gives the other one's answers, tells that it works, and refuses another request with its
+// key: nothing runs twice, and no path gets the answer of another one.
+func TestThePresetChanges(t *testing.T) {
+	t.Parallel()
+	presets := map[string]preset{
+		"default": {func(*idem.Options) {}, "k%d", "PATCH"}, "Stripe": {idem.Stripe, "k%d", "DELETE"}, "IETF": {idem.IETF, `"k%d"`, "PATCH"},
+		"ACP": {idem.ACP, "k%d", "POST"}, "UCP": {idem.UCP, "0123456789abcdef012345%d", "PUT"},
+	}
+	for from, was := range presets {
+		for to, is := range presets {
+			if from == to {
+				continue
+			}
+			t.Run(from+" to "+to, func(t *testing.T) {
+				t.Parallel()
+				releases, n := rollOut(was, is), 0
+				for pair, client := range []preset{was, {key: "k%d", method: was.method}, is} {
+					for _, order := range [][2]int{{pair, pair + 1}, {pair + 1, pair}} {
+						for _, method := range []string{"POST", client.method} {
+							n++
+							neighbours(t, releases[order[0]], releases[order[1]], method, fmt.Sprintf(client.key, n), fmt.Sprintf("%s, releases %v", method, order))
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// neighbours has first run a request, and second retry it.
+func neighbours(t *testing.T, first, second *idem.Engine, method, key, name string) {
+	t.Helper()
 	runs := 0
-	ask := func(e *idem.Engine, path, key string) idem.Result {
+	ask := func(e *idem.Engine, path, body string, meanwhile func()) idem.Result {
 		res, err := e.Serve(t.Context(), idem.Request{
-			Method: "POST", Path: path, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Header: http.Header{"Idempotency-Key": {key}}, Body: []byte(`{"a":1}`),
+			Method: method, Path: path, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Header: http.Header{"Idempotency-Key": {key}}, Body: []byte(body),
 		}, func(context.Context) (idem.Response, error) {
 			runs++
+			meanwhile()
 			return idem.Response{Status: 201, Body: []byte(path)}, nil
 		})
 		if err != nil {
@@ -587,17 +621,79 @@ func TestGoingOverToACP(t *testing.T) {
 		}
 		return res
 	}
-	for i, order := range [][2]int{{0, 1}, {1, 0}, {1, 2}, {2, 1}} {
-		key, first, second := fmt.Sprint("key", i), releases[order[0]], releases[order[1]]
-		runs = 0
-		ask(first, "/sessions/A/cancel", key)
-		if res := ask(second, "/sessions/A/cancel", key); !res.Replayed || runs != 1 {
-			t.Errorf("%v: %d %s, %d runs", order, res.Status, res.Body, runs)
+	nothing := func() {}
+	ask(first, "/sessions/A", `{"a":1}`, func() {
+		if res := ask(second, "/sessions/A", `{"a":1}`, nothing); res.Status != 409 || runs != 1 {
+			t.Errorf("%s, in flight: %d %s, %d runs", name, res.Status, res.Body, runs)
 		}
-		for _, e := range []*idem.Engine{first, second} {
-			if res := ask(e, "/sessions/B/cancel", key); string(res.Body) == "/sessions/A/cancel" {
-				t.Errorf("%v, another path: %d %s", order, res.Status, res.Body)
-			}
+	})
+	for _, e := range []*idem.Engine{second, first, second} {
+		if res := ask(e, "/sessions/A", `{"a":1}`, nothing); !res.Replayed || res.Status != 201 || runs != 1 {
+			t.Errorf("%s, done: %d %s, %d runs", name, res.Status, res.Body, runs)
+		}
+		if res := ask(e, "/sessions/A", `{"a":2}`, nothing); !slices.Contains([]int{400, 409, 422}, res.Status) || runs != 1 {
+			t.Errorf("%s, another request: %d %s, %d runs", name, res.Status, res.Body, runs)
+		}
+	}
+	for _, e := range []*idem.Engine{first, second} {
+		if res := ask(e, "/sessions/B", `{"a":1}`, nothing); string(res.Body) == "/sessions/A" {
+			t.Errorf("%s, another path: %d %s", name, res.Status, res.Body)
+		}
+	}
+	if res := ask(second, "/sessions/A", `{"a":1}`, nothing); !res.Replayed || string(res.Body) != "/sessions/A" {
+		t.Errorf("%s, after another path: %d %s", name, res.Status, res.Body)
+	}
+}
+
+// A body that ACP refuses has an answer if it was sent before ACP.
+func TestABodyFromBeforeACP(t *testing.T) {
+	t.Parallel()
+	releases := rollOut(preset{set: func(*idem.Options) {}}, preset{set: idem.ACP})
+	ask := func(release int, key, body string) (res idem.Result, ran bool) {
+		res, err := releases[release].Serve(t.Context(), idem.Request{
+			Method: "POST", Path: "/orders", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Header: http.Header{"Idempotency-Key": {key}}, Body: []byte(body),
+		}, func(context.Context) (idem.Response, error) {
+			ran = true
+			return idem.Response{Status: 201, Body: []byte(body)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res, ran
+	}
+	for release := range 2 {
+		key := fmt.Sprint("k", release)
+		ask(release, key, "a=1")
+		if res, ran := ask(2, key, "a=1"); ran || !res.Replayed || string(res.Body) != "a=1" {
+			t.Errorf("the answer of release %d: %d %s", release, res.Status, res.Body)
+		}
+		if res, ran := ask(2, key, "a=2"); ran || res.Status != 422 {
+			t.Errorf("another body under the key of release %d: %d %s", release, res.Status, res.Body)
+		}
+	}
+	ask(2, "k2", `{"a":1}`)
+	for key, want := range map[string]int{"k2": 422, "k3": 400} {
+		if res, ran := ask(2, key, "a=1"); ran || res.Status != want {
+			t.Errorf("%s, a body that ACP refuses: %d %s, want %d", key, res.Status, res.Body, want)
+		}
+	}
+}
+
+// An engine that has taken only ACP's fingerprint over tells paths apart.
+func TestFingerprintOfACPAlone(t *testing.T) {
+	t.Parallel()
+	var acp idem.Options
+	idem.ACP(&acp)
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Fingerprint = acp.Fingerprint })
+	for path, want := range map[string]error{"/sessions/A": nil, "/sessions/B": idem.ErrMismatch} {
+		r := idem.Request{Key: "k", Method: "POST", Path: "/sessions/A", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Body: []byte(`{}`)}
+		run := func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
+		if _, err := e.Do(t.Context(), r, run); err != nil {
+			t.Fatal(err)
+		}
+		r.Path = path
+		if _, err := e.Do(t.Context(), r, run); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", path, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -65,14 +66,23 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	return inner{key: id, body: body, said: make(url.Values)}, false, err
 }
 
-// attributeKey returns the key in [KeyAttribute]. An attribute without text is an
-// error: with the message id as its key the same job would be done once for each
-// message.
-func attributeKey(value string) (string, error) {
-	if value == "" {
-		return "", fmt.Errorf("the message attribute %s has no text", KeyAttribute)
+// attributeKey returns the text of [KeyAttribute]; keyed is false without this attribute. An
+// attribute without text is an error: with the message id as its key the same job would
+// be done once for each message. So are two of them, of which either may be the job's key.
+func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool, err error) {
+	n := 0
+	for name, value := range attributes {
+		if strings.EqualFold(name, KeyAttribute) {
+			n, key = n+1, value
+		}
 	}
-	return value, nil
+	switch {
+	case n > 1:
+		err = fmt.Errorf("the message has %d attributes %s, in any case: send one", n, KeyAttribute)
+	case n == 1 && key == "":
+		err = fmt.Errorf("the message attribute %s has no text", KeyAttribute)
+	}
+	return key, n > 0, err
 }
 
 // openBody opens the envelopes of a message. ok is false if there is no envelope.
@@ -177,13 +187,20 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 // envelope. Attributes count even if EventBridge or a drain has put an envelope into
 // the message.
 func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
-	a, keyed := attributes[KeyAttribute]
-	in, _, err := content(keyed, id, message)
-	if dataType, value := snsAttribute(a); keyed {
-		if strings.HasPrefix(dataType, "Binary") {
-			value = ""
+	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
+		for name, a := range attributes {
+			dataType, value := snsAttribute(a)
+			if strings.HasPrefix(dataType, "Binary") {
+				value = ""
+			}
+			if !yield(name, value) {
+				return
+			}
 		}
-		in.key, err = attributeKey(value)
+	})
+	in, _, err := content(keyed, id, message)
+	if keyed {
+		in.key, err = key, keyErr
 	}
 	for name, a := range attributes {
 		dataType, value := snsAttribute(a)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"slices"
@@ -128,24 +129,15 @@ func kafkaID(partition string, offset int64) string {
 }
 
 func kafkaKey(r KafkaRecord) (string, error) {
-	var keys []string
-	for name, value := range kafkaHeaders(&r) {
-		if strings.EqualFold(name, KeyAttribute) {
-			keys = append(keys, value)
-		}
-	}
-	switch {
-	case len(keys) > 1:
-		return "", fmt.Errorf("the record has %d headers %s", len(keys), KeyAttribute)
-	case len(keys) == 1:
-		return attributeKey(keys[0])
+	if key, keyed, err := attributeKey(kafkaHeaders(&r)); keyed {
+		return key, err
 	}
 	return textKey(kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) + "@" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10)), nil
 }
 
 // kafkaHeaders yields the headers of a record in their order, of which Kafka allows
 // several with one name.
-func kafkaHeaders(r *KafkaRecord) func(yield func(name, value string) bool) {
+func kafkaHeaders(r *KafkaRecord) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, header := range r.Headers {
 			for _, name := range slices.Sorted(maps.Keys(header)) {

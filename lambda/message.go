@@ -12,7 +12,7 @@ import (
 )
 
 // KeyAttribute is the message attribute that carries the idempotency key of an
-// SQS or SNS message, as text. A drain sets it to the id of the job. Your own
+// SQS or SNS message, as text; in any case, but once. A drain sets it to the id of the job. Your own
 // producers may set it to a name of the work. Without the attribute the key is the
 // message id: it is the same for every delivery of a message, and a new one if the
 // producer sends the message again.

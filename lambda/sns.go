@@ -18,7 +18,7 @@ const snsKind = "an SNS event"
 // invocation. Lambda runs a failed invocation again, by default twice, and then hands the
 // event to the function's failure destination. Give the function one.
 //
-// The key of a message is its attribute [KeyAttribute]; or else the id of the [JobEvent]
+// The key of a message is its attribute [KeyAttribute], in any case; or else the id of the [JobEvent]
 // or EventBridge event that the message is; or else the message id. A message that is
 // published again has a new message id: so phases don't call other systems under it
 // ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).

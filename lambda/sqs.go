@@ -24,7 +24,7 @@ const sqsKind = "an SQS event"
 //
 // The key of a message is, in this order:
 //
-//   - the text of its attribute [KeyAttribute];
+//   - the text of its attribute [KeyAttribute], in any case;
 //   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the
 //     attribute of that name, the id of a [JobEvent], the id of the notification or event;
 //   - the message id.
@@ -97,14 +97,20 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 // sqsContent returns the content of a message. Attributes beside an envelope don't
 // count.
 func sqsContent(m *events.SQSMessage) (inner, error) {
-	a, keyed := m.MessageAttributes[KeyAttribute]
+	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
+		for name, a := range m.MessageAttributes {
+			value := ""
+			if a.StringValue != nil {
+				value = *a.StringValue
+			}
+			if !yield(name, value) {
+				return
+			}
+		}
+	})
 	in, opened, err := content(keyed, m.MessageId, m.Body)
 	if keyed {
-		value := ""
-		if a.StringValue != nil {
-			value = *a.StringValue
-		}
-		in.key, err = attributeKey(value)
+		in.key, err = key, keyErr
 	}
 	if opened {
 		return in, err

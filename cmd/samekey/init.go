@@ -65,12 +65,12 @@ func tellInit(env environment, result scaffold.Result) {
 	switch {
 	case len(result.Created) > 0 && result.Example == "checkout":
 		fmt.Fprint(env.stdout, `
-Run it:     go tool samekey local --watch
+Run it:     go tool samekey local --watch --parameter Tokens='jane:tea omar:milk'
 Examine it: TOKEN='Bearer tea' OTHER='Bearer milk' go tool samekey check --contract acp --yes --header-env Authorization=TOKEN --other-caller-env Authorization=OTHER --body '{"items":[{"id":"tea","quantity":1},{"id":"cup","quantity":2}]}' http://localhost:3000/checkout_sessions
 `)
 	case len(result.Created) > 0:
 		fmt.Fprint(env.stdout, `
-Run it:  go tool samekey local --watch
+Run it:  go tool samekey local --watch --parameter Tokens='jane:tea omar:milk'
 Call it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'
 `)
 	}

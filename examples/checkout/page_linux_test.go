@@ -54,7 +54,7 @@ func TestMerchantFromNothing(t *testing.T) {
 		}
 		return string(out)
 	}
-	const remote, local = "go run github.com/samekey/samekey/cmd/samekey@latest", "go tool samekey local --watch\n"
+	const remote, local = "go run github.com/samekey/samekey/cmd/samekey@latest", "make local\n"
 	first, runs := strings.CutSuffix(strings.Replace(blocks[0][1], remote, program, 1), local)
 	if !runs || !strings.Contains(first, program) {
 		t.Fatalf("the page begins with other commands:\n%s", blocks[0][1])

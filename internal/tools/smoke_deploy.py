@@ -31,7 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 TRIP = {"origin_lat": 37.77, "origin_lon": -122.42, "target_lat": 37.79, "target_lon": -122.39}
 JANE = "jane@example.com"
-CHECKOUT = "make build && sam deploy --template-file examples/checkout/template.yaml --stack-name checkout"
+ASSISTANT, OTHER = "0123456789abcdef" * 2, "fedcba9876543210" * 2
+CHECKOUT = f"make build && sam deploy --template-file examples/checkout/template.yaml --stack-name checkout --parameter-overrides 'Tokens=\"assistant:{ASSISTANT} other:{OTHER}\"'"
 METRIC_MATH = """
   Last: # when all the rest is there
     Type: AWS::CloudWatch::Alarm
@@ -104,7 +105,7 @@ def check_rides(api, world):
 
 def check_checkout(api, work):
     """A session that is completed, through every function of the stack, and samekey check."""
-    token, items = {"Authorization": "Bearer tea"}, {"items": [{"id": "tea", "quantity": 1}, {"id": "cup", "quantity": 2}]}
+    token, items = {"Authorization": "Bearer " + ASSISTANT}, {"items": [{"id": "tea", "quantity": 1}, {"id": "cup", "quantity": 2}]}
     expect("no token", api.post("/checkout_sessions", items, key="create-1")[0], 401)
     status, _, session = api.post("/checkout_sessions", items, key="create-1", headers=token)
     expect("a session", status, 201)
@@ -118,7 +119,7 @@ def check_checkout(api, work):
     wait(lambda: len(done := api.items("Samekey.Table")) == 3 and all(r["st"] == {"S": "done"} and "keep" not in r for r in done), "the records to be settled")
     program = [work / "samekey", "check", "--contract", "acp", "--yes", "--header", "Host=" + api.host, "--header-env", "Authorization=TOKEN",
                "--other-caller-env", "Authorization=OTHER", "--body", json.dumps(items), api.env["AWS_ENDPOINT_URL"] + "/checkout_sessions"]
-    report = subprocess.run(program, env={**api.env, "TOKEN": "Bearer tea", "OTHER": "Bearer milk"}, stdout=subprocess.PIPE, text=True)
+    report = subprocess.run(program, env={**api.env, "TOKEN": "Bearer " + ASSISTANT, "OTHER": "Bearer " + OTHER}, stdout=subprocess.PIPE, text=True)
     expect(f"the exit code of samekey check: {report.stdout}", report.returncode, 0)
     said(f"{api.name}: completion, replay, webhook and samekey check --contract acp are as the page says")
 

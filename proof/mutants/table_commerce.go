@@ -5,15 +5,15 @@ func commerceMutants() []mutant {
 	return []mutant{
 		{
 			rule: "CommercePath", what: "the same key on another session is a conflict under ACP", row: "M180",
-			in: "idem.commerce", old: "$o.rules.path, $o.rules.retention = true, 24*time.Hour", new: "$o.rules.path, $o.rules.retention = false, 24*time.Hour", pkg: "lambda", run: "^TestACP$/^the_same_key_on_another_endpoint",
+			in: "idem.commerce", old: "rules{path: true, retention: 24 * time.Hour}", new: "rules{retention: 24 * time.Hour}", pkg: "lambda", run: "^TestACP$/^the_same_key_on_another_endpoint",
 		},
 		{
 			rule: "CommercePath", what: "a key that cancels one session cancels no other", row: "M180",
 			in: "idem.naming.partitionKey", old: "case $by.path && $r.Path != \"\":", new: "case false:", pkg: "lambda", run: "^TestACP$/^the_same_key_on_another_endpoint",
 		},
 		{
-			rule: "CommercePath", what: "while the scope changes, a key replays the answer of another path", row: "M180",
-			in: "idem.commerce", old: "appendTagged(appendTagged(nil, 'm', $r.Method), 'p', $r.Path)", new: "appendTagged(nil, 'm', $r.Method)", pkg: "lambda", run: "^TestGoingOverToACP$",
+			rule: "CommercePath", what: "ACP's fingerprint in another scope replays the answer of another path", row: "M180",
+			in: "idem.commerce", old: "appendTagged(appendTagged(nil, 'm', $r.Method), 'p', $r.Path)", new: "appendTagged(nil, 'm', $r.Method)", pkg: "lambda", run: "^TestFingerprintOfACPAlone$",
 		},
 		{
 			rule: "CommerceQuery", what: "another query gets the answer of the first one", row: "M180",
@@ -46,7 +46,7 @@ func commerceMutants() []mutant {
 		},
 		{
 			rule: "RequestID", what: "a replay doesn't echo its request's Request-Id", row: "M180",
-			in: "idem.Engine.Serve", old: "if $e.opt.rules.requestID {", new: "if false {", pkg: "lambda", run: "^TestACP$/^a_replay_has",
+			in: "idem.contract.dress", old: "if $e.opt.rules.requestID {", new: "if false {", pkg: "lambda", run: "^TestACP$/^a_replay_has",
 		},
 		{
 			rule: "ExactJSON", what: "a member that is there twice counts once", row: "M181",

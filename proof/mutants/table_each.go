@@ -26,7 +26,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachKey", what: "a producer's key is passed over", row: "M105",
-			in: "lambda.sqsContent", old: "$in.key, $err = attributeKey($value)", new: "_, $err = attributeKey($value)", run: "^TestForgedEnvelopeIsOtherWork$",
+			in: "lambda.sqsContent", old: "$in.key, $err = $key, $keyErr", new: "_, $err = $key, $keyErr", run: "^TestForgedEnvelopeIsOtherWork$",
 		},
 		{
 			rule: "EachKey", what: "an empty key of a producer is taken for none", row: "M72",
@@ -141,16 +141,16 @@ func eachMutants() []mutant {
 			in: "lambda.kafkaRequest", old: `$r.Cluster+"/"+$r.Topic`, new: `$r.Cluster`, run: "^TestGoldenBatches$",
 		},
 		{
-			rule: "Kafka", what: "of two keys of a Kafka record the first counts", row: "R201",
-			in: "lambda.kafkaKey", old: `len($keys) > 1`, new: `false && len($keys) > 1`, run: "^TestUnusableKeyOfAKafkaRecord$",
+			rule: "KeyAttribute", what: "of two keys of a message one counts", row: "M71",
+			in: "lambda.attributeKey", old: `$n > 1`, new: `false`, run: "^TestKeyAttributeInAnyCase$",
 		},
 		{
 			rule: "Kafka", what: "a producer's key of a Kafka record is passed over", row: "R201",
-			in: "lambda.kafkaKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `false`, run: "^TestWhatComesAgain$",
+			in: "lambda.kafkaKey", old: `$keyed {`, new: `$keyed && false {`, run: "^TestWhatComesAgain$",
 		},
 		{
-			rule: "Kafka", what: "a producer's key whose header has another case is passed over", row: "R201",
-			in: "lambda.kafkaKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `$name == KeyAttribute`, run: "^TestKafkaKeyHeaderInAnyCase$",
+			rule: "KeyAttribute", what: "a producer's key whose attribute has another case is passed over", row: "M71",
+			in: "lambda.attributeKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `$name == KeyAttribute`, run: "^TestKeyAttributeInAnyCase$",
 		},
 		{
 			rule: "Kafka", what: "nobody is told that a topic outlasts the retention", row: "M87",

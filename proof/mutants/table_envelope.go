@@ -5,7 +5,7 @@ func envelopeMutants() []mutant {
 	return []mutant{
 		{
 			rule: "EnvelopeKey", what: "a job in SNS's envelope is known by the notification's id",
-			in: "lambda.snsContent", old: "$in.key, $err = attributeKey($value)", new: "_, $err = attributeKey($value)", run: "^TestJobInAnEnvelopeIsDoneOnce$",
+			in: "lambda.snsContent", old: "$in.key, $err = $key, $keyErr", new: "_, $err = $key, $keyErr", run: "^TestJobInAnEnvelopeIsDoneOnce$",
 		},
 		{
 			rule: "EnvelopeKey", what: "a job in an event is known by the event's id",

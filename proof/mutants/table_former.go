@@ -7,6 +7,7 @@ func formerMutants() []mutant {
 		claims  = "^TestConformance$/^store_claim$"
 		anew    = "^TestMemoryStore$/^engine_former$"
 		explore = "^TestScopesChangeInTwoReleases$/^the_second_beside_the_first$"
+		presets = "^TestThePresetChanges$"
 		both    = "slices.Contains($knows, $before) && slices.Contains($knew, $after)"
 	)
 	return []mutant{
@@ -63,6 +64,42 @@ func formerMutants() []mutant {
 			in: "lambda.nobody", old: `fmt.Errorf("%w: lambda: %s", idem.ErrScope, $why)`, new: `fmt.Errorf("lambda: %s", $why)`, run: "^TestAChoiceOfCallersComesToAnEnd$",
 		},
 		{
+			rule: "FormerPreset", what: "a change of preset looks for the former one's keys where its own are", row: "R151",
+			in: "idem.namingOf", old: "$former.path = $was.rules.path", new: "", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "a change of preset doesn't know the former fingerprint", row: "R151",
+			in: "idem.Options.knowPreset", old: "$known = append($known, $knows)", new: "", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "the first release already writes the new preset's fingerprint", row: "R151",
+			in: "idem.Options.knowPreset", old: "if $o.Former.Claims {", new: "if false {", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "a retry by a method of the former preset only runs again", row: "R151",
+			in: "idem.Options.knowPreset", old: "if !slices.Contains($o.Methods, $m) {", new: "if false {", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "a key that the former preset took is too short", row: "R151",
+			in: "idem.Options.knowPreset", old: "min($o.MinKey, $was.MinKey)", new: "$o.MinKey", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "a key that the former preset took has no quotes", row: "R151",
+			in: "idem.Options.knowPreset", old: "$o.StrictKey = $o.StrictKey && $was.StrictKey", new: "", pkg: "lambda", run: presets,
+		},
+		{
+			rule: "FormerPreset", what: "a change of scope under ACP forgets the paths", row: "R151",
+			in: "idem.namingOf", old: "path: $opt.rules.path}, $n.claims", new: "}, $n.claims", pkg: "internal/testkit/enginetest", run: anew,
+		},
+		{
+			rule: "Unread", what: "a body that the fingerprint refuses is claimed", row: "R151",
+			in: "idem.entry.proceed", old: "case $e.unread != nil:", new: "case false:", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
+		},
+		{
+			rule: "Unread", what: "a body that the fingerprint refuses has no answer from before", row: "R151",
+			in: "idem.subject.find", old: "len($e.opt.Fingerprint.Known) == 0", new: "true", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
+		},
+		{
 			rule: "ScopesInLock", what: "the lock file accepts a change of scope without the first release", row: "R151",
 			in: "internal/cli/vet/lock.knowEachOther", old: both, new: "slices.Contains($knows, $before) && len($knew) >= len($after[:0])", run: "^TestMeanings$",
 		},
@@ -88,7 +125,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a caller who is over his quota doesn't get his former answer", row: "R151",
-			in: "idem.attempt.admit", old: "if $err == nil {\n $rec, $v, $err = $a.elsewhere", new: "if $err == nil && $a.away {\n $rec, $v, $err = $a.elsewhere", run: "^TestFormer$/^quota",
+			in: "idem.attempt.known", old: "if $err == nil {\n $rec, $v, $err = $a.elsewhere", new: "if $err == nil && $a.away {\n $rec, $v, $err = $a.elsewhere", run: "^TestFormer$/^quota",
 		},
 		{
 			rule: "Beside", what: "a request isn't looked for at its other place if another request has its own", row: "R151",

@@ -48,11 +48,11 @@ func quotaMutants() []mutant {
 	return []mutant{
 		{
 			rule: "QuotaKnown", what: "over the quota, a known key is refused",
-			in: "idem.attempt.admit", old: "if $err == nil && $v == state.Again {", new: "if true {", pkg: engine, run: known,
+			in: "idem.attempt.known", old: "if $err == nil && $v == state.Again {", new: "if true {", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaKnown", what: "over the quota, a new key is claimed",
-			in: "idem.attempt.admit", old: "if $err == nil && $v == state.Again { return nil, 0, $refusal }", new: "", pkg: engine, run: known,
+			in: "idem.attempt.known", old: "if $err == nil && $v == state.Again { return nil, 0, $refusal }", new: "", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaKnown", what: "a known key keeps its place",

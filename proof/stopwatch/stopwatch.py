@@ -31,9 +31,10 @@ COMMANDS = [
     "mkdir orders && cd orders",
     "go run github.com/samekey/samekey/cmd/samekey@latest init",
     "make test",
-    "go tool samekey local --watch",
+    "make local",
     "curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '" + ORDER.decode() + "'",
-    "make deploy",
+    "export TOKEN=$(openssl rand -hex 16)",
+    'make deploy TOKENS="jane:$TOKEN"',
 ]
 
 MAINS, TEMPLATE = 45, 85  # lines
@@ -90,11 +91,11 @@ def check_keyed(post):
 
 
 class Local:
-    """A running `samekey local --watch`."""
+    """A running `make local`."""
 
     def __init__(self, stack, app, env):
         self.process = subprocess.Popen(
-            ["go", "tool", "samekey", "local", "--watch"], cwd=app, env=env, start_new_session=True,
+            ["make", "local"], cwd=app, env=env, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         stack.callback(self.end)
         self.logs, self.lines = [], queue.SimpleQueue()
@@ -138,9 +139,10 @@ def lint(app):
 def deploy(stack, work, app, env):
     """make deploy by the guide, answering yes; then an order."""
     env = smoke.start_ministack(stack, work, env)
-    smoke.deploy("make deploy", work, env, f"Architecture={smoke.architecture()}", folder=app)
+    token = env["TOKEN"] = "0123456789abcdef" * 2
+    smoke.deploy(COMMANDS[-1], work, env, f"Architecture={smoke.architecture()}", folder=app)
     deployed = smoke.Deployed("orders", env, api="HttpApi")
-    check_keyed(lambda key: deployed.send("POST", "/orders", ORDER, {"Authorization": "Bearer tea", "Content-Type": "application/json", "Idempotency-Key": key}))
+    check_keyed(lambda key: deployed.send("POST", "/orders", ORDER, {"Authorization": "Bearer " + token, "Content-Type": "application/json", "Idempotency-Key": key}))
     smoke.wait(lambda: "mailed" in (work / "ministack.log").read_text(), "the mail", 120)
 
 

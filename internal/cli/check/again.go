@@ -42,16 +42,21 @@ func (e *examination) replay(ctx context.Context) (err error) {
 			e.breaks("replay-headers", name+" differs")
 		}
 	}
-	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
-	if marks != [2]string{"", "true"} {
-		e.breaks("replay-unmarked", fmt.Sprintf("%s is %q first, then %q", replayedHeader, marks[0], marks[1]))
-	}
+	e.marked("replay-unmarked", first, again)
 	for _, a := range []*answer{first, again} {
 		if got, want := a.header.Get(keyHeader), e.spelled(e.key("first")); got != want {
 			e.breaks("key-unechoed", fmt.Sprintf("sent %q, got %q back", want, got))
 		}
 	}
 	return nil
+}
+
+// marked wants the mark of a replay on the second answer only.
+func (e *examination) marked(rule string, first, again *answer) {
+	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
+	if marks != [2]string{"", "true"} {
+		e.breaks(rule, fmt.Sprintf("%s is %q first, then %q", replayedHeader, marks[0], marks[1]))
+	}
 }
 
 // lifetime reads the dates of the two answers.

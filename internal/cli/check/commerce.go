@@ -34,6 +34,17 @@ type Operation struct {
 	Body []byte // of a request that succeeds
 }
 
+// named is an operation with the name of its check.
+type named struct {
+	name string
+	Operation
+}
+
+// operations are those of a session, in the order in which one session has them.
+func (c *Checkout) operations() []named {
+	return []named{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}}
+}
+
 // commerce completes a template for a commerce contract.
 func (t *Template) commerce(contract string) error {
 	if !isObject(t.Body) {
@@ -94,16 +105,21 @@ func CommerceRules() []Rule {
 		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("6.4", matching)},
 		{"mismatch-status", "mismatch", "The key with another body gets 422 (UCP: 409).", in("6.4", keys)},
 		{"update-reran", "update", "The same update again gets the first answer.", in("6.3", keys)},
+		{"update-unmarked", "update", "A replay of an update is marked, its first answer isn't.", in("6.3", "")},
 		{"update-mismatch", "update", "An update's key is refused with another body.", in("6.4", matching)},
 		{"complete-reran", "complete", "The same completion again gets the first answer.", in("6.3", keys)},
+		{"complete-unmarked", "complete", "A replay of a completion is marked, its first answer isn't.", in("6.3", "")},
 		{"complete-mismatch", "complete", "A completion's key is refused with another body.", in("6.4", matching)},
 		{"cancel-reran", "cancel", "The same cancellation again gets the first answer.", in("6.3", keys)},
+		{"cancel-unmarked", "cancel", "A replay of a cancellation is marked, its first answer isn't.", in("6.3", "")},
 		{"cancel-mismatch", "cancel", "A cancellation's key is refused with another body.", in("6.4", matching)},
 		{"path-replayed", "path", "The key on another session or operation doesn't get the first answer.", in("6.1", keys)},
 		{"path-refused", "path", "The key on another session or operation is another operation.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
 		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("6.3", keys)},
 		{"concurrent-failed", "concurrent", "They get the first one's answer, or 409 until it is there.", in("6.4", keys)},
+		{"concurrent-complete-twice", "concurrent-complete", "Of the same completions at the same time, at most one runs: the customer pays once.", in("6.3", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "They get the first one's answer, or 409 until it is there.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
@@ -118,20 +134,18 @@ func CommerceRules() []Rule {
 // commerceChecks are the checks of a commerce contract.
 func commerceChecks(t Template, opt Options) []examined {
 	acp := opt.Contract == ACP
-	all := []examined{
-		{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay},
-		{"equality", "the same JSON in another spelling; with a null more, and an array in another order", "", 3, 0, 3, (*examination).equality},
-		{"mismatch", "the key with another body", "", 1, 0, 1, (*examination).mismatch},
-	}
+	all := []examined{{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay}}
 	if acp {
-		all = slices.Insert(all, 1, examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID})
+		all = append(all,
+			examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
+			examined{"equality", "a creation with a null, an array and integers more: in another spelling, without the null, with the array in another order", "", 5, 1, 5, (*examination).equality})
+	} else {
+		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
-	for _, o := range []struct {
-		name string
-		op   Operation
-	}{{"update", t.Checkout.Update}, {"complete", t.Checkout.Complete}, {"cancel", t.Checkout.Cancel}} {
+	all = append(all, examined{"mismatch", "the key with another body", "", 1, 0, 1, (*examination).mismatch})
+	for _, o := range t.Checkout.operations() {
 		all = append(all, examined{o.name, "a session, its " + o.name + " twice, and with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
-			return e.operation(ctx, o.name, o.op)
+			return e.operation(ctx, o)
 		}})
 	}
 	other := ""
@@ -139,9 +153,10 @@ func commerceChecks(t Template, opt Options) []examined {
 		other = "give -other-caller-env"
 	}
 	all = append(all,
-		examined{"path", "two sessions cancelled with one key, and a creation with it", "", 5, 5, 5, (*examination).paths},
+		examined{"path", "one key for the update, completion and cancellation of two sessions each, and for a creation", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the key from another caller", other, 1, 1, 1, (*examination).caller},
 		examined{"concurrent", "a new key, several times at once, and again until there is an answer", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"concurrent-complete", "the completion of a session, several times at once, and again until there is an answer", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
 	)
 	if acp {
@@ -178,13 +193,13 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 }
 
 // about is an operation on a session, without a key.
-func (e *examination) about(name string, op Operation, id string) call {
+func (e *examination) about(op named, id string) call {
 	path := strings.ReplaceAll(op.Path, "{id}", id)
 	if !strings.HasPrefix(path, "/") {
 		path = strings.TrimSuffix(e.url.Path, "/") + "/" + path
 	}
 	c := call{path: path, body: op.Body}
-	if name == "update" && e.opt.Contract == UCP {
+	if op.name == "update" && e.opt.Contract == UCP {
 		c.method = http.MethodPut
 	} else {
 		c.method = http.MethodPost
@@ -193,12 +208,13 @@ func (e *examination) about(name string, op Operation, id string) call {
 }
 
 // operation sends an operation on a new session twice, and with another body.
-func (e *examination) operation(ctx context.Context, name string, op Operation) error {
+func (e *examination) operation(ctx context.Context, op named) error {
+	name := op.name
 	id, err := e.session(ctx, name+"-session")
 	if err != nil {
 		return err
 	}
-	c := e.about(name, op, id)
+	c := e.about(op, id)
 	c.keys = []string{e.key(name)}
 	first, err := e.send(ctx, c)
 	if err != nil {
@@ -211,7 +227,9 @@ func (e *examination) operation(ctx context.Context, name string, op Operation) 
 	if err != nil {
 		return err
 	}
-	if !again.is(first) {
+	if e.steady[name] = again.is(first); e.steady[name] {
+		e.marked(name+"-unmarked", first, again)
+	} else {
 		e.breaks(name+"-reran", fmt.Sprintf("first %s, then %s", was(first), was(again)))
 	}
 	c.body = withMember(op.Body, "1")
@@ -227,43 +245,79 @@ func (e *examination) operation(ctx context.Context, name string, op Operation) 
 	return nil
 }
 
-// equality sends the first key with bodies that mean the same, or almost.
+// equality sends bodies that mean the same, or almost.
 func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	ask := func(body []byte) (*answer, error) {
-		c := e.keyed(e.key("first"))
-		c.body = body
-		return e.send(ctx, c)
+	// Null and absent have two orders: here the first body has the null.
+	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
+	first, err := e.spelling(ctx, key, body)
+	if err != nil {
+		return err
 	}
-	a, err := ask(respelled(e.template.Body))
-	switch {
+	if !first.ok() {
+		e.note(fmt.Sprintf("The API answers %d to a member that it doesn't know: the body's own numbers, nulls and arrays were examined.", first.status))
+		key, body, first = "first", e.template.Body, e.first
+	}
+	if !bytes.Contains(respelled(body), []byte(".0")) {
+		e.note("The body has no integer: whether 1.0 is 1 was not examined.")
+	}
+	switch a, err := e.spelling(ctx, key, respelled(body)); {
 	case err != nil:
 		return err
-	case e.opt.Contract == UCP && a.replays(e.first):
-		e.breaks("bytes-ignored", "other bytes got the first answer, "+was(a))
-	case a.ok() && !a.replays(e.first):
-		e.breaks("respelled-ran", was(a))
 	case !a.ok():
 		e.breaks("respelled-refused", strconv.Itoa(a.status))
+	case !a.replays(first):
+		e.breaks("respelled-ran", was(a))
 	}
-	if e.opt.Contract == UCP {
-		return nil
-	}
-	for rule, body := range map[string][]byte{"null-absent": withMember(e.template.Body, "null"), "array-order": turned(e.template.Body)} {
-		if body == nil {
-			e.note("The body has no array of two different elements: whether their order counts was not examined.")
+	for _, almost := range []struct {
+		rule, lacks string
+		key         string
+		body        []byte
+		first       *answer
+	}{
+		{"null-absent", "a null", key, changed(body, dropNull), first},
+		{"null-absent", "", "first", withMember(e.template.Body, "null"), e.first},
+		{"array-order", "an array of two different elements", key, changed(body, turn), first},
+	} {
+		if almost.body == nil {
+			e.note("The body doesn't have " + almost.lacks + ": " + almost.rule + " was not examined.")
 			continue
 		}
-		switch a, err := ask(body); {
+		switch a, err := e.spelling(ctx, almost.key, almost.body); {
 		case err != nil:
 			return err
-		case a.replays(e.first):
-			e.breaks(rule, "it got the first answer, "+was(a))
+		case a.replays(almost.first):
+			e.breaks(almost.rule, "it got the first answer, "+was(a))
+		case a.ok():
+			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got an answer of its own, "+was(a))
 		}
 	}
 	return nil
+}
+
+// bytes sends the first key with the same JSON in other bytes.
+func (e *examination) bytes(ctx context.Context) error {
+	if !e.firm {
+		return errInfirm
+	}
+	switch a, err := e.spelling(ctx, "first", respelled(e.template.Body)); {
+	case err != nil:
+		return err
+	case a.replays(e.first):
+		e.breaks("bytes-ignored", "other bytes got the first answer, "+was(a))
+	case a.ok():
+		e.breaks("mismatch-ran", "other bytes got an answer of their own, "+was(a))
+	}
+	return nil
+}
+
+// spelling sends a creation with this body.
+func (e *examination) spelling(ctx context.Context, key string, body []byte) (*answer, error) {
+	c := e.keyed(e.key(key))
+	c.body = body
+	return e.send(ctx, c)
 }
 
 // requestID sends a replay and a refusal that have a Request-Id.
@@ -281,34 +335,70 @@ func (e *examination) requestID(ctx context.Context) error {
 	return nil
 }
 
-// paths uses one key for two sessions, and for a creation.
+// paths uses one key for all operations of two sessions, but for their cancellation, which
+// ends sessions: for that of two others, and for a creation.
 func (e *examination) paths(ctx context.Context) error {
-	var first *answer
-	for _, purpose := range []string{"path-session-1", "path-session-2", ""} {
-		c := call{} // a creation
-		if purpose != "" {
-			id, err := e.session(ctx, purpose)
-			if err != nil {
-				return err
-			}
-			c = e.about("cancel", e.template.Checkout.Cancel, id)
-		}
+	var earlier []*answer
+	send := func(c call) error {
 		c.keys = []string{e.key("path")}
 		a, err := e.send(ctx, c)
 		switch {
 		case err != nil:
 			return err
-		case first == nil && !a.ok():
-			return unseen(fmt.Sprintf("the API answers %d to a cancellation: say -cancel-body", a.status))
-		case first == nil:
-			first = a
-		case a.replays(first):
+		case slices.ContainsFunc(earlier, a.replays):
 			e.breaks("path-replayed", "it got the answer of another path, "+was(a))
 		case !a.ok():
 			e.breaks("path-refused", strconv.Itoa(a.status))
 		}
+		earlier = append(earlier, a)
+		return nil
+	}
+	var ids []string
+	left := ""
+	for i, op := range e.template.Checkout.operations() {
+		if i == 0 || op.name == "cancel" {
+			ids = nil
+			for n := range 2 {
+				id, err := e.session(ctx, fmt.Sprintf("path-%s-session-%d", op.name, n+1))
+				if err != nil {
+					return err
+				}
+				ids = append(ids, id)
+			}
+		}
+		if !e.steady[op.name] {
+			left = op.name
+			continue
+		}
+		for _, id := range ids {
+			if err := send(e.about(op, id)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := send(call{}); err != nil {
+		return err
+	}
+	if left != "" {
+		return unseen("see the check " + left)
 	}
 	return nil
+}
+
+// completions completes a session several times at once.
+func (e *examination) completions(ctx context.Context) error {
+	complete := e.template.Checkout.operations()[1]
+	if !e.steady[complete.name] {
+		return unseen("see the check " + complete.name)
+	}
+	id, err := e.session(ctx, "concurrent-complete-session")
+	if err != nil {
+		return err
+	}
+	c := e.about(complete, id)
+	c.keys = []string{e.key("complete-concurrent")}
+	_, err = e.race(ctx, c, "concurrent-complete", func(*answer) bool { return true })
+	return err
 }
 
 // missingAnywhere sends every operation without a key.
@@ -320,12 +410,8 @@ func (e *examination) missingAnywhere(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := e.template.Checkout
-	for _, o := range []struct {
-		name string
-		op   Operation
-	}{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}} {
-		if err := e.keyless(ctx, e.about(o.name, o.op, id)); err != nil {
+	for _, op := range e.template.Checkout.operations() {
+		if err := e.keyless(ctx, e.about(op, id)); err != nil {
 			return err
 		}
 	}
@@ -430,17 +516,36 @@ func spell(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
-// turned is a body with its first array of two different elements in the opposite order; nil
-// without one.
-func turned(body []byte) []byte {
+// changed is a body in which change has changed a part; nil without such a part.
+func changed(body []byte, change func(any) bool) []byte {
 	v := decoded(body)
-	if !turn(v) {
+	if !change(v) {
 		return nil
 	}
 	text, _ := json.Marshal(v) // of JSON
 	return text
 }
 
+// dropNull removes the first member of v that is null.
+func dropNull(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if v[name] == nil {
+				delete(v, name)
+				return true
+			}
+			if dropNull(v[name]) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, dropNull)
+	}
+	return false
+}
+
+// turn reverses the first array in v with two different elements.
 func turn(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -92,6 +92,50 @@ func TestWrongMerchants(t *testing.T) {
 	}
 }
 
+// Numbers, nulls and arrays are examined if the body has none of them. Where an API takes no
+// member that it doesn't know, the report says what was not examined.
+func TestSpellingsOfAPlainBody(t *testing.T) {
+	t.Parallel()
+	plain := func(url string) check.Template {
+		tp := sessions(url)
+		tp.Body = []byte(`{"cart":"c1"}`)
+		return tp
+	}
+	for fault, want := range map[string]string{"numbers": "respelled-refused", "kept-null-absent": "null-absent", "null-absent": "null-absent", "unordered": "array-order"} {
+		report := examine(t, checktest.WrongMerchant(false, check.DefaultRacers, fault), plain, under(check.ACP))
+		if got := report.Broken(check.ACP); !slices.Equal(got, []string{want}) || len(report.Notes) > 0 {
+			t.Errorf("%s: %v, notes %q", fault, got, report.Notes)
+		}
+	}
+	m := checktest.WrongMerchant(false, check.DefaultRacers, "numbers")
+	strict := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "samekey_check") {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		m.ServeHTTP(w, r)
+	})
+	notes := strings.Join(examine(t, strict, plain, under(check.ACP)).Notes, "\n")
+	for _, says := range []string{"answers 400 to a member that it doesn't know", "whether 1.0 is 1 was not examined", "a null: null-absent was not", "array-order was not"} {
+		if !strings.Contains(notes, says) {
+			t.Errorf("no note says %q: %s", says, notes)
+		}
+	}
+	own := func(url string) check.Template {
+		tp := sessions(url)
+		tp.Body = []byte(`{"items":[{"id":"a","quantity":1,"note":null},{"id":"b","quantity":2}]}`)
+		return tp
+	}
+	for fault, want := range map[string]string{"numbers": "respelled-refused", "null-absent": "null-absent", "unordered": "array-order"} {
+		m = checktest.WrongMerchant(false, check.DefaultRacers, fault)
+		if report := examine(t, strict, own, under(check.ACP)); !slices.Contains(report.Broken(check.ACP), want) || len(report.Notes) > 1 {
+			t.Errorf("%s: %v, notes %q", fault, report.Broken(check.ACP), report.Notes)
+		}
+	}
+}
+
 // Every rule of a commerce contract has a fault, so that each can fail.
 func TestEveryCommerceRuleHasAFault(t *testing.T) {
 	t.Parallel()

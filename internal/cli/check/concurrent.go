@@ -13,7 +13,16 @@ const settles = 10
 
 // concurrent sends a request with a new key several times at once.
 func (e *examination) concurrent(ctx context.Context) error {
-	c := e.keyed(e.key("concurrent"))
+	final, err := e.race(ctx, e.keyed(e.key("concurrent")), "concurrent", e.counts)
+	if err == nil && e.firm && final.ok() && string(final.body) == string(e.first.body) {
+		e.note("The answers to two different keys are the same bytes: a second run can't be told from a replay by its body.")
+	}
+	return err
+}
+
+// race sends c several times at once, and until there is an answer, which it returns. The
+// rules begin with this name. counts says of which answers another body is another run.
+func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -27,7 +36,7 @@ func (e *examination) concurrent(ctx context.Context) error {
 	wg.Wait()
 	final, err := e.settled(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bodies, overlapped, lost := make(map[string]bool), false, 0
 	for i, a := range answers {
@@ -42,32 +51,29 @@ func (e *examination) concurrent(ctx context.Context) error {
 			e.judgeRetryAfter(a)
 		case a.status == http.StatusAccepted && final.status != http.StatusAccepted:
 			overlapped = true
-		case a.ok() && e.counts(a):
+		case a.ok() && counts(a):
 			bodies[string(a.body)] = true
 		case a.ok():
 		default:
-			e.breaks("concurrent-failed", fmt.Sprintf("one of %d got %d", len(answers), a.status))
+			e.breaks(rule+"-failed", fmt.Sprintf("one of %d got %d", len(answers), a.status))
 		}
 	}
 	if lost == len(answers) {
-		return errs[0]
+		return nil, errs[0]
 	}
 	switch {
 	case !final.ok():
-		e.breaks("concurrent-failed", fmt.Sprintf("afterwards the same request got %d", final.status))
-	case e.counts(final):
+		e.breaks(rule+"-failed", fmt.Sprintf("afterwards the same request got %d", final.status))
+	case counts(final):
 		bodies[string(final.body)] = true
 	}
 	if len(bodies) > 1 {
-		e.breaks("concurrent-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))
+		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))
 	}
 	if !overlapped {
 		e.note("No request was answered while another one with its key was in flight: the API is fast, or it waits.")
 	}
-	if e.firm && final.ok() && string(final.body) == string(e.first.body) {
-		e.note("The answers to two different keys are the same bytes: a second run can't be told from a replay by its body.")
-	}
-	return nil
+	return final, nil
 }
 
 // counts reports whether another body than a's is another run: not if a says that it is a

@@ -15,7 +15,7 @@ const (
 	DefaultRacers   = 5
 	DefaultTimeout  = 30 * time.Second
 	DefaultTotal    = 5 * time.Minute
-	DefaultRequests = 60
+	DefaultRequests = 80
 	DefaultMaxBody  = 4 << 20
 )
 

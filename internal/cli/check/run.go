@@ -23,11 +23,12 @@ type examination struct {
 	client   *http.Client
 	sent     atomic.Int64
 
-	quotes bool    // the API takes quoted keys only
-	first  *answer // of the key "first"
-	again  *answer // the same request again; nil before
-	exact  bool    // again has first's bytes
-	firm   bool    // again is first, or says that it is a replay
+	quotes bool            // the API takes quoted keys only
+	first  *answer         // of the key "first"
+	again  *answer         // the same request again; nil before
+	exact  bool            // again has first's bytes
+	firm   bool            // again is first, or says that it is a replay
+	steady map[string]bool // operations of a session whose first answer came again
 
 	mu      sync.Mutex
 	found   []Finding // of all checks
@@ -43,7 +44,7 @@ type examination struct {
 // report has the results so far.
 func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	e := &examination{
-		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url),
+		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url), steady: make(map[string]bool),
 		client: &http.Client{
 			Transport:     p.opt.Transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -145,7 +146,11 @@ func (e *examination) of(check string) (found []Finding) {
 	return found
 }
 
-func (e *examination) note(text string) { e.notes = append(e.notes, text) }
+func (e *examination) note(text string) {
+	if !slices.Contains(e.notes, text) {
+		e.notes = append(e.notes, text)
+	}
+}
 
 // was describes an answer without showing its body.
 func was(a *answer) string { return fmt.Sprintf("%d with %d bytes", a.status, len(a.body)) }

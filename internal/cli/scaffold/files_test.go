@@ -35,7 +35,7 @@ func text(t *testing.T, name string) string {
 func TestTemplateOfInit(t *testing.T) {
 	t.Parallel()
 	dir := ours(t)
-	template, err := sam.Load(filepath.Join(dir, "template.yaml"))
+	template, err := sam.Load(filepath.Join(dir, "template.yaml"), func(o *sam.Options) { o.Parameters = map[string]string{"Tokens": "jane:tea"} })
 	if err != nil {
 		t.Fatal(err)
 	}

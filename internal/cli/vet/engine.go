@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"go/ast"
 	"go/printer"
+	"go/token"
 	"go/types"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/samekey/samekey/internal/cli/vet/lock"
 )
@@ -113,7 +115,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 		case fn.FullName() == idemPath+".ACP", fn.FullName() == idemPath+".UCP":
 			visit(fn.Name(), nil)
 			visit("Fingerprint.Func", nil)
-			visit("Fingerprint.FuncName", nil)
+			visit("Fingerprint.FuncName", &ast.BasicLit{Kind: token.STRING, Value: strconv.Quote(strings.ToLower(fn.Name()))})
 		}
 	case *ast.Ident:
 		switch obj := c.info.ObjectOf(opt).(type) {
@@ -142,7 +144,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 			}
 			for i, left := range n.Lhs {
 				if name := c.optionField(left); name != "" {
-					visitParts(name, n.Rhs[i], visit)
+					c.visitParts(name, n.Rhs[i], visit, depth)
 				}
 			}
 		}
@@ -150,8 +152,14 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts visits a value, or the fields of a literal of a Fingerprint or a Former.
-func visitParts(name string, value ast.Expr, visit func(string, ast.Expr)) {
+// visitParts visits a value, or the fields of a literal of a Fingerprint or a Former, and the
+// options that a Former's preset sets: as "Former.ACP".
+func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
+	if name == "Former.Preset" {
+		visit(name, value)
+		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)
+		return
+	}
 	literal := ast.Unparen(value)
 	if address, ok := literal.(*ast.UnaryExpr); ok {
 		literal = address.X
@@ -167,7 +175,7 @@ func visitParts(name string, value ast.Expr, visit func(string, ast.Expr)) {
 	for _, elt := range lit.Elts {
 		if kv, ok := elt.(*ast.KeyValueExpr); ok {
 			if key, ok := kv.Key.(*ast.Ident); ok {
-				visit(name+"."+key.Name, kv.Value)
+				c.visitParts(name+"."+key.Name, kv.Value, visit, depth)
 			}
 		}
 	}

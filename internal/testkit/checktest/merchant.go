@@ -1,6 +1,7 @@
 package checktest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,12 +28,19 @@ func MerchantFaults() []MerchantFault {
 	return []MerchantFault{
 		both("reruns", "runs every creation again", "replay-differs"),
 		both("says202", "replays with status 202", "cancel-reran", "complete-reran", "replay-status", "update-reran"),
-		acp("unmarked", "doesn't mark replays", "replay-unmarked"),
+		acp("unmarked", "doesn't mark replays", "cancel-unmarked", "complete-unmarked", "replay-unmarked", "update-unmarked"),
+		acp("update-unmarked", "doesn't mark replays of updates", "update-unmarked"),
+		acp("complete-unmarked", "doesn't mark replays of completions", "complete-unmarked"),
+		acp("cancel-unmarked", "doesn't mark replays of cancellations", "cancel-unmarked"),
 		acp("no-echo", "doesn't echo keys", "key-unechoed"),
 		acp("no-request-id", "doesn't echo Request-Id", "request-id-unechoed"),
 		{"bytes", "compares bodies by their bytes", []string{"respelled-refused"}, nil},
+		acp("numbers", "compares numbers as they are written", "respelled-refused"),
+		acp("drops-nulls", "keeps bodies without their nulls, and compares those", "null-absent", "respelled-refused"),
 		acp("respelled-runs", "runs a body in another spelling", "respelled-ran"),
 		acp("null-absent", "takes a null for an absent member", "null-absent"),
+		acp("kept-null-absent", "takes an absent member for a null that it has kept", "null-absent"),
+		acp("null-runs", "runs a body that differs by a null", "mismatch-ran"),
 		acp("unordered", "compares arrays without their order", "array-order"),
 		{"meaning", "compares bodies by their meaning", nil, []string{"bytes-ignored"}},
 		{
@@ -50,14 +58,20 @@ func MerchantFaults() []MerchantFault {
 		both("cancel-any", "doesn't compare the bodies of cancellations", "cancel-mismatch"),
 		both("one-scope-replays", "looks up keys without their path, and doesn't compare", "path-replayed"),
 		acp("one-scope", "looks up keys without their path", "path-refused"),
+		acp("session-scope", "looks up keys of a session without their operation", "path-refused"),
+		both("update-anywhere", "looks up keys of updates without their session", "path-replayed"),
+		both("complete-anywhere", "looks up keys of completions without their session", "path-replayed"),
+		both("cancel-anywhere", "looks up keys of cancellations without their session", "path-replayed"),
 		both("ignores-caller", "doesn't keep callers apart", "caller-replayed"),
-		both("races", "looks a key up first and writes it later", "concurrent-twice"),
-		both("fails-races", "answers 500 while a request with the key is in flight", "concurrent-failed"),
+		both("races", "looks a key up first and writes it later", "concurrent-complete-twice", "concurrent-twice"),
+		both("complete-races", "looks a completion's key up first and writes it later", "concurrent-complete-twice"),
+		both("fails-races", "answers 500 while a request with the key is in flight", "concurrent-complete-failed", "concurrent-failed"),
+		both("complete-fails-races", "answers 500 while a completion with the key is in flight", "concurrent-complete-failed"),
 		both("runs-keyless", "runs requests without a key", "missing-ran"),
 		acp("keyless422", "refuses requests without a key with 422", "missing-status"),
 		acp("short-keys", "refuses keys of more than 64 characters", "key-short"),
 		acp("long-keys", "takes keys of any length", "key-long"),
-		{"forgets", "forgets a key once it has refused another body", []string{"kept-lost"}, []string{"kept-lost", "mismatch-ran"}},
+		both("forgets", "forgets a key once it has refused another body", "kept-lost", "mismatch-ran"),
 		both("problems", "answers errors as problem+json", "error-body"),
 		acp("codes", "has codes of its own", "error-code"),
 		acp("no-retry-after", "doesn't say when to come again", "retry-after"),
@@ -162,15 +176,24 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 	if !m.wrong["ignores-caller"] {
 		name += " " + r.Header.Get("Authorization")
 	}
-	if !m.wrong["one-scope"] && !m.wrong["one-scope-replays"] {
+	switch {
+	case m.wrong["one-scope"], m.wrong["one-scope-replays"]:
+	case m.wrong[op+"-anywhere"]:
+		name += " " + op
+	case m.wrong["session-scope"] && op != "create":
+		name += " " + strings.Split(r.URL.Path, "/")[2]
+	default:
 		name += " " + r.Method + r.URL.Path
 	}
 	same := m.same(op, body)
 	if m.wrong["one-scope"] {
 		same += r.URL.Path
 	}
-	rec, claimed := m.claim(name, same)
+	rec, claimed := m.claim(name, op, same)
 	other := rec.same != same && !m.wrong["one-scope-replays"]
+	if m.wrong["kept-null-absent"] && m.without(rec.same) == same {
+		other = false
+	}
 	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
 		other = true // it compares within a path
 	}
@@ -184,11 +207,11 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 		m.send(w, rec)
 	case other && m.wrong["respelled-runs"] && m.meaning(body) != "":
 		m.mismatch(w, name)
-	case other && m.wrong["runs-mismatch"]:
+	case other && (m.wrong["runs-mismatch"] || m.wrong["null-runs"] && m.without(rec.same) == m.without(same)):
 		m.send(w, m.handle(op, r, &kept{}))
 	case other:
 		m.mismatch(w, name)
-	case !rec.done && m.wrong["fails-races"]:
+	case !rec.done && (m.wrong["fails-races"] || m.wrong[op+"-fails-races"]):
 		m.refuse(w, http.StatusInternalServerError, "internal_error")
 	case !rec.done:
 		if !m.wrong["no-retry-after"] {
@@ -198,7 +221,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 	case op == "create" && m.wrong["reruns"], m.wrong[op+"-reruns"], m.wrong["respelled-runs"] && strings.Contains(string(body), " : "):
 		m.send(w, m.handle(op, r, &kept{}))
 	default:
-		if !m.wrong["unmarked"] && !m.UCP {
+		if !m.wrong["unmarked"] && !m.wrong[op+"-unmarked"] && !m.UCP {
 			w.Header().Set("Idempotent-Replayed", "true")
 		}
 		if m.wrong["says202"] {
@@ -209,16 +232,19 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 }
 
 // claim makes the record of a key, unless there is one, which it returns as it is.
-func (m *Merchant) claim(name, same string) (*kept, bool) {
+func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.records[name]
-	second := m.wrong["races"] && old != nil && !old.done && m.records["second "+name] == nil
+	second := (m.wrong["races"] || m.wrong[op+"-races"]) && old != nil && !old.done && m.records["second "+name] == nil
 	if old != nil && !second {
 		copied := *old
 		return &copied, false
 	}
 	rec := &kept{same: same}
+	if m.wrong["drops-nulls"] {
+		rec.same = m.without(same)
+	}
 	m.records[name] = rec
 	if second {
 		m.records["second "+name] = rec
@@ -237,10 +263,19 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
+// without is what is compared of a body, but for its nulls.
+func (m *Merchant) without(same string) string {
+	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
+}
+
 // meaning is a body without the order of members and the spelling of numbers.
 func (m *Merchant) meaning(body []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if m.wrong["numbers"] {
+		dec.UseNumber()
+	}
 	var v any
-	if json.Unmarshal(body, &v) != nil {
+	if dec.Decode(&v) != nil {
 		return string(body)
 	}
 	v = m.plain(v)

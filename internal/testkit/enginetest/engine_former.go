@@ -45,6 +45,10 @@ func engineFormer(s suite) {
 	account := func(context.Context, *idem.Request) (string, error) { return "account 7", nil }
 	byAccount := func(o *idem.Options) { o.Scope = account }
 	byRoute := func(o *idem.Options) { o.ScopeRoute = true }
+	byACP := func(o *idem.Options) {
+		idem.ACP(o)
+		o.Stored = nil
+	}
 	verified := order("", "").Identity
 	for name, c := range map[string]rescoped{
 		"an authorizer is added":      {idem.OneScope, same, idem.Former{OneScope: true}, true, idem.Identity{Kind: "one"}},
@@ -52,6 +56,9 @@ func engineFormer(s suite) {
 		"Scope is removed":            {byAccount, same, idem.Former{Scope: account}, false, idem.Identity{Kind: "program", Subject: "account 7"}},
 		"ScopeRoute is set":           {same, byRoute, idem.Former{}, false, verified},
 		"ScopeRoute is no longer set": {byRoute, same, idem.Former{ScopeRoute: true}, false, verified},
+		"ACP is set":                  {same, byACP, idem.Former{Preset: same}, false, verified},
+		"Scope is set under ACP":      {byACP, func(o *idem.Options) { byACP(o); byAccount(o) }, idem.Former{}, false, verified},
+		"ACP is no longer set":        {byACP, same, idem.Former{Preset: byACP}, false, verified},
 	} {
 		s.run("two releases, "+name+": an operation is one in all of them", func(t *testing.T, e *env) { oneOperation(t, e, c) })
 		if strings.Contains(name, "ScopeRoute") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,23 +20,28 @@ import (
 // shelf is a table that has one session.
 type shelf struct{ row }
 
+// changing is a table whose session has another status at each read.
+type changing struct {
+	row
+
+	next []string
+}
+
+func (c *changing) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if len(c.next) > 0 {
+		c.Status, c.next = c.next[0], c.next[1:]
+	}
+	return shelf{c.row}.GetItem(ctx, in, opts...)
+}
+
 func (s shelf) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	item, err := attributevalue.MarshalMap(s.row)
 	return &dynamodb.GetItemOutput{Item: item}, err
 }
 
 func shop(outside http.Client, status string) *app {
-	s := row{Session{ID: "cs_1", Status: status, Currency: "usd", Items: []Item{{"tea", 2}}, Totals: []Sum{{"total", 2 * price}}}, "jane", ""}
+	s := row{Session{ID: "cs_1", Status: status, Currency: "usd", Items: []Item{{"tea", 2}}, Totals: []Sum{{"total", 2 * price}}}, "jane", "", ""}
 	return &app{db: shelf{s}, sessions: "sessions", payments: payments{url: "https://payments.example", http: outside}}
-}
-
-func routes(a *app, e *idem.Engine) *lambda.Router[request, response] {
-	router := lambda.NewRouter(lambda.HTTPAPI)
-	router.Keyed("POST /checkout_sessions", e, a.create)
-	router.Keyed("POST /checkout_sessions/{id}", e, a.update)
-	router.Keyed("POST /checkout_sessions/{id}/complete", e, a.complete)
-	router.Keyed("POST /checkout_sessions/{id}/cancel", e, a.cancel)
-	return router
 }
 
 func post(path, body string) request {
@@ -64,7 +70,7 @@ func TestACompletionSurvivesACrashEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Router[request, response] {
-				return routes(shop(*w.Client(), ready), w.Engine(idem.ACP))
+				return shop(*w.Client(), ready).routes(w.Engine(idem.ACP))
 			}, completion, func(t testing.TB, w *idemtest.World, re response) {
 				if n := len(w.Provider.Effects("/charges")); re.StatusCode != tt.status || n != tt.charges {
 					t.Errorf("%d %s, %d charges", re.StatusCode, re.Body, n)
@@ -97,36 +103,47 @@ func TestSessionsAreCreatedChangedAndCanceled(t *testing.T) {
 		{"/checkout_sessions/cs_1/cancel", "", completed, 405, `"code":"invalid"`},
 	} {
 		a := shop(http.Client{Transport: new(idemtest.Provider)}, tt.state)
-		re := lambdatest.Replays(t, routes(a, idem.New(new(idem.MemoryStore), idem.ACP)), post(tt.path, tt.body))
+		re := lambdatest.Replays(t, a.routes(idem.New(new(idem.MemoryStore), idem.ACP)), post(tt.path, tt.body))
 		if re.StatusCode != tt.status || !strings.Contains(re.Body, tt.says) {
 			t.Errorf("POST %s, %s: %d %s", tt.path, tt.state, re.StatusCode, re.Body)
 		}
 	}
 	omar := post("/checkout_sessions/cs_1/cancel", "")
 	omar.RequestContext.Authorizer.Lambda["sub"] = "omar"
-	re, err := routes(shop(http.Client{}, ready), idem.New(new(idem.MemoryStore), idem.ACP)).Handle(t.Context(), omar)
+	re, err := shop(http.Client{}, ready).routes(idem.New(new(idem.MemoryStore), idem.ACP)).Handle(t.Context(), omar)
 	if err != nil || re.StatusCode != 404 {
 		t.Errorf("another caller's session: %d %s, %v", re.StatusCode, re.Body, err)
 	}
 }
 
-// While another completion is in progress, the refusal is not kept: that payment may be
-// declined, and then the same request completes the session.
-func TestACompletionWhileAnotherIsInProgress(t *testing.T) {
+// While a session is being completed, no refusal is kept: that payment may be declined, and
+// then the same request succeeds. Nor is one kept if the completion begins after the look at
+// the session.
+func TestARequestWhileACompletionIsInProgress(t *testing.T) {
 	t.Parallel()
-	a := shop(http.Client{Transport: new(idemtest.Provider)}, inProgress)
-	router := routes(a, idem.New(new(idem.MemoryStore), idem.ACP, func(o *idem.Options) { o.Resumable, o.Function = true, "checkout" }))
-	for range 2 {
-		re, err := router.Handle(t.Context(), completion)
-		if err != nil || re.StatusCode != 409 || !strings.Contains(re.Body, `"code":"invalid"`) || re.Headers["Idempotent-Replayed"] != "" {
-			t.Errorf("in progress: %d %s %v, %v", re.StatusCode, re.Body, re.Headers, err)
+	for name, ev := range map[string]request{
+		"update": post("/checkout_sessions/cs_1", `{"items":[{"id":"tea","quantity":1}]}`), "complete": completion, "cancel": post("/checkout_sessions/cs_1/cancel", ""),
+	} {
+		a := shop(http.Client{Transport: new(idemtest.Provider)}, inProgress)
+		db := &changing{row: a.db.(shelf).row}
+		a.db = db
+		router := a.routes(idem.New(new(idem.MemoryStore), idem.ACP, func(o *idem.Options) {
+			o.Resumable, o.Function, o.Logger = true, "checkout", slog.New(slog.DiscardHandler)
+		}))
+		for range 2 {
+			re, err := router.Handle(t.Context(), ev)
+			if err != nil || re.StatusCode != 409 || !strings.Contains(re.Body, `"code":"invalid"`) || re.Headers["Idempotent-Replayed"] != "" {
+				t.Errorf("%s, in progress: %d %s %v, %v", name, re.StatusCode, re.Body, re.Headers, err)
+			}
 		}
-	}
-	s := a.db.(shelf).row
-	s.Status = ready
-	a.db = shelf{s}
-	if re, err := router.Handle(t.Context(), completion); err != nil || re.StatusCode != 200 {
-		t.Errorf("ready again: %d %s, %v", re.StatusCode, re.Body, err)
+		db.next = []string{ready, inProgress}
+		if re, err := router.Handle(t.Context(), ev); err != nil || re.StatusCode != 500 || re.Headers["Idempotent-Replayed"] != "" {
+			t.Errorf("%s, in progress meanwhile: %d %s %v, %v", name, re.StatusCode, re.Body, re.Headers, err)
+		}
+		db.Status = ready
+		if re, err := router.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 {
+			t.Errorf("%s, ready again: %d %s, %v", name, re.StatusCode, re.Body, err)
+		}
 	}
 }
 
@@ -138,8 +155,7 @@ func TestACallerWithoutANameHasNoSession(t *testing.T) {
 	nobodys := a.db.(shelf).row
 	nobodys.Owner = ""
 	a.db = shelf{nobodys}
-	router := routes(a, idem.New(new(idem.MemoryStore), idem.ACP))
-	router.Route("GET /checkout_sessions/{id}", a.show)
+	router := a.routes(idem.New(new(idem.MemoryStore), idem.ACP))
 	show := post("/checkout_sessions/cs_1", "")
 	show.RequestContext.HTTP.Method = http.MethodGet
 	for _, ev := range []request{

@@ -20,12 +20,5 @@ func main() {
 	}
 	hooks := metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks()
 	engine := idem.New(store, idem.ACP, func(o *idem.Options) { o.Resumable, o.Hooks = true, hooks })
-	shop := newApp(client)
-	router := lambda.NewRouter(lambda.HTTPAPI)
-	router.Keyed("POST /checkout_sessions", engine, shop.create)
-	router.Keyed("POST /checkout_sessions/{id}", engine, shop.update)
-	router.Keyed("POST /checkout_sessions/{id}/complete", engine, shop.complete)
-	router.Keyed("POST /checkout_sessions/{id}/cancel", engine, shop.cancel)
-	router.Route("GET /checkout_sessions/{id}", shop.show)
-	lambda.Start(router)
+	lambda.Start(newApp(client).routes(engine))
 }

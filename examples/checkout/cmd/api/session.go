@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"os"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
@@ -61,8 +65,9 @@ type Order struct {
 type row struct {
 	Session
 
-	Owner  string `dynamodbav:"owner"` // the caller who created it
-	Charge string `dynamodbav:"charge,omitempty"`
+	Owner      string `dynamodbav:"owner"`                // the caller who created it
+	Completion string `dynamodbav:"completion,omitempty"` // the operation that is completing it
+	Charge     string `dynamodbav:"charge,omitempty"`
 }
 
 // The states of a session.
@@ -96,31 +101,74 @@ type sessionKey struct {
 	ID string `dynamodbav:"id"`
 }
 
-func (a *app) put(ev request, s Session, charge string) *dynamo.Write {
-	return dynamo.Put(a.sessions, row{s, caller(ev), charge})
+func (a *app) put(r row) *dynamo.Write { return dynamo.Put(a.sessions, r) }
+
+// look reads the session of the request's path, outside of a phase; the zero row if there is
+// none.
+func (a *app) look(ctx context.Context) (r row, err error) {
+	key, err := attributevalue.MarshalMap(sessionKey{lambda.PathValue(ctx, "id")})
+	if err != nil {
+		return r, err
+	}
+	out, err := a.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &a.sessions, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return r, err
+	}
+	err = attributevalue.UnmarshalMap(out.Item, &r)
+	return r, err
 }
 
-// read reads the session of the request's path, which must be the caller's own. What it read
-// must still be true when tx commits. An answer in its error refuses the request.
-func (a *app) read(ctx context.Context, tx *idem.Tx, ev request) (Session, error) {
+// read reads the session of the request's path, which must be the caller's own, and ready. What
+// it read must still be true when tx commits. An answer in its error is kept: there will never
+// be such a session, or it has come to its end, for which the status is over.
+func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (Session, error) {
 	var r row
-	found, err := dynamo.Get(ctx, tx, a.db, a.sessions, sessionKey{lambda.PathValue(ctx, "id")}, &r)
-	if err == nil && (!found || r.Owner == "" || r.Owner != caller(ev)) {
-		err = idem.Respond(refusal(http.StatusNotFound, "not_found", "There is no such session."))
+	_, err := dynamo.Get(ctx, tx, a.db, a.sessions, sessionKey{lambda.PathValue(ctx, "id")}, &r)
+	switch {
+	case err != nil:
+	case r.Owner != caller:
+		err = idem.Respond(noSession)
+	case r.Status == inProgress: // since unlessBusy has looked: a retry comes there again
+		err = errors.New("another request has begun to complete the session")
+	case r.Status != ready:
+		err = idem.Respond(notReady(over, r.Status))
 	}
 	return r.Session, err
 }
 
-var unauthorized = refusal(http.StatusUnauthorized, "unauthorized", "The authorizer names no caller.")
+// handler is a handler with the name of its caller.
+type handler func(ctx context.Context, ev request, caller string) (response, error)
 
-// caller is whom the authorizer has let in; "", who has no session, if it is another one
-// than the template's.
-func caller(ev request) string {
-	if a := ev.RequestContext.Authorizer; a != nil {
-		name, _ := a.Lambda["sub"].(string)
-		return name
+// identified gives h the name of the caller whom the authorizer has let in. Another authorizer
+// than the template's names nobody.
+func identified(h handler) func(context.Context, request) (response, error) {
+	return func(ctx context.Context, ev request) (response, error) {
+		caller := ""
+		if a := ev.RequestContext.Authorizer; a != nil {
+			caller, _ = a.Lambda["sub"].(string)
+		}
+		if caller == "" {
+			return refusal(http.StatusUnauthorized, "unauthorized", "The authorizer names no caller."), nil
+		}
+		return h(ctx, ev, caller)
 	}
-	return ""
+}
+
+// unlessBusy refuses a request while another one completes its session. The refusal is not
+// kept, since nothing was done: that payment may be declined, and then the same request
+// succeeds.
+func (a *app) unlessBusy(h handler) handler {
+	return func(ctx context.Context, ev request, caller string) (response, error) {
+		r, err := a.look(ctx)
+		op, _ := idem.FromContext(ctx)
+		switch {
+		case err != nil:
+			return response{}, err
+		case r.Owner == caller && r.Status == inProgress && r.Completion != op.ID():
+			return notReady(http.StatusConflict, r.Status), nil
+		}
+		return h(ctx, ev, caller)
+	}
 }
 
 func answer(status int, v any) response {
@@ -134,4 +182,13 @@ func answer(status int, v any) response {
 // refusal is an error as the protocol has it.
 func refusal(status int, code, message string) response {
 	return answer(status, map[string]string{"type": "invalid_request", "code": code, "message": message})
+}
+
+var (
+	noItems   = refusal(http.StatusBadRequest, "invalid", `Send {"items": [{"id": "…", "quantity": 1}]}.`)
+	noSession = refusal(http.StatusNotFound, "not_found", "There is no such session.")
+)
+
+func notReady(status int, state string) response {
+	return refusal(status, "invalid", "The session is "+state+".")
 }

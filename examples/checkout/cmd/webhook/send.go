@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -35,6 +36,9 @@ func (w webhook) post(ctx context.Context, key, body string) error {
 	if w.url == "" {
 		slog.InfoContext(ctx, "no WEBHOOK_URL: the event is not sent")
 		return nil
+	}
+	if len(w.secret) == 0 {
+		return errors.New("WEBHOOK_URL without WEBHOOK_SECRET: anybody could sign events")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, strings.NewReader(body))
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -9,6 +10,16 @@ import (
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
 )
+
+// Without a secret anybody could sign an event: none is sent.
+func TestAnEventIsNotSentUnsigned(t *testing.T) {
+	t.Parallel()
+	provider := new(idemtest.Provider)
+	w := webhook{url: "https://platform.example/events", http: http.Client{Transport: provider}}
+	if err := w.post(t.Context(), "k", "{}"); err == nil || len(provider.Effects("/events")) > 0 {
+		t.Errorf("%v, sent %+v", err, provider.Effects("/events"))
+	}
+}
 
 // Whatever call the process dies at, a job sends one event.
 func TestAnEventIsSentOnce(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,17 +24,13 @@ type Meaning map[string]string
 const (
 	knownSchemes = "Fingerprint.Known"
 	former       = "Former" // "true" if its fields are in sight, as "Former.Scope"
+	formerPreset = "Former.Preset"
 )
 
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
 // meaning. Secrets are not: a record names the one that it needs.
 func Means(option string) bool {
-	return option != "Fingerprint.Secrets" && (ofScope(option) || strings.HasPrefix(option, "Fingerprint"))
-}
-
-// ofScope reports whether an option decides to which operation a key belongs.
-func ofScope(option string) bool {
-	return slices.Contains([]string{"Namespace", "MismatchIsNew"}, option) || ofCaller(option)
+	return option != "Fingerprint.Secrets" && (slices.Contains([]string{"Namespace", "MismatchIsNew"}, option) || ofCaller(option) || ofFingerprint(option))
 }
 
 // ofCaller reports whether an option decides whose a key is, and on which route: what
@@ -44,15 +41,20 @@ func ofCaller(option string) bool {
 
 // scopes returns the scope under which an engine claims keys, and all those that it knows.
 func (m Meaning) scopes() (claims string, knows []string) {
-	text := func(prefix string) string {
-		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"], m[prefix+"ACP"], m[prefix+"UCP"]}, "\n")
+	text := func(prefix, preset string) string {
+		path := m[preset+"ACP"]+m[preset+"UCP"] != ""
+		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"], strconv.FormatBool(path)}, "\n")
 	}
-	present := text("")
+	present := text("", "")
 	switch m[former] {
 	case "":
 		return present, []string{present}
 	case "true":
-		knows = []string{present, text(former + ".")}
+		preset := "" // the same
+		if m[formerPreset] != "" {
+			preset = former + "."
+		}
+		knows = []string{present, text(former+".", preset)}
 		if m[former+".Claims"] != "" {
 			return knows[1], knows
 		}
@@ -61,6 +63,23 @@ func (m Meaning) scopes() (claims string, knows []string) {
 		return m[former], []string{present}
 	}
 }
+
+// fingerprint returns the options that decide the fingerprint of an engine's new records.
+func (m Meaning) fingerprint() Meaning {
+	prefix := ""
+	if m[formerPreset] != "" && m[former+".Claims"] != "" {
+		prefix = former + "."
+	}
+	parts := make(Meaning)
+	for name, value := range m {
+		if part, ok := strings.CutPrefix(name, prefix); ok && ofFingerprint(part) {
+			parts[part] = value
+		}
+	}
+	return parts
+}
+
+func ofFingerprint(option string) bool { return strings.HasPrefix(option, "Fingerprint") }
 
 // knowEachOther reports whether two releases find the records that the other one claims.
 func knowEachOther(was, is Meaning) bool {
@@ -82,18 +101,18 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 				all = append(all, Change{Danger: d, Handler: is.Package + "." + is.Name, Pos: is.Pos, Message: fmt.Sprintf("%s of its engine is another: %s", what, list(names))})
 			}
 		}
-		changed := changes(was, is.Meaning)
+		scope := slices.DeleteFunc(changes(was, is.Meaning), ofFingerprint)
 		if knowEachOther(was, is.Meaning) {
-			changed = slices.DeleteFunc(changed, ofCaller)
+			scope = slices.DeleteFunc(scope, ofCaller)
 		}
-		isScope := ofScope
+		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
 		if was["MismatchIsNew"] != "" || is.Meaning["MismatchIsNew"] != "" { // the fingerprint is part of the scope
-			isScope = func(string) bool { return true }
+			scope, fingerprint = append(scope, fingerprint...), nil
 		}
-		add(New, "the scope", filter(changed, isScope))
-		fingerprint := filter(changed, func(name string) bool { return !isScope(name) })
+		add(New, "the scope", scope)
 		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // else records can't tell
-		if was[knownSchemes] == "" || is.Meaning[knownSchemes] == "" || !renamed {
+		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }
+		if !knows(was) || !knows(is.Meaning) || !renamed {
 			add(Incomparable, "the fingerprint", fingerprint)
 		}
 	}
@@ -114,13 +133,4 @@ func changes(was, is Meaning) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-func filter(names []string, keep func(string) bool) (some []string) {
-	for _, name := range names {
-		if keep(name) {
-			some = append(some, name)
-		}
-	}
-	return some
 }

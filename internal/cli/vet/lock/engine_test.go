@@ -9,17 +9,42 @@ import (
 func TestMeanings(t *testing.T) {
 	t.Parallel()
 	const knows = "[]idem.Fingerprint{{CanonicalJSON: true}}"
+	acp := Meaning{"ACP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}
+	fromACP := func(claims ...string) Meaning {
+		m := Meaning{"Former": "true", "Former.Preset": "idem.ACP"}
+		for name, value := range acp {
+			m["Former."+name] = value
+		}
+		for _, name := range claims {
+			m[name] = "true"
+		}
+		return m
+	}
 	for name, tt := range map[string]struct {
 		was, is Meaning
 		want    string // "" = earlier requests survive it
 	}{
-		"nothing":                     {Meaning{"Scope": "a"}, Meaning{"Scope": "a"}, ""},
-		"a scope":                     {Meaning{}, Meaning{"Scope": "a"}, `the scope of its engine is another: "Scope": a retry of an earlier request is a new operation`},
-		"a route":                     {Meaning{"ScopeRoute": "true"}, Meaning{}, `"ScopeRoute"`},
-		"nobody is told apart":        {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
-		"a commerce preset":           {Meaning{}, Meaning{"ACP": "true"}, `the scope of its engine is another: "ACP"`},
-		"another commerce preset":     {Meaning{"ACP": "true"}, Meaning{"UCP": "true"}, `the scope of its engine is another: "ACP", "UCP"`},
-		"a preset and its former":     {Meaning{"Former": "true"}, Meaning{"ACP": "true", "Former": "true", "Former.Claims": "true"}, ""},
+		"nothing":              {Meaning{"Scope": "a"}, Meaning{"Scope": "a"}, ""},
+		"a scope":              {Meaning{}, Meaning{"Scope": "a"}, `the scope of its engine is another: "Scope": a retry of an earlier request is a new operation`},
+		"a route":              {Meaning{"ScopeRoute": "true"}, Meaning{}, `"ScopeRoute"`},
+		"nobody is told apart": {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
+		"a commerce preset":    {Meaning{}, Meaning{"ACP": "true"}, `the scope of its engine is another: "ACP"`},
+		"another commerce preset": {
+			Meaning{"ACP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, Meaning{"UCP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"ucp"`},
+			`the fingerprint of its engine is another: "Fingerprint.FuncName": `,
+		},
+		"a preset, the first release":  {acp, fromACP("Former.Claims"), ""},
+		"a preset, the second release": {fromACP("Former.Claims"), fromACP(), ""},
+		"after a preset":               {fromACP(), Meaning{}, ""},
+		"a preset, no first release":   {acp, fromACP(), `the fingerprint of its engine is another`},
+		"a preset, no second release":  {fromACP("Former.Claims"), Meaning{}, `the scope of its engine is another`},
+		"a scope under a preset":       {acp, Meaning{"ACP": "true", "Scope": "a", "Former": "true", "Former.Claims": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, ""},
+		"a scope, without that preset": {acp, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, `the scope of its engine is another`},
+		"a preset of the same function": {fromACP("Former.Claims"), func() Meaning {
+			m := fromACP()
+			m["Fingerprint.FuncName"], m["Fingerprint.Func"] = `"acp"`, "2"
+			return m
+		}(), `"Fingerprint.Func"`},
 		"a fingerprint":               {Meaning{}, Meaning{"Fingerprint.SkipQuery": "true"}, `the fingerprint of its engine is another: "Fingerprint.SkipQuery": retries of earlier requests are refused with 503`},
 		"one is known":                {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
 		"known and used at once":      {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},

@@ -40,5 +40,6 @@ func (a *app) engines(dev bool) []*idem.Engine {
 		}),
 		idem.New(&a.store, func(o *idem.Options) { o.ScopeRoute, o.Former = true, &idem.Former{Scope: account, Claims: true} }),
 		idem.New(&a.store, idem.ACP),
+		idem.New(&a.store, idem.Stripe, func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.ACP, Claims: true} }),
 	}
 }
