@@ -64,7 +64,7 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 // otherwise now and then does on a busy machine. To apply Tune twice changes nothing.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
-	o.APIOptions = append(o.APIOptions, readBodies)
+	o.APIOptions = append(o.APIOptions, addReadBodies)
 	client, ok := o.HTTPClient.(*awshttp.BuildableClient)
 	if o.HTTPClient == nil {
 		client, ok = awshttp.NewBuildableClient(), true

@@ -38,21 +38,29 @@ func (m *oneItem) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ 
 	return nil, nil
 }
 
+// recorded is the item of a request that has just run.
+func recorded(tb testing.TB) item {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Hour)
+	defer cancel()
+	table := new(oneItem)
+	do, err := doOn(ctx, table, answerSize, false, plain)
+	if err == nil {
+		err = do(0)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return table.item
+}
+
 // A request's allocations don't grow: new and replay on a stub, as on the page.
 //
 //nolint:paralleltest // it counts this process's allocations
 func TestAllocations(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	table := new(oneItem)
-	do, err := doOn(ctx, table, 300, false, plain)
-	if err == nil {
-		err = do(0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := stubAPI{refusal: &types.ConditionalCheckFailedException{Item: table.item}}
+	refused := stubAPI{refusal: &types.ConditionalCheckFailedException{Item: recorded(t)}}
 	for _, kind := range []struct {
 		does string
 		most int

@@ -192,7 +192,7 @@ func (r *Results) sdk() table {
 	t := table{
 		title: "Processor time with the SDK",
 		text: "The same comparison over a transport that answers at once: the library's and the SDK's work without any network. This is the part of a request " +
-			"that you pay as Lambda's time in any case.",
+			"that you pay as Lambda's time in any case. The floors' client is the SDK's own: what `dynamo.Tune` adds to a call is the library's.",
 		head: append(slices.Clone(versusHead), "allocations: library, same, smallest"), rows: versusRows(r.SDK),
 	}
 	for i, v := range r.SDK {

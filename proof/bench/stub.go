@@ -55,16 +55,16 @@ func (r *recorder) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 }
 
 // stubClient is a real client whose requests go nowhere: each gets the same answer.
-func stubClient(status int, body string) *dynamodb.Client {
+func stubClient(status int, body string, optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region: "us-east-1",
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "AKID", SecretAccessKey: "secret"}, nil
 		}),
-	}, dynamo.Tune, func(o *dynamodb.Options) {
+	}, append(optFns, func(o *dynamodb.Options) {
 		o.HTTPClient = stubTransport{status, body}
 		o.DisableValidateResponseChecksum = true
-	})
+	})...)
 }
 
 type stubTransport struct {

@@ -131,51 +131,10 @@ func measureSDK(ctx context.Context, db *dynamotest.DB, n int) ([]Versus, error)
 	if err != nil {
 		return nil, err
 	}
-	refused, err := refusal(done)
-	if err != nil {
-		return nil, err
-	}
-	small, err := refusal(smallestItem(smallestPK(0), order(answerSize)))
-	if err != nil {
-		return nil, err
-	}
-	taken := stubClient(200, "{}")
-	refuses, refusesSmall := stubClient(400, refused), stubClient(400, small)
 	ctx, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
-	rec := &recorder{API: taken}
-	once, err := doOn(ctx, rec, answerSize, false, plain)
-	if err == nil {
-		err = once(0)
-	}
+	fresh, again, err := stubTrios(ctx, done)
 	if err != nil {
-		return nil, err
-	}
-	put, update := rec.put, rec.updates[0]
-	fresh := trio{
-		same: func(int) error {
-			if _, err := taken.PutItem(ctx, put); err != nil {
-				return err
-			}
-			_, err := taken.UpdateItem(ctx, update)
-			return err
-		},
-		smallest: func(i int) error { return smallestNew(ctx, taken, "bench", i) },
-	}
-	again := trio{
-		same: func(int) error {
-			_, err := refuses.PutItem(ctx, put)
-			return mustRefuse(err)
-		},
-		smallest: func(i int) error {
-			_, err := refusesSmall.PutItem(ctx, smallestPut("bench", i))
-			return mustRefuse(err)
-		},
-	}
-	if fresh.library, err = doOn(ctx, taken, answerSize, false, plain); err != nil {
-		return nil, err
-	}
-	if again.library, err = doOn(ctx, refuses, answerSize, true, plain); err != nil {
 		return nil, err
 	}
 	all := []Versus{{Does: "new"}, {Does: "replay"}}
@@ -190,6 +149,52 @@ func measureSDK(ctx context.Context, db *dynamotest.DB, n int) ([]Versus, error)
 		}
 	}
 	return all, nil
+}
+
+// stubTrios are a new request and its replay over a stub transport; done is the record that is replayed.
+func stubTrios(ctx context.Context, done item) (fresh, again trio, _ error) {
+	refused, err := refusal(done)
+	if err != nil {
+		return fresh, again, err
+	}
+	small, err := refusal(smallestItem(smallestPK(0), order(answerSize)))
+	if err != nil {
+		return fresh, again, err
+	}
+	taken, refuses, refusesSmall := stubClient(200, "{}"), stubClient(400, refused), stubClient(400, small)
+	rec := &recorder{API: taken}
+	once, err := doOn(ctx, rec, answerSize, false, plain)
+	if err == nil {
+		err = once(0)
+	}
+	if err != nil {
+		return fresh, again, err
+	}
+	put, update := rec.put, rec.updates[0]
+	fresh = trio{
+		same: func(int) error {
+			if _, err := taken.PutItem(ctx, put); err != nil {
+				return err
+			}
+			_, err := taken.UpdateItem(ctx, update)
+			return err
+		},
+		smallest: func(i int) error { return smallestNew(ctx, taken, "bench", i) },
+	}
+	again = trio{
+		same: func(int) error {
+			_, err := refuses.PutItem(ctx, put)
+			return mustRefuse(err)
+		},
+		smallest: func(i int) error {
+			_, err := refusesSmall.PutItem(ctx, smallestPut("bench", i))
+			return mustRefuse(err)
+		},
+	}
+	if fresh.library, err = doOn(ctx, stubClient(200, "{}", dynamo.Tune), answerSize, false, plain); err == nil {
+		again.library, err = doOn(ctx, stubClient(400, refused, dynamo.Tune), answerSize, true, plain)
+	}
+	return fresh, again, err
 }
 
 func mustRefuse(err error) error {

@@ -261,7 +261,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "WholeAnswer", what: "a large request breaks the connection on which its answer comes",
-			in: "dynamo.Tune", old: "$o.APIOptions = append($o.APIOptions, readBodies)", new: "_ = readBodies", run: "^TestAnswerBeforeTheBodysEnd$",
+			in: "dynamo.Tune", old: "$o.APIOptions = append($o.APIOptions, addReadBodies)", new: "_ = addReadBodies", run: "^TestAnswerBeforeTheBodysEnd$",
 		},
 	}
 }
