@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -67,10 +69,17 @@ func (a *account) open(ctx context.Context) error {
 	return nil
 }
 
+// pageTimeout is how long an answer may take: pages of 1 MB come to people by lines that are
+// slower than a function's.
+const pageTimeout = time.Minute
+
 // dynamodb is a client of an account that is open.
 func (a *account) dynamodb() *dynamodb.Client {
 	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
 		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)
+		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = client.WithTimeout(pageTimeout)
+		}
 		o.Logger = logging.Nop{} // what the SDK would print hides the command's own words
 	})
 }

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -116,6 +118,20 @@ func TestAccountOfTheTable(t *testing.T) {
 		if code != 0 || !strings.HasPrefix(stderr.String(), want) || !strings.Contains(stderr.String(), "nothing waits for people") {
 			t.Errorf("code %d, %s%s; want %s", code, stdout.String(), stderr.String(), want)
 		}
+	}
+}
+
+// A page of 1 MB may come by a slow line: a command waits longer for it than a function does
+// for its record.
+func TestPagesMayTakeTheirTime(t *testing.T) {
+	someAccount(t)
+	op := &operator{account: account{env: environment{getenv: func(string) string { return "" }}}, table: "records"}
+	if err := op.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client, ok := op.client.Options().HTTPClient.(*awshttp.BuildableClient)
+	if !ok || client.GetTimeout() < 30*time.Second {
+		t.Errorf("an attempt may take %v", client.GetTimeout())
 	}
 }
 

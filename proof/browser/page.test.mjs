@@ -1,7 +1,10 @@
 // The page, on records that the engine has written.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmdirSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { client, launch, loaded, open, patience, says, serve, text, visit } from "./stage.mjs";
 
@@ -380,6 +383,140 @@ test("hostile texts stay texts", async (t) => {
   await says(page, "#ask-body", "<img src=x onerror");
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.$$eval("main img, main script, dialog img, dialog script", (all) => all.length), 0);
+  await sound(page);
+});
+
+// opened shows a request of the table of awkward texts.
+async function opened(t, route, how = {}) {
+  const ui = how.ui ?? await serve(stage, "awkward");
+  t.after(() => ui.end());
+  const page = Object.assign(await visit(browser, ui.url, how), { ui });
+  await loaded(page, 2);
+  await page.evaluate((r) => [...document.querySelectorAll("#rows a")].find((a) => a.textContent === r).click(), route);
+  await says(page, "#record-head", route);
+  return page;
+}
+
+const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
+
+// words are those that a shell makes of a command.
+function words(command) {
+  const cwd = mkdtempSync(join(tmpdir(), "words-"));
+  const all = execFileSync("bash", ["-c", `samekey() { printf '%s\\0' "$@"; }\n${command}`], { encoding: "utf8", cwd }).split("\0").slice(0, -1);
+  rmdirSync(cwd); // fails if the shell has run a part of the text
+  return all;
+}
+
+test("each button copies the text beside it, and a shell takes a command as it is meant", async (t) => {
+  const page = await opened(t, "POST /quotes");
+  const pk = `v1#rides#${stage.awkward}`;
+  const buttons = await page.$$("#story .copy");
+  const copied = new Map();
+  for (const button of buttons) {
+    const name = await button.evaluate((b) => b.getAttribute("aria-label"));
+    const shown = await button.evaluate((b) => (b.previousSibling.innerText ?? b.previousSibling.textContent).replace("under the key ", ""));
+    await button.click();
+    await page.waitForFunction((b) => b.textContent === "Copied", {}, button);
+    const got = await pasted(page);
+    assert.equal(got, shown, name);
+    copied.set(name, got);
+  }
+  assert.equal(copied.get("Copy record"), pk);
+  assert.equal(copied.get("Copy scope"), `jwt:${stage.awkward}`);
+  assert.match(copied.get("Copy operation"), /^\w{26}$/);
+  assert.match([...copied].find(([name]) => name.startsWith("Copy the derived key of the bank"))[1], /^[0-9a-f-]{36}$/);
+  const commands = [...copied].filter(([name]) => name.startsWith("Copy the command")).map(([, c]) => words(c));
+  assert.deepEqual(commands, [
+    ["settle", pk, "--result", '{"price in $":0}'], ["settle", pk, "--not-made"], ["settle", pk, "--risk-twice"],
+    ["settle", pk, "--answer", "STATUS", "--body", "TEXT"],
+  ]);
+  await sound(page);
+});
+
+test("copying by keys: each time it is announced, and only the last text is said to be copied", async (t) => {
+  const page = await opened(t, "POST /quotes");
+  await page.evaluate(() => { // what a screen reader would say
+    window.heard = [];
+    new MutationObserver(() => { const s = document.querySelector("#status").textContent; if (s) window.heard.push(s); })
+      .observe(document.querySelector("#status"), { childList: true, characterData: true, subtree: true });
+  });
+  const heard = (n) => page.waitForFunction((many) => window.heard.length >= many, {}, n).then(() => page.evaluate(() => window.heard));
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  while (!(await focused())?.startsWith("Copy the command")) await page.keyboard.press("Tab");
+  const first = await page.evaluateHandle(() => document.activeElement);
+  await page.keyboard.press("Enter");
+  const [said] = await heard(1);
+  assert.match(said, /^Copied: the command: the call of phase "quoted" was made/);
+  assert.equal(await first.evaluate((b) => b.textContent), "Copied");
+  assert.match(await focused(), /^Copied the command/, "the name doesn't have the word that is shown");
+  const empty = page.waitForFunction(() => document.querySelector("#status").textContent === "", { polling: "mutation" });
+  await page.keyboard.press("Space"); // the same again: a live region that doesn't change is silent
+  await empty;
+  assert.deepEqual(await heard(2), [said, said]);
+  await accessible(page, "a copied command");
+  const was = await pasted(page);
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await heard(3);
+  assert.notEqual(await pasted(page), was);
+  assert.equal(await first.evaluate((b) => b.textContent), "Copy", "two texts are said to be in the clipboard");
+  await sound(page);
+
+  const refused = await opened(t, "POST /quotes", { clipboard: false });
+  await refused.click("#story .command .copy");
+  await says(refused, "#status", "Not allowed: the command");
+  await sound(refused);
+});
+
+test("a record that moves keeps the focus on its button", async (t) => {
+  const page = await opened(t, "POST /quotes");
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label"));
+  await page.focus("#story .command .copy");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.activeElement.textContent === "Copied");
+  const button = await page.evaluateHandle(() => document.activeElement);
+  // Another operator decides, and takes it back.
+  const other = await opened(t, "POST /quotes", page);
+  await other.click("#story [data-do=retry]");
+  await other.click("#ask [value=not_made]");
+  await other.click("#ask-yes");
+  await other.waitForSelector("#ask-body .sure");
+  await other.click("#ask-yes");
+  await says(page, "#story", "released");
+  assert.equal(await button.evaluate((b) => b.isConnected), false);
+  assert.equal(await page.evaluate(() => document.activeElement.id), "record-head", `the focus is on ${await focused()}`);
+  await sound(other);
+  await sound(page);
+});
+
+test("how long ago: in each unit, by a clock that is behind, and while the page stays open", async (t) => {
+  const page = await opened(t, "POST /slow");
+  const began = await page.$eval("#rows tr:first-child time", (e) => Date.parse(e.dateTime));
+  const claimed = `#story dd time[datetime="${new Date(began).toISOString()}"]`;
+  const at = async (later, said, lease) => {
+    await page.evaluate((b, l) => { window.ahead = 0; window.ahead = b + l - Date.now(); }, began, later);
+    await says(page, "#rows tr:first-child time", said);
+    assert.equal(await text(page, "#rows tr:first-child time"), said);
+    await page.waitForFunction((s, w) => document.querySelector(s).textContent.endsWith(`, ${w}`), {}, claimed, said)
+      .catch(async (e) => { throw new Error(`the record says ${await text(page, claimed)}, not ${said}`, { cause: e }); });
+    if (lease) await page.waitForFunction((w) => [...document.querySelectorAll("#story dt")].find((d) => d.textContent === "Lease ends").nextSibling.textContent.endsWith(w), {}, lease);
+  };
+  const [s, m, h, d] = [1e3, 60e3, 3600e3, 86400e3];
+  await at(3 * s, "3 s ago");
+  await at(50 * s, "50 s ago");
+  await at(60 * s, "1 m ago");
+  await at(59 * m, "59 m ago");
+  await at(60 * m, "1 h ago");
+  await at(2 * h, "2 h ago", "59 m ago"); // the lease has ended after an hour and a margin
+  await at(23.5 * h, "23 h ago");
+  await at(24 * h, "1 d ago");
+  await at(400 * d, "400 d ago");
+  await at(-20 * s, "now", "in 1 h"); // the record's clock is ahead of the page's: it has happened all the same
+  await at(-2 * h, "1 h ahead of this clock");
+  // An attempt at work goes on.
+  await page.evaluate((b) => { window.ahead = 0; window.ahead = b + 3 * 3600e3 - Date.now(); }, began);
+  await page.waitForFunction(() => document.querySelector("#story .spans .running .took").textContent.startsWith("3 h"));
+  await page.waitForFunction(() => document.querySelector("#story .scale").textContent.includes(", over 3 h"));
   await sound(page);
 });
 

@@ -3,6 +3,7 @@ package alarmtest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,13 @@ type Metric struct {
 
 // String names the series: CloudWatch knows a metric with other dimensions as another
 // metric.
-func (m Metric) String() string { return fmt.Sprint(m.Namespace, " ", m.Name, " ", m.Dimensions) }
+func (m Metric) String() string {
+	name := m.Namespace + " " + m.Name
+	for _, k := range slices.Sorted(maps.Keys(m.Dimensions)) {
+		name += " " + k + ":" + m.Dimensions[k]
+	}
+	return name
+}
 
 // properties are those of AWS::CloudWatch::Alarm. Any other is refused.
 type properties struct {

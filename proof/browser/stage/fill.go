@@ -106,11 +106,16 @@ func (st *stage) several(ctx context.Context) error {
 	if _, err := a.ride(ctx, "unknown-1"); err == nil {
 		return errors.New("unknown-1 was answered")
 	}
+	return a.hold(ctx, "held-1")
+}
+
+// hold leaves an attempt at work. It ends with the program, on a machine of any speed.
+func (a *app) hold(ctx context.Context, key string) error {
 	begun := make(chan struct{})
-	go func() { // ends with the program, on a machine of any speed
+	go func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()
-		_, _ = a.engine.Do(ctx, idem.Request{Key: "held-1", Method: "POST", Route: "POST /slow", Path: "/slow", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
+		_, _ = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /slow", Path: "/slow", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
 			close(begun)
 			<-ctx.Done()
 			return idem.Response{}, ctx.Err()
@@ -204,6 +209,46 @@ func (st *stage) hostile(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// awkward is a text that a shell would take for something else.
+const awkward = `it's "$HOME"  $(touch hacked) ` + "`id` \\ !"
+
+// quoted is the result of a call, with a field of an awkward name.
+type quoted struct {
+	Price int `json:"price in $"`
+}
+
+// awkward fills a table with two records whose texts a shell must not take as they stand,
+// keys included: one that is stuck at a call, one whose attempt is at work.
+func (st *stage) awkward(ctx context.Context) error {
+	a, err := st.app(ctx, "awkward")
+	if err != nil {
+		return err
+	}
+	req := idem.Request{Key: "awkward-1", Method: "POST", Route: "POST /quotes", Path: "/quotes", Identity: idem.Identity{Kind: "jwt", Subject: awkward}}
+	if _, err = a.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Foreign(ctx, "asked", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("the bank"), nil }); err != nil {
+			return idem.Response{}, err
+		}
+		_, err := idem.Foreign(ctx, "quoted", func(context.Context, *idem.Tx) (quoted, error) { return quoted{}, errLost }, idem.NotIdempotent())
+		return idem.Response{}, err
+	}); !errors.Is(err, idem.ErrStuck) {
+		return fmt.Errorf("awkward-1: %w", err)
+	}
+	all, err := st.items(ctx, a.table)
+	if err != nil || len(all) != 1 {
+		return fmt.Errorf("%d records, %w", len(all), err)
+	}
+	moved := maps.Clone(all[0])
+	moved["pk"] = str("v1#rides#" + awkward)
+	if _, err := st.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &a.table, Key: item{"pk": all[0]["pk"]}}); err != nil {
+		return err
+	}
+	if err := st.write(ctx, a.table, []item{moved}); err != nil {
+		return err
+	}
+	return a.hold(ctx, "held-2")
 }
 
 func (st *stage) empty(ctx context.Context) error {

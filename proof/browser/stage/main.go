@@ -40,6 +40,7 @@ type ready struct {
 	Client   string `json:"client"`   // POST {"table", "key"}: a client asks with that key
 	Key      string `json:"key"`      // whose operation is stuck
 	Scope    string `json:"scope"`
+	Awkward  string `json:"awkward"` // a text that a shell takes for something else
 }
 
 func run(ctx context.Context) (err error) {
@@ -51,7 +52,7 @@ func run(ctx context.Context) (err error) {
 	// A busy machine answers late; without retries nothing would come of it.
 	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient })
 	st := &stage{client: client, apps: make(map[string]*app)}
-	for _, fill := range []func(context.Context) error{st.requests, st.several, st.hostile, st.empty} {
+	for _, fill := range []func(context.Context) error{st.requests, st.several, st.hostile, st.awkward, st.empty} {
 		if err := fill(ctx); err != nil {
 			return err
 		}
@@ -63,7 +64,7 @@ func run(ctx context.Context) (err error) {
 	server := &http.Server{Handler: st.clients(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(ln) }()
 	defer func() { err = errors.Join(err, server.Close()) }()
-	line, err := json.Marshal(ready{Endpoint: db.Endpoint, Client: "http://" + ln.Addr().String(), Key: stuckKey, Scope: scope})
+	line, err := json.Marshal(ready{Endpoint: db.Endpoint, Client: "http://" + ln.Addr().String(), Key: stuckKey, Scope: scope, Awkward: awkward})
 	if err != nil {
 		return err
 	}

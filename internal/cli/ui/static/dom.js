@@ -38,26 +38,49 @@ export function took(ms) {
   return parts.filter(Boolean).join(" ");
 }
 
-// ago says in its largest unit how long ago a time is, or how far ahead.
-export function ago(at, now = Date.now()) {
+// ago says in its largest unit how long ago a time is, or how far ahead. What has happened
+// isn't ahead: the clock that noted it was, or this one is behind.
+export function ago(at, now = Date.now(), happened = false) {
   const ms = Math.abs(now - at);
   for (const [name, size] of units) {
-    if (ms >= size) return at > now ? `in ${Math.floor(ms / size)} ${name}` : `${Math.floor(ms / size)} ${name} ago`;
+    if (ms < size) continue;
+    const long = `${Math.floor(ms / size)} ${name}`;
+    if (at <= now) return `${long} ago`;
+    if (!happened) return `in ${long}`;
+    if (ms >= 60e3) return `${long} ahead of this clock`;
   }
   return "now";
 }
 
+// say tells those who don't see what has changed. The same text again is told again.
+export function say(text) {
+  const status = $("status");
+  if (text && status.textContent === text) {
+    status.textContent = "";
+    setTimeout(() => { status.textContent ||= text; }, 100);
+  } else status.textContent = text;
+}
+
+let copied = () => {}; // takes back that a text is copied
+
 // copy is a button that copies a text. what names it for those who don't see where it stands.
 export function copy(text, what) {
-  const button = el("button", { type: "button", class: "copy", "aria-label": `Copy ${what}` }, "Copy");
+  const button = el("button", { type: "button", class: "copy", "data-copy": what });
+  const named = (word) => {
+    button.textContent = word;
+    button.setAttribute("aria-label", `${word} ${what}`);
+  };
+  named("Copy");
   button.addEventListener("click", async () => {
+    copied();
+    copied = () => named("Copy");
     try {
       await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
+      named("Copied");
     } catch {
-      button.textContent = "Not allowed";
+      named("Not allowed");
     }
-    $("status").textContent = `${button.textContent}: ${what}`;
+    say(`${button.textContent}: ${what}`);
   });
   return button;
 }
@@ -69,6 +92,24 @@ export const number = (n) => n.toLocaleString();
 // time is a time with its tooltip. In long lists the tooltip waits for the mouse.
 export function time(at, text) {
   return el("time", { datetime: new Date(at).toISOString(), title: text === "" ? null : when(at) }, text ?? when(at));
+}
+
+// ticking keeps the text of an element true while the page is open: said makes it of the time.
+const ticked = document.getElementsByClassName("ticking");
+export function ticking(e, said) {
+  e.classList.add("ticking");
+  e.said = said;
+  e.textContent = said(Date.now());
+  return e;
+}
+
+export function tick(now = Date.now()) {
+  for (const e of ticked) write(e, e.said(now));
+}
+
+// write changes a text only if it differs.
+export function write(node, s) {
+  if (node.textContent !== s) node.textContent = s;
 }
 
 const reasons = {

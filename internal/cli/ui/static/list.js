@@ -1,5 +1,5 @@
 // The list: counts, chart, filters, rows, pages.
-import { $, ago, el, number, state, svg, time, took, when, reasonText } from "./dom.js";
+import { $, ago, el, number, state, svg, ticking, time, took, when, write, reasonText } from "./dom.js";
 import { get } from "./api.js";
 
 const f = { kind: "", reason: "", route: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
@@ -70,7 +70,7 @@ function drawKinds() {
   for (const button of box.children) {
     const kind = button.dataset.kind;
     button.setAttribute("aria-pressed", String(f.kind === kind));
-    text(button.lastChild, number(kind ? last.kinds[kind] ?? 0 : last.total));
+    write(button.lastChild, number(kind ? last.kinds[kind] ?? 0 : last.total));
   }
 }
 
@@ -121,8 +121,8 @@ function drawRows() {
   // Of what waits, where it stands and how often it was tried; of the others, whose it is
   // and how long it took.
   const waits = f.kind === "waiting";
-  text($("third"), waits ? "At" : "Caller");
-  text($("fourth"), waits ? "Tries" : "Took");
+  write($("third"), waits ? "At" : "Caller");
+  write($("fourth"), waits ? "Tries" : "Took");
   const wanted = last.rows.map((row) => {
     const is = shown.get(row.pk);
     const version = JSON.stringify([row, waits]);
@@ -131,7 +131,7 @@ function drawRows() {
     const tr = rowOf(row, waits);
     if (is) is.tr.replaceWith(tr);
     if (focused) tr.querySelector("a").focus();
-    shown.set(row.pk, { tr, version, began: tr.querySelector("time"), at: row.created });
+    shown.set(row.pk, { tr, version });
     return tr;
   });
   let next = body.firstChild;
@@ -146,7 +146,6 @@ function drawRows() {
     gone.remove();
   }
   mark();
-  ages();
 }
 
 // several says which action several rows may have at once; "" for none.
@@ -180,20 +179,10 @@ function rowOf(row, waits) {
     el("td", {}, el("a", { href: `#/record/${encodeURIComponent(row.pk)}` }, what), row.error ? el("span", { class: "quiet" }, row.error) : ""),
     el("td", { class: "wide" }, (waits ? row.phase : row.caller) ?? ""),
     el("td", { class: "wide num" }, waits ? (row.tries ? number(row.tries) : "") : row.took ? took(row.took) : ""),
-    el("td", { class: "num" }, row.created ? time(row.created, "") : ""),
+    el("td", { class: "num" }, row.created ? ticking(time(row.created, ""), (now) => ago(row.created, now, true)) : ""),
     el("td", { class: "wide mono" }, row.name));
   tr.dataset.pk = row.pk;
   return tr;
-}
-
-// ages tells how long ago the rows began, without reading them again.
-export function ages() {
-  const now = Date.now();
-  for (const { began, at } of shown.values()) if (began) text(began, ago(at, now));
-}
-
-function text(node, s) {
-  if (node.textContent !== s) node.textContent = s;
 }
 
 export function mark(pk = here) {

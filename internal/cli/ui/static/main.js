@@ -1,5 +1,5 @@
 // The page: session, events, addresses, search and keys.
-import { $, el, number } from "./dom.js";
+import { $, el, number, say, tick } from "./dom.js";
 import { enter, get, listen, post } from "./api.js";
 import * as list from "./list.js";
 import * as record from "./record.js";
@@ -15,8 +15,6 @@ function trouble(kind, e) {
   if ($("trouble").textContent !== text) $("trouble").textContent = text;
   $("trouble").hidden = !text;
 }
-
-const say = (text) => { $("status").textContent = text; };
 
 // guarded shows what goes wrong in place.
 const guarded = (fn) => async (...args) => {
@@ -57,7 +55,7 @@ async function start() {
   drawScan((await list.refresh()).scan);
   addEventListener("hashchange", route);
   await route();
-  setInterval(list.ages, 1000);
+  setInterval(tick, 1000);
   listen(heard, (e) => trouble("line", e));
 }
 

@@ -1,5 +1,5 @@
 // One record: what happened, what comes next, the timeline, and what can be done.
-import { $, ago, copy, el, kindOf, state, time, when } from "./dom.js";
+import { $, ago, copy, el, kindOf, state, ticking, time, when } from "./dom.js";
 import { get, post } from "./api.js";
 import { timeline } from "./timeline.js";
 import * as ask from "./ask.js";
@@ -47,12 +47,18 @@ export async function show(pk, again) {
   draw(story);
 }
 
+// frame shows what is known. Of a record that has moved it keeps the focus where it was.
 function frame(title, ...body) {
+  const was = $("story").contains(document.activeElement) ? nameOf(document.activeElement) : undefined;
   $("record-head").textContent = title;
   $("story").replaceChildren(...body);
   $("record").hidden = false;
   $("main").classList.add("both");
+  if (was !== undefined) ([...$("story").querySelectorAll("button")].find((b) => nameOf(b) === was) ?? $("record-head")).focus();
 }
+
+const nameOf = (e) => e.dataset.copy ?? e.dataset.do ?? e.id;
+const moment = (at, happened) => ticking(time(at), (now) => `${when(at)}, ${ago(at, now, happened)}`);
 
 function draw(s) {
   frame(s.route || "A record without a route",
@@ -67,7 +73,7 @@ function draw(s) {
     s.spans?.length ? timeline(s.spans) : el("p", { class: "quiet" }, "Nothing is known."),
     el("h3", {}, "Facts"),
     el("dl", { class: "facts" }, ...(s.facts ?? []).flatMap((f) =>
-      [el("dt", {}, f.label), el("dd", {}, f.at ? time(f.at, `${when(f.at)}, ${ago(f.at)}`) : el("span", {}, f.value ?? ""),
+      [el("dt", {}, f.label), el("dd", {}, f.at ? moment(f.at, f.label === "Claimed") : el("span", {}, f.value ?? ""),
         ["Record", "Operation", "Scope"].includes(f.label) ? copy(f.value, f.label.toLowerCase()) : "")])),
     el("h3", {}, "Request and answer"),
     el("div", { id: "private" },
@@ -76,7 +82,7 @@ function draw(s) {
 }
 
 function step(n) {
-  return el("li", {}, el("b", {}, n.who), " ", n.what, n.at ? el("span", { class: "quiet" }, " — ", time(n.at, `${when(n.at)}, ${ago(n.at)}`)) : "",
+  return el("li", {}, el("b", {}, n.who), " ", n.what, n.at ? el("span", { class: "quiet" }, " — ", moment(n.at)) : "",
     n.command ? el("span", { class: "command" }, el("code", {}, n.command), copy(n.command, `the command: ${n.what}`)) : "");
 }
 

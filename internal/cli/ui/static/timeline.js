@@ -1,6 +1,6 @@
 // The timeline: a bar for each attempt, phase and job. Times from milliseconds to days
 // lie on one line, so each gap is as long as its logarithm.
-import { copy, el, took, when } from "./dom.js";
+import { copy, el, ticking, took, when } from "./dom.js";
 
 const words = { done: "", running: "running", failed: "failed", unknown: "outcome unknown", waiting: "waiting", parked: "parked" };
 
@@ -18,17 +18,16 @@ function scale(times) {
 
 export function timeline(spans) {
   const now = Date.now();
-  const times = [];
-  for (const s of spans) {
-    if (s.from) times.push(s.from);
-    if (s.from && s.to) times.push(s.to);
-    if (s.from && s.state === "running") times.push(now);
-  }
+  const runs = (s) => s.from && !s.to && s.state === "running";
+  // A running one ends now. The clock that noted its begin may be ahead of this one.
+  const endOf = (s, at = now) => s.to || (runs(s) ? Math.max(at, s.from) : s.from);
+  const times = spans.filter((s) => s.from).flatMap((s) => [s.from, endOf(s)]);
   const x = scale(times);
   const first = Math.min(...times);
+  const last = (at) => Math.max(...spans.filter((s) => s.from).map((s) => endOf(s, at)));
   return el("div", {},
     el("ol", { class: "spans" }, ...spans.map((s) => {
-      const end = s.to || (s.from && s.state === "running" ? now : s.from);
+      const end = endOf(s);
       const track = el("span", { class: "track", "aria-hidden": "true" });
       if (s.from) {
         const bar = el("span", { class: "bar" });
@@ -39,13 +38,15 @@ export function timeline(spans) {
       let length = "";
       if (s.from && end > s.from) length = took(end - s.from);
       else if (s.from) length = s.from === first ? "0" : `+${took(s.from - first)}`;
+      const long = el("span", { class: "took", title: s.from ? when(s.from) : "" }, length);
+      if (runs(s)) ticking(long, (at) => took(endOf(s, at) - s.from));
       return el("li", { class: s.state },
         el("span", { class: "name" }, el("span", { class: "lane" }, s.lane + (words[s.state] ? `, ${words[s.state]}` : "")), s.name),
         track,
-        el("span", { class: "took", title: s.from ? when(s.from) : "" }, length),
+        long,
         s.note ? el("span", { class: "note" }, s.note, s.lane === "call" ? copy(s.note.replace("under the key ", ""), `the derived key of ${s.name}`) : "") : "");
     })),
-    times.length > 1
-      ? el("p", { class: "scale" }, `From ${when(first)}, over ${took(Math.max(...times) - first)}. Long gaps are drawn shorter.`)
+    last(now) > first
+      ? el("p", { class: "scale" }, `From ${when(first)}, over `, ticking(el("span"), (at) => took(last(at) - first)), ". Long gaps are drawn shorter.")
       : "");
 }
