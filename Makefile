@@ -351,7 +351,7 @@ bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in tu
 
 .PHONY: bench-growth
 bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers (minutes; Java)
-	go run -C proof ./bench -only growth-counts,growth-sweep,growth $(BENCHFLAGS)
+	go run -C proof ./bench -only growth-counts,growth-sweep,growth-callers,growth $(BENCHFLAGS)
 
 .PHONY: bench-parts
 bench-parts: ## ns and allocations of encryption, the adapters, metrics and logs

@@ -10,20 +10,39 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// firstLook is the longest wait before the first read of the record. The wait
-// doubles with each read, up to a second: waiting for t costs about
-// log2(t/firstLook) reads, and then one read a second.
-const firstLook = 100 * time.Millisecond
+const (
+	firstLook   = 120 * time.Millisecond // the longest wait before the first read of the record
+	longestLook = 800 * time.Millisecond // the longest wait between two reads
+)
+
+// nextLook returns the bounds of an attempt's wait before it reads the record again.
+// waited is since the attempt began to wait, age since the holder began, and lease is
+// the rest of the holder's lease.
+//
+// The wait is as long as the attempt has waited, so k reads take about 2^k·firstLook. It
+// is at least a tenth of the holder's age: an operation of ten seconds seldom ends in the
+// next 0.1 s. A read is due once the lease has ended. The bounds are apart, so that many
+// waiting attempts don't read at once.
+//
+// The holder's clock may differ from this one. A wrong age makes a wait longest at most;
+// a wrong lease costs one read, since it has ended from then on.
+func nextLook(waited, age, lease time.Duration) (least, most time.Duration) {
+	most = min(firstLook+max(waited, age/10), longestLook)
+	if lease > 0 && lease < most {
+		return lease, lease + firstLook
+	}
+	return most - most/8, most
+}
 
 // wait reads the record until its holder has finished or end has passed. The
 // verdict is InFlight only after end.
 func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict) {
 	ctx, sp := a.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
-	for pace := firstLook; ; pace = min(pace*2, time.Second) {
-		// A quarter of the wait is random, so that many waiting attempts don't read all
-		// at once.
-		next := pace*3/4 + chance.N(ctx, pace/4)
+	for begun := time.Now(); ; {
+		now := a.opt.Now()
+		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now))
+		next := least + chance.N(ctx, most-least)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, state.InFlight
 		}

@@ -58,7 +58,7 @@ func TestShortRun(t *testing.T) {
 	var log, out bytes.Buffer
 	b := bench{root: filepath.Join(folder, "..", ".."), samples: short(), grow: shortScales(), db: dynamotest.Start(t), log: &log}
 	r := new(Results)
-	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-sweep", "growth"}); err != nil {
+	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-sweep", "growth-callers", "growth"}); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	r.print(&out)

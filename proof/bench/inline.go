@@ -61,7 +61,7 @@ func measureInline(ctx context.Context, db *dynamotest.DB, prices Prices) (all [
 
 func (in *Inline) measure(ctx context.Context, db *dynamotest.DB, prices Prices, body string) error {
 	limit := func(o *dynamo.Options) { o.Inline = in.Limit }
-	opt := func(o *idem.Options) { o.ReadFirst = in.ReadFirst }
+	opt := func(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return in.ReadFirst } }
 	b, err := newBed(ctx, db)
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ var sections = []struct {
 }{
 	{"results.json", []string{"paths", "inline", "bodies", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
 	{"peers.json", []string{"breaks", "races"}},
-	{"growth.json", []string{"growth-counts", "growth-sweep", "growth"}},
+	{"growth.json", []string{"growth-counts", "growth-sweep", "growth-callers", "growth"}},
 }
 
 // bench is one run.
@@ -201,6 +201,10 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 		err = failed
 	case "growth-sweep":
 		charts, failed := countSweeps(ctx, b.db, b.grow.records)
+		r.Growth.set(charts)
+		return failed
+	case "growth-callers":
+		charts, failed := growCallers(ctx, b.db, b.grow.callers)
 		r.Growth.set(charts)
 		return failed
 	case "growth":

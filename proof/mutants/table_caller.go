@@ -9,7 +9,23 @@ func waitMutants() []mutant {
 		},
 		{
 			rule: "WaitBacksOff", what: "who waits looks as often in the tenth second as in the first",
-			in: "idem.attempt.wait", old: "$pace = min($pace*2, time.Second)", new: "$pace = firstLook", run: "^TestWaitingBacksOff$",
+			in: "idem.nextLook", old: "min(firstLook+max($waited, $age/10), longestLook)", new: "firstLook", row: "M44", run: "^TestWaitingBacksOff$",
+		},
+		{
+			rule: "WaitBacksOff", what: "who comes late to a long operation reads as if it had just begun",
+			in: "idem.nextLook", old: "max($waited, $age/10)", new: "$waited", row: "M44", run: "^TestWaitingIsNoLater$",
+		},
+		{
+			rule: "WaitTakesOver", what: "the end of the holder's lease changes no wait",
+			in: "idem.nextLook", old: "if $lease > 0 && $lease < $most {", new: "if $lease < 0 && $lease < $most {", row: "M44", run: "^TestWaitingReadsAfterTheLease$",
+		},
+		{
+			rule: "WaitBacksOff", what: "a lease that has ended makes waiters read without a wait",
+			in: "idem.nextLook", old: "$lease > 0 && $lease < $most", new: "$lease < $most", row: "M44", run: "^TestNextLook$",
+		},
+		{
+			rule: "WaitersApart", what: "who waits for the same attempt reads at the same time",
+			in: "idem.attempt.wait", old: "chance.N($ctx, $most-$least)", new: "min(chance.N($ctx, $most-$least), 0)", row: "M44", run: "^TestWaitersReadApart$",
 		},
 		{
 			rule: "RetryAfterCap", what: "a client is told to wait for the end of the lease", row: "R136 M43",
