@@ -1,0 +1,45 @@
+package semantics
+
+import (
+	"os"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+
+func local(t *testing.T) Place {
+	t.Helper()
+	db := dynamotest.Start(t)
+	p := Place{DB: db.Client(dynamo.Tune), Table: "semantics-" + t.Name()}
+	o := p.DB.Options()
+	p.Streams = dynamodbstreams.New(dynamodbstreams.Options{BaseEndpoint: o.BaseEndpoint, Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient})
+	if err := dynamo.CreateTable(t.Context(), p.DB, p.Table); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// DynamoDB Local differs in what the table says, and in nothing else.
+func TestLocal(t *testing.T) {
+	t.Parallel()
+	p := local(t)
+	for _, a := range All() {
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			figure, err := a.Examine(t.Context(), p)
+			switch {
+			case err != nil && !IsDifference(err):
+				t.Error(err)
+			case err != nil && a.Local == "":
+				t.Errorf("DynamoDB Local differs: %v", err)
+			case err == nil && a.Local != "":
+				t.Errorf("DynamoDB Local does as DynamoDB (%s): the table says that %s", figure, a.Local)
+			}
+		})
+	}
+}
