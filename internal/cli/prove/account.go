@@ -205,7 +205,7 @@ func (a *Account) await(ctx context.Context, stack string, wanted cfntypes.Stack
 		case s.StackStatus == wanted:
 			return s, nil
 		case !strings.HasSuffix(string(s.StackStatus), "_IN_PROGRESS"):
-			return s, a.reason(ctx, stack, s)
+			return s, stackFailed{a.reason(ctx, stack, s)}
 		}
 		select {
 		case <-ctx.Done():
@@ -214,6 +214,9 @@ func (a *Account) await(ctx context.Context, stack string, wanted cfntypes.Stack
 		}
 	}
 }
+
+// stackFailed is the end of a stack's creation or deletion that failed.
+type stackFailed struct{ error }
 
 // describe returns a stack. One that isn't there is deleted.
 func (a *Account) describe(ctx context.Context, stack string) (cfntypes.Stack, error) {

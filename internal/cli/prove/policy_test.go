@@ -81,10 +81,11 @@ var services = map[string]string{
 
 type resources struct {
 	Resources map[string]struct {
-		Type                                string
-		DeletionPolicy, UpdateReplacePolicy string
-		Properties                          map[string]any
-	}
+		Type                string         `yaml:"Type"`
+		DeletionPolicy      string         `yaml:"DeletionPolicy"`
+		UpdateReplacePolicy string         `yaml:"UpdateReplacePolicy"`
+		Properties          map[string]any `yaml:"Properties"`
+	} `yaml:"Resources"`
 }
 
 // Every resource goes with its stack, each function has a cap, and each service is in the policy.

@@ -46,7 +46,8 @@ func (a *Account) Clean(ctx context.Context, run string) error {
 // final reports whether an error is AWS's answer, which another try would get again.
 func final(err error) bool {
 	_, answered := errors.AsType[smithy.APIError](err)
-	return answered || errors.Is(err, errNotDeleted) || errors.Is(err, errOverPlan)
+	_, stopped := errors.AsType[stackFailed](err)
+	return answered || stopped || errors.Is(err, errNotDeleted) || errors.Is(err, errOverPlan)
 }
 
 var errNotDeleted = errors.New("not deleted")
@@ -68,10 +69,8 @@ func (a *Account) removeStack(ctx context.Context) error {
 	if _, err := a.formation().DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &id}); err != nil {
 		return err
 	}
-	if _, err := a.await(ctx, id, cfntypes.StackStatusDeleteComplete); err != nil {
-		return fmt.Errorf("%w: %w", errNotDeleted, plainError(err))
-	}
-	return nil
+	_, err = a.await(ctx, id, cfntypes.StackStatusDeleteComplete)
+	return err
 }
 
 func tagOf(s cfntypes.Stack, key string) string {
@@ -186,6 +185,7 @@ type Leftover struct {
 
 // Leftovers are the runs of which something is there, by name.
 func (a *Account) Leftovers(ctx context.Context) (all []Leftover, err error) {
+	a.use(&meter{most: setup})
 	add := func(run, expires string) {
 		if run == "" {
 			return

@@ -60,6 +60,7 @@ type Plan struct {
 	site   Site
 	claims []Claim
 	Cost   Cost // at most
+	app    App
 }
 
 // setup are the calls that deploy and remove a stack.
@@ -109,6 +110,7 @@ func (p *Plan) Execute(ctx context.Context) (*Report, error) {
 		Planned: p.Cost.Dollars(), Versions: map[string]string{},
 	}
 	began := p.opt.Now()
+	defer func() { p.app.Close() }() // a stand-in runs the program from its folder
 	err := p.examine(ctx, m, r)
 	if err != nil {
 		r.Trouble = err.Error()
@@ -165,7 +167,7 @@ func (p *Plan) examine(ctx context.Context, m *meter, r *Report) error {
 func (p *Plan) deploy(ctx context.Context, m *meter, r *Report) (*Place, error) {
 	p.opt.Tell("building the programs")
 	app, err := p.opt.build(ctx, p.opt, p.site)
-	defer app.Close()
+	p.app = app
 	if err != nil {
 		return nil, err
 	}

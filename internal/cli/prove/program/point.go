@@ -51,12 +51,8 @@ func (p *point) db() *dynamodb.Client {
 
 // taken takes the point that waits for this role.
 func (p *point) taken(ctx context.Context) fault.Fault {
-	role := p.role
-	if role == "" {
-		role = "worker"
-	}
 	out, err := p.db().DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: &p.table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}},
+		TableName: &p.table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Waiting + p.name()}},
 		ReturnValues: types.ReturnValueAllOld,
 	})
 	if err != nil {
@@ -110,14 +106,19 @@ func (p *point) passed() {
 	}
 }
 
-// answered is called when Lambda has the function's answer.
-func (p *point) answered() {
+// answered is called when Lambda has the function's answer. A point that the invocation didn't
+// come to waits for another one.
+func (p *point) answered(ctx context.Context) {
 	p.mu.Lock()
-	here, f := p.fault.Kind == fault.Answered, p.fault
+	f, calls := p.fault, p.calls
+	p.fault = fault.Fault{}
 	p.mu.Unlock()
-	if here {
+	switch {
+	case f.Kind == fault.Answered:
 		p.happened(f)
 		kill()
+	case f.Kind != "" && p.role != "api" && calls < f.Call:
+		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
 }
 
@@ -125,11 +126,24 @@ func (p *point) answered() {
 func (p *point) happened(f fault.Fault) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	p.write(ctx, fault.Happened+f.String(), "at", &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().UnixMilli())})
+}
+
+// write puts an item into the provider's table.
+func (p *point) write(ctx context.Context, id, name string, value types.AttributeValue) {
 	if _, err := p.db().PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.table, Item: map[string]types.AttributeValue{
-		"id": &types.AttributeValueMemberS{Value: fault.Happened + f.String()}, "at": &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().UnixMilli())},
+		"id": &types.AttributeValueMemberS{Value: id}, name: value,
 	}}); err != nil {
-		log.Print("a crash that nobody will hear of: ", err)
+		log.Print("a crash point that nobody will hear of: ", err)
 	}
+}
+
+// name is the role's, for items.
+func (p *point) name() string {
+	if p.role == "" {
+		return "worker"
+	}
+	return p.role
 }
 
 // kill ends the process as the system does when it takes a sandbox away.

@@ -163,7 +163,7 @@ func (p *runtimeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/invocation/next"):
 		p.point.begin(r.Context(), body)
 	case strings.HasSuffix(r.URL.Path, "/response"):
-		p.point.answered()
+		p.point.answered(r.Context())
 	}
 	copyAnswer(w, out, body)
 }

@@ -23,23 +23,3 @@ func local(t *testing.T) Place {
 	}
 	return p
 }
-
-// DynamoDB Local differs in what the table says, and in nothing else.
-func TestLocal(t *testing.T) {
-	t.Parallel()
-	p := local(t)
-	for _, a := range All() {
-		t.Run(a.Name, func(t *testing.T) {
-			t.Parallel()
-			figure, err := a.Examine(t.Context(), p)
-			switch {
-			case err != nil && !IsDifference(err):
-				t.Error(err)
-			case err != nil && a.Local == "":
-				t.Errorf("DynamoDB Local differs: %v", err)
-			case err == nil && a.Local != "":
-				t.Errorf("DynamoDB Local does as DynamoDB (%s): the table says that %s", figure, a.Local)
-			}
-		})
-	}
-}
