@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -81,6 +82,14 @@ func (a *Account) StandIn() string {
 	return ""
 }
 
+// Program implements [Site]. A stand-in runs functions on its own processor.
+func (a *Account) Program() (system, arch string, packaged bool) {
+	if a.StandIn() != "" {
+		return "linux", runtime.GOARCH, true
+	}
+	return "linux", "arm64", true
+}
+
 func (a *Account) formation() *cloudformation.Client { return cloudformation.NewFromConfig(a.cfg) }
 
 func (a *Account) bucket() *s3.Client {
@@ -107,7 +116,8 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",
 	}
 	for _, o := range stack.Outputs {
-		if aws.ToString(o.OutputKey) == "ApiUrl" {
+		// The URL is one of AWS, and no stand-in's.
+		if aws.ToString(o.OutputKey) == "ApiUrl" && p.StandIn == "" {
 			p.API = aws.ToString(o.OutputValue)
 		}
 	}
@@ -181,6 +191,8 @@ func (a *Account) url(name string) string {
 func (a *Account) create(ctx context.Context) error {
 	making, cancel := surely(ctx)
 	defer cancel()
+	architecture := map[string]string{"amd64": "x86_64", "arm64": "arm64"}
+	_, arch, _ := a.Program()
 	_, err := a.formation().CreateStack(making, &cloudformation.CreateStackInput{
 		StackName: &a.run, TemplateURL: aws.String(a.url(templateFile)), ClientRequestToken: &a.run,
 		Capabilities: []cfntypes.Capability{cfntypes.CapabilityCapabilityIam, cfntypes.CapabilityCapabilityAutoExpand},
@@ -188,6 +200,7 @@ func (a *Account) create(ctx context.Context) error {
 		Parameters: []cfntypes.Parameter{
 			{ParameterKey: aws.String("Nested"), ParameterValue: aws.String(a.url(nestedFile))},
 			{ParameterKey: aws.String("CodeBucket"), ParameterValue: &a.run},
+			{ParameterKey: aws.String("Architecture"), ParameterValue: aws.String(architecture[arch])},
 		},
 		Tags: []cfntypes.Tag{{Key: aws.String(tagRun), Value: &a.run}, {Key: aws.String(tagExpires), Value: aws.String(a.expiry())}},
 	})

@@ -27,7 +27,8 @@ func background() []Claim {
 func examineCompletion(ctx context.Context, p *Place) (string, error) {
 	b := newBooking("abandoned", 900)
 	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "abandoned"}
-	if _, err := p.book(ctx, b); errors.Is(err, errOverPlan) || ctx.Err() != nil {
+	_, err := p.book(ctx, b)
+	if dark(err) || ctx.Err() != nil {
 		return "", notSeen(err)
 	}
 	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })

@@ -57,6 +57,9 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // book sends a booking once.
 func (p *Place) book(ctx context.Context, b booking) (answer, error) {
+	if p.API == "" {
+		return answer{}, notSeen(errors.New("the stand-in doesn't serve the API at its URL"))
+	}
 	ctx, cancel := context.WithTimeout(ctx, 35*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.API+"/rides", bytes.NewReader(bodyAt(b.place)))
@@ -73,9 +76,6 @@ func (p *Place) book(ctx context.Context, b booking) (answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	if resp.StatusCode == http.StatusNotFound && p.StandIn != "" {
-		return answer{}, notSeen(errors.New("the stand-in doesn't serve the routes of the API"))
-	}
 	return answer{resp.StatusCode, string(body)}, err
 }
 
@@ -87,7 +87,7 @@ const tries = 12
 func (p *Place) insist(ctx context.Context, b booking) (a answer, err error) {
 	for try := range tries {
 		a, err = p.book(ctx, b)
-		if _, dark := errors.AsType[unseen](err); dark || errors.Is(err, errOverPlan) || ctx.Err() != nil || err == nil && (a.status == http.StatusCreated || a.status < 500 && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests) {
+		if dark(err) || ctx.Err() != nil || err == nil && (a.status == http.StatusCreated || a.status < 500 && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests) {
 			return a, err
 		}
 		b.fault = fault.Fault{}

@@ -29,7 +29,7 @@ func (a App) Close() {
 }
 
 // programPackage is the program of all functions.
-const programPackage = "github.com/samekey/samekey/internal/cli/prove/program"
+const programPackage = "github.com/samekey/samekey/internal/cli/prove/cmd/function"
 
 const (
 	templateFile = "stack.yaml"
@@ -38,20 +38,12 @@ const (
 	bootstrap    = "dist/program/bootstrap"
 )
 
-// target is the system that a site's functions run on, as Go names it.
-type target interface{ target() (system, arch string) }
-
 // buildApp builds the version of Samekey that the module in the source folder uses.
 func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 	if app.Dir, err = os.MkdirTemp("", "samekey-prove-"); err != nil {
 		return app, err
 	}
-	system, arch := "linux", "arm64"
-	packaged := true
-	if t, ok := site.(target); ok {
-		system, arch = t.target()
-		packaged = false
-	}
+	system, arch, packaged := site.Program()
 	out := filepath.Join(app.Dir, bootstrap)
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //nolint:gosec // as go build makes folders
 		return app, err
@@ -71,8 +63,29 @@ func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 			return app, err
 		}
 	}
-	app.Versions, app.Commit, err = versions(out)
+	if app.Versions, app.Commit, err = versions(out); err == nil && app.Commit == "" && app.Versions["samekey"] == "(devel)" {
+		app.Commit = commitOf(ctx, o.Source)
+	}
 	return app, err
+}
+
+// commitOf is the commit of a checkout; "" if git doesn't know it.
+func commitOf(ctx context.Context, dir string) string {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	commit, err1 := git("rev-parse", "HEAD")
+	changes, err2 := git("status", "--porcelain", "--untracked-files=no")
+	switch {
+	case err1 != nil || err2 != nil:
+		return ""
+	case changes != "":
+		return commit + ", changed"
+	}
+	return commit
 }
 
 // versions reads from a program what it was built of.

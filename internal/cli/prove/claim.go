@@ -34,12 +34,17 @@ func notSeen(err error) error {
 	return unseen{err}
 }
 
+// dark reports whether an error says that nothing was seen.
+func dark(err error) bool {
+	_, ok := errors.AsType[unseen](err)
+	return ok || errors.Is(err, errOverPlan) || errors.Is(err, context.Canceled)
+}
+
 // judge returns the outcome of an examination.
 func (c Claim) judge(p *Place, figure string, err error) Result {
 	r := Result{Name: c.Name, Claim: c.Text, Page: c.Page, Figure: figure}
-	_, dark := errors.AsType[unseen](err)
 	switch {
-	case dark || errors.Is(err, errOverPlan) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case dark(err):
 		r.Status, r.Why = NotShown, err.Error()
 	case p.Local && c.Differs && err == nil:
 		r.Status, r.Why = Failed, "a stand-in is known to differ here, and didn't: "+c.OnStandIn

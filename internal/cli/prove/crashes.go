@@ -111,6 +111,9 @@ func (p *Place) crashBehind(ctx context.Context, role string, calls, place int) 
 			}
 			a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, kind, call+1), place+len(all))}
 			a.last, a.err = p.insist(ctx, a.booking)
+			if dark(a.err) {
+				return "", notSeen(a.err)
+			}
 			a.fault = f
 			all = append(all, a)
 			if _, _, err := p.arrive(ctx, p.patience(), func(w world) bool { _, met := w.happened(f); return met }); err != nil {
@@ -129,7 +132,7 @@ func (p *Place) patience() time.Duration { return 30*time.Second + 12*p.Timeout 
 // nothing was shown.
 func (p *Place) count(ctx context.Context, all []answers) (string, error) {
 	for _, a := range all {
-		if _, dark := errors.AsType[unseen](a.err); dark || a.err != nil && (errors.Is(a.err, errOverPlan) || ctx.Err() != nil) {
+		if dark(a.err) || a.err != nil && ctx.Err() != nil {
 			return "", notSeen(a.err)
 		}
 	}

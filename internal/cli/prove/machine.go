@@ -37,7 +37,10 @@ func (*Machine) StandIn() string {
 	return "samekey local: processes for functions, DynamoDB Local for DynamoDB, ElasticMQ for SQS"
 }
 
-func (*Machine) target() (system, arch string) { return runtime.GOOS, runtime.GOARCH }
+// Program implements [Site].
+func (*Machine) Program() (system, arch string, packaged bool) {
+	return runtime.GOOS, runtime.GOARCH, false
+}
 
 // localTimeout is the time limit of functions on this machine.
 const localTimeout = 2 * time.Second

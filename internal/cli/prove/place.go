@@ -12,7 +12,7 @@ import (
 // Place is a deployed stack.
 type Place struct {
 	StandIn string // names what stands in for AWS; "" in an account
-	API     string // base URL
+	API     string // base URL; "" on a stand-in that has none
 	HTTP    *http.Client
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
@@ -34,6 +34,9 @@ type Site interface {
 	Region() string
 	// StandIn names what stands in for AWS; "" in an account.
 	StandIn() string
+	// Program tells the system that the functions run on, as Go names it, and whether they
+	// are deployed from a bucket, not from a folder.
+	Program() (system, arch string, packaged bool)
 	// Deploy makes the stack of a run. After an error some of it may be there.
 	Deploy(ctx context.Context, run string, expires time.Time, app App, m *meter) (*Place, error)
 	// Remove removes all that Deploy made, and may be called again. It doesn't touch what

@@ -25,6 +25,7 @@ type point struct {
 	mu    sync.Mutex
 	fault fault.Fault // the zero Fault is none
 	calls int
+	hangs bool // the calls behind a fault.Hang do, too: clients try again
 }
 
 // begin finds the point of an invocation: in a header of a request to the API, or in the
@@ -71,8 +72,12 @@ func (p *point) pass() (lose bool) {
 	p.mu.Lock()
 	p.calls++
 	here := p.fault.Kind != "" && p.calls == p.fault.Call
-	f := p.fault
+	f, hangs := p.fault, p.hangs
+	p.hangs = p.hangs || here && f.Kind == fault.Hang
 	p.mu.Unlock()
+	if hangs {
+		<-context.Background().Done() // until the time limit ends the process
+	}
 	if !here {
 		return false
 	}
@@ -82,7 +87,7 @@ func (p *point) pass() (lose bool) {
 		kill()
 	case fault.Hang:
 		p.happened(f)
-		<-context.Background().Done() // until the time limit ends the process
+		<-context.Background().Done()
 	case fault.Memory:
 		p.happened(f)
 		for all := [][]byte(nil); ; {

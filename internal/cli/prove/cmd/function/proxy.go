@@ -32,7 +32,8 @@ func standBetween(role string) error {
 	if role == "" {
 		at.table = os.Getenv("SAMEKEY_APP") + "-provider"
 	}
-	p := &proxy{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 20}}, point: at, up: map[string]string{}, signer: v4.NewSigner()}
+	// DynamoDB's checksum is of the bytes that it sends.
+	p := &proxy{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 20, DisableCompression: true}}, point: at, up: map[string]string{}, signer: v4.NewSigner()}
 	for _, service := range []string{"dynamodb", "sqs", "lambda"} {
 		name := "AWS_ENDPOINT_URL_" + strings.ToUpper(service)
 		p.up[service] = os.Getenv(name)

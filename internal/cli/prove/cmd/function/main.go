@@ -1,4 +1,4 @@
-// Command program is all functions of samekey prove's throw-away stack: Rocket Rides, its
+// Command function is all functions of samekey prove's throw-away stack: Rocket Rides, its
 // authorizer, the consumer of its receipts, the worker, and the payment provider's stand-in. They are
 // the programs that users deploy. Between them and AWS stands a proxy in the same process,
 // at which an invocation meets the crash point that was chosen for it.
