@@ -69,8 +69,8 @@ FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # and faults planted in a store, which the schedules find.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/servers/elasticmq
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPlantedInTheStack TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 # Packages with a DynamoDB Local of their own: they have the most requests, or count units and streams.
@@ -221,6 +221,11 @@ lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 .PHONY: smoke-deploy
 smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's commands, and call them (python3)
 	internal/tools/smoke-deploy.sh
+
+.PHONY: prove-local
+prove-local: ## samekey prove, with this machine as the stand-in for AWS; its report in proof/prove (Java, minutes)
+	@go build -o $(BIN)/samekey ./cmd/samekey
+	cd proof/prove && $(BIN)/samekey prove --local --yes --source $(CURDIR)
 
 .PHONY: stopwatch
 stopwatch: ## play a new user, from an empty folder to a deployed application, and print the times (Java, python3)

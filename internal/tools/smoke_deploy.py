@@ -15,7 +15,9 @@ import json
 import os
 import pathlib
 import platform
+import random
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -57,6 +59,7 @@ def main():
             deploy(CHECKOUT, work, env, f"Architecture={architecture()}")
             check_checkout(Deployed("checkout", env, "HttpApi"), work)
             check_standalone(work, env)
+            check_prove(work, env)
         except BaseException:
             print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
             raise
@@ -234,6 +237,62 @@ def check_doctor(work, env):
     code, found, _ = doctor()
     expect("planted mistakes", (code, found), (3, ["queue-visibility", "tickets-wait", "worker-timeout"]))
     said("samekey doctor: finds each of three mistakes in it")
+
+
+def check_prove(work, env):
+    """samekey prove leaves nothing, wherever it is ended, and --clean finds a run that was killed."""
+    env, program = {**env, "PATH": os.environ["PATH"]}, work / "samekey"
+    before = everything(env)
+
+    def start():
+        return subprocess.Popen([program, "prove", "--yes", "--source", ROOT], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    begun = time.monotonic()
+    whole = start()
+    out, _ = whole.communicate(timeout=600)
+    lasts = min(time.monotonic() - begun, 40)
+    if whole.returncode != 0:
+        sys.exit(f"samekey prove: {out}")
+    expect("what a whole run leaves", everything(env), before)
+    met = set()
+    for i in range(20):
+        run = start()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.wait((i + random.random()) * lasts / 20)
+        there = everything(env)
+        met.add(len(there) - len(before))
+        run.send_signal(signal.SIGINT)
+        out, _ = run.communicate(timeout=300)
+        left = everything(env)
+        if left != before:
+            sys.exit(f"ended after {(i + 1) * lasts / 20:.1f} s, samekey prove left {left - before}:\n{out}")
+    expect("runs were ended with and without a stack", len(met) > 2, True)
+    run = start()
+    wait(lambda: len(everything(env)) > len(before) + 10, "the stack to be there")
+    run.kill()
+    run.wait()
+    (name,) = {x.split()[1] for x in everything(env) - before if x.startswith("stack samekey-prove-") and "-Samekey" not in x}
+    time.sleep(5)  # what MiniStack was making is there
+    done = subprocess.run([program, "prove", "--clean", "--yes", name], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect("samekey prove --clean: " + done.stdout, (done.returncode, everything(env) - before), (0, set()))
+    said("samekey prove: 20 runs that were ended left nothing, and --clean removed one that was killed")
+
+
+def everything(env):
+    """What is there, by names: stacks, buckets, tables, functions, queues, mappings, roles, APIs, log groups, alarms."""
+    there = set()
+    for service, kind, key, what, page in (
+        ("cloudformation", "stack", "StackName", "Stacks", "describe_stacks"), ("s3", "bucket", "Name", "Buckets", "list_buckets"),
+        ("lambda", "function", "FunctionName", "Functions", "list_functions"), ("lambda", "mapping", "UUID", "EventSourceMappings", "list_event_source_mappings"),
+        ("iam", "role", "RoleName", "Roles", "list_roles"), ("apigatewayv2", "api", "ApiId", "Items", "get_apis"),
+        ("logs", "group", "logGroupName", "logGroups", "describe_log_groups"), ("cloudwatch", "alarm", "AlarmName", "MetricAlarms", "describe_alarms"),
+        ("scheduler", "schedule", "Name", "Schedules", "list_schedules"),
+    ):
+        for x in getattr(client(service, env), page)()[what]:
+            if x.get("StackStatus") != "DELETE_COMPLETE":
+                there.add(f"{kind} {x[key]}")
+    there |= {f"table {x}" for x in client("dynamodb", env).list_tables()["TableNames"]}
+    return there | {f"queue {x}" for x in client("sqs", env).list_queues().get("QueueUrls", [])}
 
 
 class Deployed:

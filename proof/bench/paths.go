@@ -51,7 +51,7 @@ const (
 
 var (
 	merge     = func(o *idem.Options) { o.MergeClaim = true }
-	readFirst = func(o *idem.Options) { o.ReadFirst = true }
+	readFirst = func(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return true } }
 	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 1<<20 }
 	large     = func(o *idem.Options) { o.MaxBody = 4 << 20 }
 	plain     = func(*idem.Options) {}

@@ -121,7 +121,7 @@ func filled(page string, runs map[string]proof) (text, tables string, _ error) {
 		return "", "", fmt.Errorf("%s has no place for the table", pageFile)
 	}
 	var b strings.Builder
-	b.WriteString("\n| claim | how it was tried to break it | figures | command | date, commit |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n| claim | how it was tried to break it | figures | command | date, commit | AWS |\n| --- | --- | --- | --- | --- | --- |\n")
 	var own strings.Builder
 	own.WriteString("# Tables of the evidence\n\n`make evidence` writes them. [Proof](../../docs/inside/proof.md) has the claims.\n")
 	for _, c := range claims {
@@ -134,7 +134,7 @@ func filled(page string, runs map[string]proof) (text, tables string, _ error) {
 		if missing > 0 {
 			figures += fmt.Sprintf(" (%d of %d parts have run)", of-missing, of)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s |\n", c.claim, c.evidence, figures, r.Command, r.Date)
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s | |\n", c.claim, c.evidence, figures, r.Command, r.Date)
 		for i, row := range r.Table {
 			if i == 0 {
 				fmt.Fprintf(&own, "\n%s\n\n", c.table)

@@ -55,6 +55,26 @@ func keyRowMutants() []mutant {
 			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
 		},
 		{
+			rule: "ProveAnothersStack", what: "samekey prove removes another's stack of its name", row: "M185",
+			in: "internal/cli/prove.Account.removeStack", old: "tagOf($s, tagRun) != $a.run", new: "false", run: "^TestAnothersStays$",
+		},
+		{
+			rule: "ProveAnothersBucket", what: "samekey prove removes another's bucket of its name", row: "M185",
+			in: "internal/cli/prove.Account.removeBucket", old: "$tagged && $run != $bucket", new: "false", run: "^TestAnothersStays$",
+		},
+		{
+			rule: "ProveEnded", what: "a run that is told to end removes nothing", row: "M185",
+			in: "internal/cli/prove.Plan.remove", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestEndedAtAnyCall$",
+		},
+		{
+			rule: "ProveStandIn", what: "a stand-in passes what only AWS can show", row: "M187",
+			in: "internal/cli/prove.Plan.examine", old: `$place.StandIn != "" && $c.OnStandIn != "" && !$c.Differs`, new: "false", run: "^TestStandIn$",
+		},
+		{
+			rule: "ProveCost", what: "an examination uses more than was planned for it", row: "M187",
+			in: "internal/cli/prove.meter.add", old: `$over != ""`, new: `$over == "x"`, run: "^TestMoney$",
+		},
+		{
 			rule: "TailClosed", what: "tail reads shards to which nothing is written any more", row: "M143",
 			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
 		},

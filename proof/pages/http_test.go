@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/cli/doctor"
+	"github.com/samekey/samekey/internal/cli/prove"
 )
 
 // generators make the blocks of the pages.
@@ -41,6 +42,7 @@ var generators = map[string]func(*testing.T) string{
 	"openapi":        openAPIResponses,
 	"commands":       commands,
 	"doctor":         func(*testing.T) string { return doctor.Page() },
+	"prove-policy":   func(*testing.T) string { return "\n```json\n" + prove.Policy + "```\n\n" },
 }
 
 // byContract is a table with a column for each contract.

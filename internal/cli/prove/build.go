@@ -1,0 +1,138 @@
+package prove
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// App is a folder with the stack's templates and its program, for one machine.
+type App struct {
+	Dir      string
+	Versions map[string]string
+	Commit   string
+}
+
+// Close removes the folder.
+func (a App) Close() {
+	if a.Dir != "" {
+		_ = os.RemoveAll(a.Dir) // the system's own folder for such things
+	}
+}
+
+// programPackage is the program of all functions.
+const programPackage = "github.com/samekey/samekey/internal/cli/prove/cmd/function"
+
+const (
+	templateFile = "stack.yaml"
+	nestedFile   = "samekey.yaml"
+	codeKey      = "program.zip"
+	bootstrap    = "dist/program/bootstrap"
+)
+
+// buildApp builds the version of Samekey that the module in the source folder uses.
+func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
+	if app.Dir, err = os.MkdirTemp("", "samekey-prove-"); err != nil {
+		return app, err
+	}
+	system, arch, packaged := site.Program()
+	out := filepath.Join(app.Dir, bootstrap)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //nolint:gosec // as go build makes folders
+		return app, err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s", "-tags=lambda.norpc", "-o", out, programPackage)
+	cmd.Dir, cmd.WaitDelay = o.Source, 5*time.Second
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		if ctx.Err() != nil {
+			return app, context.Cause(ctx)
+		}
+		return app, fmt.Errorf("the program can't be built: run samekey prove in the folder of a module that uses Samekey, or name it by --source: %w\n%s",
+			err, strings.TrimSpace(string(said)))
+	}
+	for name, text := range map[string]string{templateFile: Template(packaged), nestedFile: Nested(packaged)} {
+		if err := os.WriteFile(filepath.Join(app.Dir, name), []byte(text), 0o600); err != nil {
+			return app, err
+		}
+	}
+	if app.Versions, app.Commit, err = versions(out); err == nil && app.Commit == "" && app.Versions["samekey"] == "(devel)" {
+		app.Commit = commitOf(ctx, o.Source)
+	}
+	return app, err
+}
+
+// commitOf is the commit of a checkout; "" if git doesn't know it.
+func commitOf(ctx context.Context, dir string) string {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = dir
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	commit, err1 := git("rev-parse", "HEAD")
+	changes, err2 := git("status", "--porcelain", "--untracked-files=no")
+	switch {
+	case err1 != nil || err2 != nil:
+		return ""
+	case changes != "":
+		return commit + ", changed"
+	}
+	return commit
+}
+
+// versions reads from a program what it was built of.
+func versions(program string) (map[string]string, string, error) {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return nil, "", err
+	}
+	all := map[string]string{"go": info.GoVersion, "samekey": info.Main.Version}
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "github.com/samekey/samekey":
+			all["samekey"] = m.Version
+		case "github.com/aws/aws-sdk-go-v2":
+			all["aws-sdk-go-v2"] = m.Version
+		}
+	}
+	commit, changed := "", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = ", changed"
+		}
+	}
+	return all, strings.TrimPrefix(commit+changed, ", "), nil
+}
+
+// zipped is the program as Lambda takes it.
+func (a App) zipped() ([]byte, error) {
+	f, err := os.Open(filepath.Join(a.Dir, bootstrap))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
+	h.SetMode(0o755)
+	w, err := z.CreateHeader(h)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(w, f); err != nil {
+		return nil, err
+	}
+	err = z.Close()
+	return b.Bytes(), err
+}

@@ -1,0 +1,53 @@
+package prove
+
+import (
+	"context"
+
+	"github.com/samekey/samekey/internal/cli/prove/semantics"
+)
+
+// Claims are all claims, in the order in which they are examined.
+func Claims() []Claim {
+	all := make([]Claim, 0, 60)
+	for _, a := range semantics.All() {
+		all = append(all, Claim{
+			Name: "dynamodb." + a.Name, Text: a.Text, Page: "docs/operate/prove.md#dynamodb", Cost: Cost{Writes: a.Writes, Reads: a.Reads, Calls: 1000},
+			OnStandIn: a.Local, Differs: a.Local != "",
+			Examine: func(ctx context.Context, p *Place) (string, error) {
+				figure, err := a.Examine(ctx, semantics.Place{DB: p.DB, Streams: p.Streams, Table: p.Semantics})
+				if err != nil && !semantics.IsDifference(err) {
+					err = notSeen(plainError(err))
+				}
+				return figure, err
+			},
+		})
+	}
+	for _, a := range semantics.Unseen() {
+		all = append(all, unbuilt("dynamodb."+a.Name, a.Text, a.Local))
+	}
+	all = append(all, contract())
+	all = append(all, crashes()...)
+	all = append(all, background()...)
+	return append(all, missing()...)
+}
+
+func unbuilt(name, text, why string) Claim {
+	return Claim{Name: name, Text: text, Why: why}
+}
+
+// missing are claims without an examination, so that the report has them.
+func missing() []Claim {
+	const later = "no examination of it is built yet"
+	return []Claim{
+		unbuilt("probe.waiting-ticket", "a ticket that waits by its visibility continues no chain that Lambda takes for a loop", later),
+		unbuilt("probe.recursion", "the worker's recursion config is the one that it needs", "samekey doctor looks at it"),
+		unbuilt("contract.others", "REST API, function URL, load balancer and the presets keep the contract", later),
+		unbuilt("crash.throttled", "a throttled invocation loses nothing", later),
+		unbuilt("background.parked", "a job that is always refused is on the people's list", later),
+		unbuilt("background.batches", "the stream's batches are bisected, answered in part, and given up to the bucket", later),
+		unbuilt("background.sweep", "a sweep of 100,000 records finds what the stream lost", later),
+		unbuilt("alarms", "each alarm rings by its trouble, and ends by its remedy", later),
+		unbuilt("roles", "each function works with its role and nothing more", "the run uses the roles; denied calls aren't counted yet"),
+		unbuilt("figures", "times, units and dollars are those of the performance page", later),
+	}
+}

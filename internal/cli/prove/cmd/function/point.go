@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/cli/prove/fault"
+)
+
+// point is the crash point of the invocation under way. A process has one invocation at a
+// time.
+type point struct {
+	role, table, endpoint string
+
+	mu    sync.Mutex
+	fault fault.Fault // the zero Fault is none
+	calls int
+	hangs bool // the calls behind a fault.Hang do, too: clients try again
+}
+
+// begin finds the point of an invocation: in a header of a request to the API, or in the
+// provider's table, where one invocation takes it.
+func (p *point) begin(ctx context.Context, event []byte) {
+	var f fault.Fault
+	if p.role == "api" {
+		var ev struct {
+			Headers map[string]string `json:"headers"`
+		}
+		_ = json.Unmarshal(event, &ev) // an envelope of the worker has no headers
+		f = fault.Parse(ev.Headers[strings.ToLower(fault.Header)])
+	} else if bytes.Contains(event, []byte(`"aws:sqs"`)) || bytes.Contains(event, []byte(`"aws:dynamodb"`)) {
+		f = p.taken(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault, p.calls = f, 0
+}
+
+func (p *point) db() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{Region: os.Getenv("AWS_REGION"), Credentials: credentials(), BaseEndpoint: &p.endpoint})
+}
+
+// taken takes the point that waits for this role.
+func (p *point) taken(ctx context.Context) fault.Fault {
+	out, err := p.db().DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &p.table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Waiting + p.name()}},
+		ReturnValues: types.ReturnValueAllOld,
+	})
+	if err != nil {
+		log.Print("no crash point: ", err)
+		return fault.Fault{}
+	}
+	text, _ := out.Attributes["fault"].(*types.AttributeValueMemberS)
+	if text == nil {
+		return fault.Fault{}
+	}
+	return fault.Parse(text.Value)
+}
+
+// pass is called before a call is made. It reports whether the call's answer is to be lost.
+func (p *point) pass() (lose bool) {
+	p.mu.Lock()
+	p.calls++
+	here := p.fault.Kind != "" && p.calls == p.fault.Call
+	f, hangs := p.fault, p.hangs
+	p.hangs = p.hangs || here && f.Kind == fault.Hang
+	p.mu.Unlock()
+	if hangs {
+		<-context.Background().Done() // until the time limit ends the process
+	}
+	if !here {
+		return false
+	}
+	switch f.Kind {
+	case fault.Before:
+		p.happened(f)
+		kill()
+	case fault.Hang:
+		p.happened(f)
+		<-context.Background().Done()
+	case fault.Memory:
+		p.happened(f)
+		for all := [][]byte(nil); ; {
+			all = append(all, bytes.Repeat([]byte{1}, 1<<24))
+		}
+	case fault.Lose:
+		p.happened(f)
+		return true
+	}
+	return false
+}
+
+// passed is called when a call was made.
+func (p *point) passed() {
+	p.mu.Lock()
+	here, f := p.fault.Kind == fault.After && p.calls == p.fault.Call, p.fault
+	p.mu.Unlock()
+	if here {
+		p.happened(f)
+		kill()
+	}
+}
+
+// answered is called when Lambda has the function's answer. A point that the invocation didn't
+// come to waits for another one.
+func (p *point) answered(ctx context.Context) {
+	p.mu.Lock()
+	f, calls := p.fault, p.calls
+	p.fault = fault.Fault{}
+	p.mu.Unlock()
+	switch {
+	case f.Kind == fault.Answered:
+		p.happened(f)
+		kill()
+	case f.Kind != "" && p.role != "api" && calls < f.Call:
+		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
+	}
+}
+
+// happened notes that the fault was met.
+func (p *point) happened(f fault.Fault) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	p.write(ctx, fault.Happened+f.String(), "at", &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().UnixMilli())})
+}
+
+// write puts an item into the provider's table.
+func (p *point) write(ctx context.Context, id, name string, value types.AttributeValue) {
+	if _, err := p.db().PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.table, Item: map[string]types.AttributeValue{
+		"id": &types.AttributeValueMemberS{Value: id}, name: value,
+	}}); err != nil {
+		log.Print("a crash point that nobody will hear of: ", err)
+	}
+}
+
+// name is the role's, for items.
+func (p *point) name() string {
+	if p.role == "" {
+		return "worker"
+	}
+	return p.role
+}
+
+// kill ends the process as the system does when it takes a sandbox away.
+func kill() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	os.Exit(137)
+}

@@ -1,0 +1,53 @@
+// Package fault names the faults that the functions of samekey prove's throw-away stack can be
+// told to meet.
+package fault
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Header has the fault of a request to the API. Only the throw-away program reads it.
+const Header = "X-Samekey-Prove"
+
+// Items of the provider's table: faults that wait for a function, and those that happened.
+const (
+	Waiting  = "waiting#"
+	Happened = "happened#"
+)
+
+// Kind is a kind of fault.
+type Kind string
+
+// The kinds.
+const (
+	Before   Kind = "before"   // the process is killed before the call is made
+	After    Kind = "after"    // it is killed when the call was made, before it hears of it
+	Lose     Kind = "lose"     // the call's answer is lost
+	Hang     Kind = "hang"     // the call isn't made until the function's time limit
+	Memory   Kind = "memory"   // the process takes more memory than it has, before the call
+	Answered Kind = "answered" // it is killed when Lambda has its answer, before the next event
+)
+
+// Fault is a fault at a call of an invocation. The zero Fault is none.
+type Fault struct {
+	Kind Kind
+	Call int    // 1 is the first
+	Cell string // names the examination
+}
+
+func (f Fault) String() string { return fmt.Sprintf("%s %d %s", f.Kind, f.Call, f.Cell) }
+
+// Parse reads a fault. What is none is the zero Fault.
+func Parse(s string) Fault {
+	parts := strings.Fields(s)
+	if len(parts) != 3 {
+		return Fault{}
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return Fault{}
+	}
+	return Fault{Kind(parts[0]), n, parts[2]}
+}

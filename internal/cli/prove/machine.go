@@ -1,0 +1,91 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/local/stack"
+)
+
+// Machine is this machine as a [Site]: samekey local with its sandboxes, DynamoDB Local and
+// ElasticMQ.
+type Machine struct {
+	Logs    io.Writer // of the functions
+	running *stack.Stack
+}
+
+// Where implements [Site].
+func (*Machine) Where() string { return "no account, but on this machine" }
+
+// Region implements [Site].
+func (*Machine) Region() string { return "us-east-1" }
+
+// StandIn implements [Site].
+func (*Machine) StandIn() string {
+	return "samekey local: processes for functions, DynamoDB Local for DynamoDB, ElasticMQ for SQS"
+}
+
+// Program implements [Site].
+func (*Machine) Program() (system, arch string, packaged bool) {
+	return runtime.GOOS, runtime.GOARCH, false
+}
+
+// localTimeout is the time limit of functions on this machine.
+const localTimeout = 2 * time.Second
+
+// Deploy implements [Site].
+func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App, m *meter) (*Place, error) {
+	var err error
+	s.running, err = stack.Start(ctx, stack.Options{
+		Template: filepath.Join(app.Dir, templateFile), StackName: name, Logs: s.Logs,
+		Overrides: stack.Overrides{FunctionTimeout: aws.Duration(localTimeout)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	base := s.running.Database()
+	o := base.Options()
+	cfg := metered(aws.Config{Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint}, m)
+	return &Place{
+		StandIn: s.StandIn(), API: s.running.Ready().API, HTTP: client(), Timeout: localTimeout, Local: true,
+		DB: dynamodb.NewFromConfig(cfg, dynamo.Tune),
+		Streams: dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
+			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
+		}),
+		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics",
+	}, nil
+}
+
+// Remove implements [Site].
+func (s *Machine) Remove(context.Context) error {
+	if s.running == nil {
+		return nil
+	}
+	if err := s.running.Close(); err != nil {
+		return errors.Join(errors.New("samekey local doesn't end"), err)
+	}
+	return nil
+}
+
+// client sends each request once.
+func client() *http.Client {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		panic(fmt.Sprintf("prove: %T", http.DefaultTransport)) //nolint:forbidigo // a mistake in the program
+	}
+	t = t.Clone()
+	t.DisableKeepAlives = true // net/http repeats a request with a key if a connection that it used again breaks
+	return &http.Client{Transport: t}
+}

@@ -1,0 +1,134 @@
+package prove
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	force "github.com/samekey/samekey/internal/testkit/prove"
+)
+
+func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+
+// onThisMachine plays the claims with that beginning of their names.
+func onThisMachine(t *testing.T, names string, change func(App) error) map[string]Result {
+	t.Helper()
+	dynamotest.Start(t) // skips without a database
+	var some []Claim
+	for _, c := range Claims() {
+		if strings.HasPrefix(c.Name, names) {
+			some = append(some, c)
+		}
+	}
+	o := Options{Tell: t.Logf, build: func(ctx context.Context, o Options, s Site) (App, error) {
+		app, err := buildApp(ctx, o, s)
+		if err == nil {
+			err = change(app)
+		}
+		return app, err
+	}}
+	plan, err := Make(&Machine{Logs: t.Output()}, some, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := plan.Execute(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]Result{}
+	for _, c := range r.Claims {
+		t.Logf("%s: %s %s %s", c.Name, c.Status, c.Figure, c.Why)
+		all[c.Name] = c
+	}
+	return all
+}
+
+// The whole run on this machine: nothing fails, and what a stand-in can't show isn't shown.
+func TestOnThisMachine(t *testing.T) {
+	all := onThisMachine(t, "", func(App) error { return nil })
+	passed := 0
+	for _, c := range all {
+		switch c.Status {
+		case Failed:
+			t.Errorf("%s: %s", c.Name, c.Why)
+		case Passed:
+			passed++
+		}
+	}
+	if passed < 29 || all["crash.api.memory"].Status != NotShown || all["dynamodb.conflicts"].Status != NotShown {
+		t.Errorf("%d claims passed", passed)
+	}
+}
+
+// A bug in the library or a mistake in the template fails the claim that it breaks.
+func TestPlantedInTheStack(t *testing.T) {
+	const root = "../../.."
+	for name, bug := range map[string]struct {
+		sample                         bool // plays in make samples
+		file, old, replacement, breaks string
+	}{
+		"a claim over any record": {
+			true, "dynamo/conditions.go", `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
+			`"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`, "contract.http-api",
+		},
+		"a replay without its body":      {false, "idem/reply.go", "replayable(&resp)", "replayable(&resp); resp.Body = nil", "crash.api.answered"},
+		"derived keys of the attempt":    {false, "idem/progress.go", "= p.rec.ID,", "= id,", "crash.api.after"},
+		"nothing abandoned is completed": {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion"},
+		"a filter that lets nothing by":  {true, "", `["open","done","stuck"]`, `["nothing"]`, "background.delivery"},
+	} {
+		if !bug.sample && !force.All() {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			change := func(App) error { return nil }
+			if bug.file == "" {
+				change = func(app App) error {
+					file := filepath.Join(app.Dir, nestedFile)
+					return os.WriteFile(file, []byte(changed(t, file, bug.old, bug.replacement)), 0o600)
+				}
+			} else {
+				overlay(t, filepath.Join(root, bug.file), changed(t, filepath.Join(root, bug.file), bug.old, bug.replacement))
+			}
+			if c := onThisMachine(t, bug.breaks, change)[bug.breaks]; c.Status != Failed {
+				t.Errorf("%s is %s", bug.breaks, c.Status)
+			}
+		})
+	}
+}
+
+func changed(t *testing.T, file, old, replacement string) string {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(src), old) {
+		t.Fatalf("%s has no %s", file, old)
+	}
+	return strings.Replace(string(src), old, replacement, 1)
+}
+
+// overlay has go build read another text for a file.
+func overlay(t *testing.T, file, text string) {
+	t.Helper()
+	file, err := filepath.Abs(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	with := filepath.Join(dir, "bug.go")
+	raw, err := json.Marshal(map[string]any{"Replace": map[string]string{file: with}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{with: []byte(text), filepath.Join(dir, "overlay.json"): raw} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOFLAGS", "-overlay="+filepath.Join(dir, "overlay.json"))
+}

@@ -1,0 +1,45 @@
+package prove
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+)
+
+// Place is a deployed stack.
+type Place struct {
+	StandIn string // names what stands in for AWS; "" in an account
+	API     string // base URL; "" on a stand-in that has none
+	HTTP    *http.Client
+	DB      *dynamodb.Client
+	Streams *dynamodbstreams.Client
+	// Tables.
+	Rides, Audit, Provider, Semantics string
+	// Timeout is the functions' time limit.
+	Timeout time.Duration
+	// Local says that the stand-in is this machine, whose differences are known. Of another
+	// stand-in they aren't, and nothing fails there.
+	Local bool
+
+	meter *meter
+}
+
+// Site is where a stack can be deployed.
+type Site interface {
+	// Where names the site for the question: account and Region.
+	Where() string
+	Region() string
+	// StandIn names what stands in for AWS; "" in an account.
+	StandIn() string
+	// Program tells the system that the functions run on, as Go names it, and whether they
+	// are deployed from a bucket, not from a folder.
+	Program() (system, arch string, packaged bool)
+	// Deploy makes the stack of a run. After an error some of it may be there.
+	Deploy(ctx context.Context, run string, expires time.Time, app App, m *meter) (*Place, error)
+	// Remove removes all that Deploy made, and may be called again. It doesn't touch what
+	// another run or program made.
+	Remove(ctx context.Context) error
+}

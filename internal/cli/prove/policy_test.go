@@ -1,0 +1,163 @@
+package prove
+
+import (
+	"encoding/json"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type statement struct {
+	Sid      string
+	Action   list
+	Resource list
+}
+
+// list is a text, or several.
+type list []string
+
+func (l *list) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*l = list{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(l))
+}
+
+func statements(t *testing.T) []statement {
+	t.Helper()
+	var p struct{ Statement []statement }
+	if err := json.Unmarshal([]byte(Policy), &p); err != nil {
+		t.Fatal(err)
+	}
+	return p.Statement
+}
+
+func allowed(all []statement, action string) bool {
+	return slices.ContainsFunc(all, func(s statement) bool {
+		return slices.ContainsFunc(s.Action, func(a string) bool { ok, _ := path.Match(a, action); return ok })
+	})
+}
+
+// The policy allows each call of the program, and no other names than a run's.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	all := statements(t)
+	for _, c := range calls() {
+		for _, action := range c.actions {
+			if !allowed(all, action) {
+				t.Errorf("%s of %s needs %s", c.operation, c.service, action)
+			}
+		}
+	}
+	if allowed(all, "ec2:RunInstances") || allowed(all, "cloudformationx:CreateStack") {
+		t.Error("the policy allows everything")
+	}
+	for _, s := range all {
+		for _, r := range s.Resource {
+			if s.Sid != "Nameless" && !strings.Contains(r, Prefix+"*") && !strings.HasSuffix(r, "transform/Serverless-2016-10-31") {
+				t.Errorf("%s allows %s", s.Sid, r)
+			}
+		}
+		if s.Sid == "Nameless" && slices.ContainsFunc(s.Action, func(a string) bool { return strings.HasSuffix(a, "*") }) {
+			t.Errorf("%s allows %v on everything", s.Sid, s.Action)
+		}
+	}
+	if len(Policy) > 6144 {
+		t.Errorf("%d characters are too many for a managed policy", len(Policy))
+	}
+}
+
+// services are the services of resource types, by their names in the template.
+var services = map[string]string{
+	"ApiGatewayV2": "apigateway:POST", "CloudFormation": "cloudformation:CreateStack", "CloudWatch": "cloudwatch:PutMetricAlarm", "DynamoDB": "dynamodb:CreateTable",
+	"IAM": "iam:CreateRole", "Lambda": "lambda:CreateFunction", "Logs": "logs:CreateLogGroup", "S3": "s3:CreateBucket", "SQS": "sqs:CreateQueue",
+	"Scheduler": "scheduler:CreateSchedule", "Serverless": "lambda:CreateFunction",
+}
+
+type resources struct {
+	Resources map[string]struct {
+		Type                string         `yaml:"Type"`
+		DeletionPolicy      string         `yaml:"DeletionPolicy"`
+		UpdateReplacePolicy string         `yaml:"UpdateReplacePolicy"`
+		Properties          map[string]any `yaml:"Properties"`
+	} `yaml:"Resources"`
+}
+
+// Every resource goes with its stack, each function has a cap, and each service is in the policy.
+func TestTemplates(t *testing.T) {
+	t.Parallel()
+	all := statements(t)
+	functions := 0
+	for _, packaged := range []bool{true, false} {
+		for _, text := range []string{Template(packaged), Nested(packaged)} {
+			var tmpl resources
+			if err := yaml.Unmarshal([]byte(text), &tmpl); err != nil {
+				t.Fatal(err)
+			}
+			for id, r := range tmpl.Resources {
+				if r.DeletionPolicy != "" && r.DeletionPolicy != "Delete" || r.UpdateReplacePolicy != "" && r.UpdateReplacePolicy != "Delete" {
+					t.Errorf("%s stays", id)
+				}
+				action := services[strings.Split(r.Type, "::")[1]]
+				if action == "" || !allowed(all, action) {
+					t.Errorf("%s is a %s, which the policy doesn't allow", id, r.Type)
+				}
+				if strings.HasSuffix(r.Type, "::Function") {
+					functions++
+					if _, ok := r.Properties["ReservedConcurrentExecutions"].(int); !ok {
+						t.Errorf("%s has no cap of its concurrency", id)
+					}
+				}
+				if r.Type == "AWS::CloudWatch::Dashboard" || id == "SemanticsTable" && r.Properties["StreamSpecification"] == nil {
+					t.Errorf("%s is a %s", id, r.Type)
+				}
+			}
+		}
+	}
+	if functions != 2*5 {
+		t.Errorf("%d functions", functions)
+	}
+}
+
+// The example in the repository has the claims of this version.
+func TestExample(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../../../proof/prove/" + JSONFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal(raw, &r); err != nil {
+		t.Fatal(err)
+	}
+	claims := Claims()
+	if r.StandIn == "" || r.Trouble != "" || len(r.Claims) != len(claims) {
+		t.Fatalf("%d of %d claims, %s: make prove-local", len(r.Claims), len(claims), r.Trouble)
+	}
+	for i, c := range claims {
+		if r.Claims[i].Name != c.Name || r.Claims[i].Claim != c.Text || r.Claims[i].Status == Failed {
+			t.Errorf("%+v: make prove-local", r.Claims[i])
+		}
+	}
+}
+
+// Each claim has all that a report needs, and a name of its own.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	names := map[string]bool{}
+	for _, c := range Claims() {
+		if c.Name == "" || c.Text == "" || names[c.Name] {
+			t.Errorf("%+v", c)
+		}
+		names[c.Name] = true
+		if c.Examine == nil && c.Why == "" || c.Examine != nil && c.Cost == (Cost{}) {
+			t.Errorf("%s has neither an examination with its cost nor a reason", c.Name)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package prove
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"github.com/samekey/samekey/deploy"
+)
+
+//go:embed stack.yaml
+var local string
+
+// Template returns the stack's template: for this machine, where the program is in a folder
+// beside it, or packaged, for a bucket.
+func Template(packaged bool) string {
+	if packaged {
+		return exchanged(local, "    CodeUri: dist/program/\n", "    CodeUri: {Bucket: !Ref CodeBucket, Key: "+codeKey+"}\n")
+	}
+	return exchanged(local, "        CodeBucket: !Ref CodeBucket\n", "")
+}
+
+// Nested returns the stack of table and worker that users deploy, changed as a throw-away needs it:
+// everything goes with the stack, the worker is the program that can be made to crash, its
+// concurrency has a cap, and what waits for its end does so for seconds.
+func Nested(packaged bool) string {
+	t := deploy.Nested()
+	if packaged {
+		t = deploy.Standalone()
+		t = exchanged(t, "    Description: The zip file's key. Another version of the worker needs another key.\n    Type: String\n",
+			"    Description: The zip file's key.\n    Type: String\n    Default: "+codeKey+"\n")
+	} else {
+		t = exchanged(t, "      Code: dist/samekey-worker/\n", "      Code: dist/program/\n")
+		t = exchanged(t, "      GoPackage: github.com/samekey/samekey/cmd/samekey-worker # for `samekey local`\n", "")
+	}
+	for _, e := range [][2]string{
+		{"    DeletionPolicy: RetainExceptOnCreate\n", "    DeletionPolicy: Delete\n"},
+		{"    UpdateReplacePolicy: Retain\n", "    UpdateReplacePolicy: Delete\n"},
+		{"      Timeout: 120\n", "      Timeout: 20\n      ReservedConcurrentExecutions: 5\n"},
+		{"      VisibilityTimeout: 720\n", "      VisibilityTimeout: 120\n"},
+		{"      RetentionInDays: 30\n", "      RetentionInDays: 1\n"},
+		{"  DashboardName:\n    Value: !Ref Dashboard\n", ""},
+	} {
+		t = exchanged(t, e[0], e[1])
+	}
+	// A dashboard is paid for by the month.
+	head, rest, ok1 := strings.Cut(t, "\n  # ---- The dashboard")
+	_, tail, ok2 := strings.Cut(rest, "\nOutputs:\n")
+	if !ok1 || !ok2 {
+		panic("prove: samekey.yaml has no dashboard") //nolint:forbidigo // the file is part of the program
+	}
+	return head + "\nOutputs:\n" + tail
+}
+
+// exchanged replaces a text that has to be there.
+func exchanged(t, old, replacement string) string {
+	if !strings.Contains(t, old) {
+		panic(fmt.Sprintf("prove: the template has no %q", old)) //nolint:forbidigo // the files are part of the program
+	}
+	return strings.ReplaceAll(t, old, replacement)
+}
