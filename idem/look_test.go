@@ -379,3 +379,22 @@ func TestSignsOfARetry(t *testing.T) {
 		}
 	}
 }
+
+// A read that hangs leaves time for the claim, and changes nothing of its outcome.
+func TestLookThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &spoilt{Store: new(idem.MemoryStore), load: func(ctx context.Context, _ string) (*store.Record, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+		defer cancel()
+		res, err := idem.New(s, anybody).Do(ctx, retried(ordered("{}")), func(context.Context) (idem.Response, error) {
+			return idem.Response{Status: http.StatusCreated}, nil
+		})
+		if err != nil || res.Status != http.StatusCreated || res.Replayed {
+			t.Errorf("got %+v, %v", res, err)
+		}
+	})
+}

@@ -9,9 +9,9 @@ func engineMutants() []mutant {
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{
-			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
-			in: "idem.reply.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == state.Replay {",
-			new: "if $v, $err := $a.judge($rec); $err == nil && $v != state.Again && $v != state.TakeOver {", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			rule: "RFJudges", what: "what a read before the claim finds is an answer, whatever it is",
+			in: "idem.attempt.look", old: "$held, $v, $err = $a.judgeOrTakeOver($ctx, $rec, $until)", new: "$held, $v, $err = $rec, state.Replay, nil",
+			run: "^TestARetryPaysLessAndNothingElse$",
 		},
 		{
 			rule: "CacheDone", what: "the cache takes records that aren't finished",
@@ -247,7 +247,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "AnswerTime", what: "a look before the claim takes all the time",
-			in: "idem.reply.look", old: "$a.within($ctx, time.Now().Add(half($a.unbegun)))", new: "$a.within($ctx, $a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
+			in: "idem.attempt.glance", old: "half($until)", new: "time.Until($until)", run: "^TestLookThatHangs$",
 		},
 		{
 			rule: "HalfTheTime", what: "one commit may take all the time left",

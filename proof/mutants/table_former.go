@@ -45,7 +45,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a claim without an answer is looked for under one scope only", row: "R151",
-			in: "idem.attempt.load", old: "$err == nil && $rec == nil && $a.beside != nil", new: "$err == nil && $rec != nil && $a.beside != nil", run: "^TestFormerAnswersAfterALostClaim$",
+			in: "idem.attempt.either", old: "$err == nil && $rec == nil && $a.beside != nil", new: "$err == nil && $rec != nil && $a.beside != nil", run: "^TestFormerAnswersAfterALostClaim$",
 		},
 		{
 			rule: "Beside", what: "who has no caller under the other scope is refused", row: "R151",
@@ -93,7 +93,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Unread", what: "a body that the fingerprint refuses is claimed", row: "R151",
-			in: "idem.entry.proceed", old: "case $e.unread != nil:", new: "case false:", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
+			in: "idem.attempt.enters", old: "if $a.unread != nil {", new: "if false {", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
 		},
 		{
 			rule: "Unread", what: "a body that the fingerprint refuses has no answer from before", row: "R151",

@@ -60,7 +60,7 @@ func quotaMutants() []mutant {
 		},
 		{
 			rule: "QuotaPlace", what: "an operation within an operation needs a place",
-			in: "idem.entry.proceed", old: "$e.opt.Quota != nil && !nested($ctx)", new: "$e.opt.Quota != nil", pkg: engine, run: known,
+			in: "idem.attempt.enters", old: "$a.opt.Quota != nil && !nested($ctx)", new: "$a.opt.Quota != nil", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaPlace", what: "a place is given up twice",

@@ -256,8 +256,8 @@ func storeMutants() []mutant {
 			run: "^TestBadInput24CorruptRecord$",
 		},
 		{
-			rule: "StrongRead", what: "the read that decides about a lost answer may be old",
-			in: "dynamo.Store.Load", old: "return $s.load($ctx, $pk, true)", new: "return $s.load($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
+			rule: "RFNow", what: "a read that decides may be old",
+			in: "dynamo/internal/item.Table.load", old: "ConsistentRead: new(true)", new: "ConsistentRead: new(false)", pkg: "dynamo", run: "^TestReadsThatDecideAreStrong$",
 		},
 		{
 			rule: "WholeAnswer", what: "a large request breaks the connection on which its answer comes",
