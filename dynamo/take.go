@@ -99,7 +99,8 @@ const untakeTime = 2 * time.Second
 func lasts(v *item.Values, t store.Take, args item.Map) string {
 	var set, gone []string
 	taken := &store.Record{Retention: t.Retention, Tombstone: t.Tombstone}
-	for _, f := range item.Fields {
+	for i := range item.Fields {
+		f := &item.Fields[i]
 		if f.Name != item.AttrRetain && f.Name != item.AttrTomb {
 			continue
 		}
@@ -108,8 +109,9 @@ func lasts(v *item.Values, t store.Take, args item.Map) string {
 			gone = append(gone, f.Name)
 			continue
 		}
-		args[f.Arg] = value
-		set = append(set, ", "+f.Name+" = "+f.Arg)
+		arg := v.Placeholder(f.Name)
+		args[arg] = value
+		set = append(set, ", "+f.Name+" = "+arg)
 	}
 	if len(gone) > 0 {
 		set = append(set, " REMOVE "+strings.Join(gone, ", "))

@@ -73,17 +73,18 @@ func (u *update) holder(prev, next *store.Record) {
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
-		if f.Same == nil || f.Same(prev, next) && (!moved || f.Name != item.AttrPhases || len(next.Phases) == 0) {
+		if f.Stays(prev, next) && (!moved || f.Name != item.AttrPhases || len(next.Phases) == 0) {
 			continue
 		}
-		if f.Path != f.Name {
-			u.names = maps.Clone(u.names)
-			u.names[f.Path] = f.Name
+		path := f.Name
+		if f.Path != "" {
+			path, u.names = f.Path, maps.Clone(u.names)
+			u.names[path] = f.Name
 		}
 		if value := f.Encode(&u.Values, next); value != nil {
-			u.put(f.Path, f.Arg, value)
+			u.put(path, u.Placeholder(f.Name), value)
 		} else {
-			u.remove = append(u.remove, f.Path)
+			u.remove = append(u.remove, path)
 		}
 	}
 }

@@ -12,10 +12,7 @@ import (
 )
 
 // secretInput are request headers that no option can add to a record.
-var secretInput = map[string]bool{
-	"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "X-Api-Key": true, "X-Amz-Security-Token": true,
-	KeyHeader: true,
-}
+var secretInput = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Amz-Security-Token", KeyHeader}
 
 // inputOf returns the part of r that a repeated run needs, without its key: of its
 // headers the Content-Type and headers.

@@ -81,7 +81,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 var ErrReplay = errors.New("would have been replayed")
 
 // outcomes maps each verdict to the error that the request would have got.
-var outcomes = map[state.Verdict]error{
+var outcomes = [...]error{
 	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Again: ErrInFlight,
 }

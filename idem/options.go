@@ -340,7 +340,7 @@ func (o *Options) validate() error {
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
-		check(!secretInput[canonical] && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
+		check(!slices.Contains(secretInput, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
 	}
 	check(o.CacheBytes >= 0, "CacheBytes %d: not negative", o.CacheBytes)
 	for _, name := range o.StoreHeaders {

@@ -59,12 +59,9 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 	}
 }
 
-// appSyncInfo points to the names of the field.
-var appSyncInfo = parsePointers("AppSyncKey", []string{"/info/parentTypeName", "/info/fieldName"})
-
 // appSyncField returns the names and arguments of the resolved field.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
-	field, err1 := rawjson.Texts(body, appSyncInfo)
+	field, err1 := rawjson.Texts(body, []rawjson.Pointer{rawjson.Member("info", "parentTypeName"), rawjson.Member("info", "fieldName")})
 	arguments, err2 := rawjson.Member("arguments").Find(body)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, nil, fmt.Errorf("not what AppSync hands to a direct resolver: %w", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // Identities hold only facts that AWS has verified, never headers. A caller has the
@@ -180,9 +181,7 @@ func tenantOf(ctx context.Context) string {
 	return ""
 }
 
-var escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
-
 // join makes one name of two, separated by the first "|", whatever they contain.
 func join(first, second string) string {
-	return escapeFirst.Replace(first) + "|" + second
+	return scope.Escape(first) + "|" + second
 }

@@ -63,7 +63,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "KeyHeader", what: "a key of the contract's own header gets into a record",
-			in: "idem.Options.validate", old: "!secretInput[$canonical] && $canonical != $o.KeyHeader", new: "!secretInput[$canonical]",
+			in: "idem.Options.validate", old: "!slices.Contains(secretInput, $canonical) && $canonical != $o.KeyHeader", new: "!slices.Contains(secretInput, $canonical)",
 			run: "^TestKeyHeaderIsOnEveryList$",
 		},
 		{

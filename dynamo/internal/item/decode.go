@@ -42,8 +42,8 @@ func decode(d Decoder) (*store.Record, error) {
 	*in = d
 	in.room = &whole.room
 	for i := range Fields {
-		if f := &Fields[i]; f.decode != nil && in.Err == nil {
-			f.decode(in, r)
+		if in.Err == nil {
+			Fields[i].read(in, r)
 		}
 	}
 	in.check(r)

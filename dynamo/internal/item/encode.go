@@ -57,6 +57,14 @@ func (v *Values) Digits(s string) Value {
 	return m
 }
 
+// Placeholder returns the placeholder of an attribute's value in an expression.
+func (v *Values) Placeholder(name string) string {
+	begin := v.Text.Len()
+	v.Text.WriteByte(':')
+	v.Text.WriteString(name)
+	return v.Text.String()[begin:]
+}
+
 // Map returns it as a value of an item.
 func (v *Values) Map(it Map) Value {
 	m := next(v.m[:], &v.mm)
@@ -128,12 +136,8 @@ func (v *Values) Millis(t time.Time) Value {
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	it := make(Map, 20)
 	for i := range Fields {
-		f := &Fields[i]
-		if f.Encode == nil {
-			continue
-		}
-		if value := f.Encode(v, r); value != nil {
-			it[f.Name] = value
+		if value := Fields[i].Encode(v, r); value != nil {
+			it[Fields[i].Name] = value
 		}
 	}
 	if body != nil {

@@ -12,22 +12,26 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// refused are the errors that prove that nothing was written, and that another try
+// refused reports whether an error proves that nothing was written, and that another try
 // won't help.
-var refused = map[string]bool{
-	"AccessDeniedException":               true,
-	"ExpiredTokenException":               true,
-	"IncompleteSignatureException":        true,
-	"InvalidSignatureException":           true,
-	"ItemCollectionSizeLimitExceeded":     true,
-	"MissingAuthenticationTokenException": true,
-	"ResourceNotFoundException":           true,
-	"UnrecognizedClientException":         true,
-	"ValidationException":                 true,
-	"KMSAccessDeniedException":            true,
-	"KMSDisabledException":                true,
-	"KMSInvalidStateException":            true,
-	"KMSNotFoundException":                true,
+func refused(code string) bool {
+	switch code {
+	case "AccessDeniedException",
+		"ExpiredTokenException",
+		"IncompleteSignatureException",
+		"InvalidSignatureException",
+		"ItemCollectionSizeLimitExceeded",
+		"MissingAuthenticationTokenException",
+		"ResourceNotFoundException",
+		"UnrecognizedClientException",
+		"ValidationException",
+		"KMSAccessDeniedException",
+		"KMSDisabledException",
+		"KMSInvalidStateException",
+		"KMSNotFoundException":
+		return true
+	}
+	return false
 }
 
 // Invalid reports whether the service found a request malformed.
@@ -81,7 +85,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 	switch {
 	case ok && Invalid(err) && TooLarge(api.ErrorMessage()):
 		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrTooLarge, err)
-	case ok && refused[api.ErrorCode()]:
+	case ok && refused(api.ErrorCode()):
 		return nil, fmt.Errorf("dynamo: %s: %w", op, err)
 	}
 	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrUnknown, err)
@@ -90,24 +94,20 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 // ReadError wraps the error of a read.
 func ReadError(op string, err error) error { return fmt.Errorf("dynamo: %s: %w", op, err) }
 
-// faults are the kinds of errors that say more than that the outcome is unknown.
-var faults = map[string]store.Fault{
-	"ProvisionedThroughputExceededException": store.Throttled,
-	"ProvisionedThroughputExceeded":          store.Throttled, // in a transaction's reasons
-	"ThrottlingException":                    store.Throttled,
-	"ThrottlingError":                        store.Throttled,
-	"RequestLimitExceeded":                   store.Throttled,
-	"TransactionConflictException":           store.Conflict,
-	"TransactionConflict":                    store.Conflict,
-	"TransactionInProgressException":         store.Conflict,
-	"DuplicateItem":                          store.Conflict,
-	"ReplicatedWriteConflictException":       store.Conflict,
-	"ValidationException":                    store.Invalid,
-	"ValidationError":                        store.Invalid,
-	"ItemCollectionSizeLimitExceeded":        store.Invalid,
-	"ResourceNotFoundException":              store.Invalid,
-	"ConditionalCheckFailedException":        store.NoFault,
-	"ConditionalCheckFailed":                 store.NoFault,
+// faultOf returns the kind of an error that says more than that the outcome is unknown. The
+// names without "Exception" are those in a transaction's reasons.
+func faultOf(code string) (_ store.Fault, known bool) {
+	switch code {
+	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingException", "ThrottlingError", "RequestLimitExceeded":
+		return store.Throttled, true
+	case "TransactionConflictException", "TransactionConflict", "TransactionInProgressException", "DuplicateItem", "ReplicatedWriteConflictException":
+		return store.Conflict, true
+	case "ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException":
+		return store.Invalid, true
+	case "ConditionalCheckFailedException", "ConditionalCheckFailed":
+		return store.NoFault, true
+	}
+	return store.NoFault, false
 }
 
 // FaultOf returns the kind of a call's error; NoFault for nil and for a refused
@@ -123,10 +123,10 @@ func FaultOf(err error) store.Fault {
 	if !ok {
 		return store.Unknown
 	}
-	if fault, known := faults[api.ErrorCode()]; known {
+	if fault, known := faultOf(api.ErrorCode()); known {
 		return fault
 	}
-	if refused[api.ErrorCode()] {
+	if refused(api.ErrorCode()) {
 		return store.Denied
 	}
 	return store.Unknown
@@ -135,8 +135,8 @@ func FaultOf(err error) store.Fault {
 // cancelledFor returns the first fault among the reasons of a transaction.
 func cancelledFor(reasons []types.CancellationReason) store.Fault {
 	for _, r := range reasons {
-		if code := aws.ToString(r.Code); code != "" && code != "None" && faults[code] != store.NoFault {
-			return faults[code]
+		if fault, _ := faultOf(aws.ToString(r.Code)); fault != store.NoFault {
+			return fault
 		}
 	}
 	return store.NoFault

@@ -1,7 +1,6 @@
 package item
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -61,90 +60,98 @@ const (
 
 // Field is an attribute of a record. Codec and updates follow from the table of fields.
 type Field struct {
-	Name   string
-	Kind   string   // the types of its value: S, N, B, L, M or BOOL
-	Sealed bool     // has contents, which encryption makes binary
-	Hidden bool     // not read by those who list records ([Listed])
-	Parts  []string // which of its parts they read
-	Path   string   // in an expression: the name, or a placeholder for a reserved word
-	Arg    string   // the value's placeholder in an update
+	Name string
 
-	// Encode returns the value; nil if the record has none.
-	Encode func(*Values, *store.Record) Value
+	// Where the record has it, if it is of a common kind: a string, which a record lacks if it
+	// is empty, unless it must be there; true, or absent; a time in whole seconds, absent if it
+	// is zero.
+	text    func(*store.Record) *string
+	flag    func(*store.Record) *bool
+	seconds func(*store.Record) *time.Time
+
+	// The same for the other kinds: encode returns the value, nil if the record has none, and
+	// same reports whether two records have the same value. Without same, no update writes the
+	// value, or Store.update writes it in a way of its own.
+	encode func(*Values, *store.Record) Value
 	decode func(*Decoder, *store.Record)
-	// Same reports whether two records have the same value. It is nil for a value that
-	// no update writes, or that Store.update writes in a way of its own.
-	Same func(prev, next *store.Record) bool
+	same   func(prev, next *store.Record) bool
+
+	must, fixed bool     // a text that each record has; a field of a common kind that no update writes
+	Sealed      bool     // has contents, which encryption makes binary
+	Hidden      bool     // not read by those who list records ([Listed])
+	Kind        string   // the types of its value: S, N, B, L, M or BOOL
+	Parts       []string // which of its parts they read
+	Path        string   // in an expression, in place of a name that is a reserved word
 }
 
 // Fields are a record's attributes, in the order in which they are decoded and updated. A
 // field whose meaning depends on another one comes after it.
-var Fields = filled([]Field{
-	{Name: AttrVersion, Kind: "N", Encode: func(v *Values, _ *store.Record) Value { return v.Digits(Layout) }, decode: (*Decoder).layout},
-	fixed(must(AttrPK, func(r *store.Record) *string { return &r.PK })),
-	fixed(must(AttrID, func(r *store.Record) *string { return &r.ID })),
-	fixed(must(AttrOwner, func(r *store.Record) *string { return &r.Owner })),
+var Fields = [...]Field{ // of literals only, which cost a cold start nothing
+	{Name: AttrVersion, Kind: "N", encode: func(v *Values, _ *store.Record) Value { return v.Digits(Layout) }, decode: (*Decoder).layout},
+	{Name: AttrPK, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.PK }},
+	{Name: AttrID, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.ID }},
+	{Name: AttrOwner, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.Owner }},
 	{
 		Name: AttrVer, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return v.Num(r.Ver) },
+		encode: func(v *Values, r *store.Record) Value { return v.Num(r.Ver) },
 		decode: func(d *Decoder, r *store.Record) { r.Ver = d.Number(AttrVer, true) },
 	},
 	{
 		Name: AttrFP, Kind: "B S", // S if it isn't hex
-		Encode: func(v *Values, r *store.Record) Value { return v.Hash(r.Fingerprint) },
+		encode: func(v *Values, r *store.Record) Value { return v.Hash(r.Fingerprint) },
 		decode: func(d *Decoder, r *store.Record) { r.Fingerprint = d.hash(AttrFP) },
 	},
 	{
 		Name: AttrCreated, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return v.Millis(r.Created) },
+		encode: func(v *Values, r *store.Record) Value { return v.Millis(r.Created) },
 		decode: func(d *Decoder, r *store.Record) { r.Created = d.Milli(AttrCreated, true) },
 	},
-	must(AttrState, func(r *store.Record) *string { return (*string)(&r.State) }),
-	text(AttrKeep, func(r *store.Record) *string { return (*string)(&r.Keep) }),
-	text(AttrLastErr, func(r *store.Record) *string { return &r.LastErr }),
-	text(AttrFn, func(r *store.Record) *string { return &r.Handler.Function }),
-	text(AttrHandler, func(r *store.Record) *string { return &r.Handler.Name }),
+	{Name: AttrState, Kind: "S", must: true, text: func(r *store.Record) *string { return (*string)(&r.State) }},
+	{Name: AttrKeep, Kind: "S", text: func(r *store.Record) *string { return (*string)(&r.Keep) }},
+	{Name: AttrLastErr, Kind: "S", text: func(r *store.Record) *string { return &r.LastErr }},
+	{Name: AttrFn, Kind: "S", text: func(r *store.Record) *string { return &r.Handler.Function }},
+	{Name: AttrHandler, Kind: "S", text: func(r *store.Record) *string { return &r.Handler.Name }},
 	{
 		Name: AttrScope, Kind: "S", Sealed: true, Path: "#scope",
-		Encode: (*Values).scope, decode: func(d *Decoder, r *store.Record) { r.Scope = d.scope() },
-		Same: func(prev, next *store.Record) bool { return prev.Scope == next.Scope },
+		encode: (*Values).scope, decode: func(d *Decoder, r *store.Record) { r.Scope = d.scope() },
+		same: func(prev, next *store.Record) bool { return prev.Scope == next.Scope },
 	},
-	text(AttrTenant, func(r *store.Record) *string { return &r.Tenant }),
-	flag(AttrBlocked, func(r *store.Record) *bool { return &r.Blocked }),
-	seconds(AttrExpires, func(r *store.Record) *time.Time { return &r.Expires }),
-	seconds(AttrUntil, func(r *store.Record) *time.Time { return &r.Until }),
+	{Name: AttrTenant, Kind: "S", text: func(r *store.Record) *string { return &r.Tenant }},
+	{Name: AttrBlocked, Kind: "BOOL", flag: func(r *store.Record) *bool { return &r.Blocked }},
+	{Name: AttrExpires, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Expires }},
+	{Name: AttrUntil, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Until }},
 	{
 		Name: AttrTomb, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tombstone / time.Second)) },
+		encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tombstone / time.Second)) },
 		decode: func(d *Decoder, r *store.Record) {
 			r.Tombstone = time.Duration(d.Number(AttrTomb, false)) * time.Second
 		},
-		Same: func(prev, next *store.Record) bool { return prev.Tombstone == next.Tombstone },
+		same: func(prev, next *store.Record) bool { return prev.Tombstone == next.Tombstone },
 	},
 	{
 		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
-		Encode: func(v *Values, r *store.Record) Value { return v.optional(retained(r)) },
+		encode: func(v *Values, r *store.Record) Value { return v.optional(retained(r)) },
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
 				r.Retention = defaults.Retention
 			}
 		},
-		Same: func(prev, next *store.Record) bool { return retained(prev) == retained(next) },
+		same: func(prev, next *store.Record) bool { return retained(prev) == retained(next) },
 	},
 	{
 		Name: AttrLease, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value {
+		encode: func(v *Values, r *store.Record) Value {
 			if r.State == store.Done && r.Lease.IsZero() {
 				return nil // nobody takes over what has ended
 			}
 			return v.Millis(r.Lease) // 0 and not absent: "released" is a fact
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Lease = d.Milli(AttrLease, r.State != store.Done) },
-		Same:   func(prev, next *store.Record) bool { return prev.Lease.Equal(next.Lease) },
+		same:   func(prev, next *store.Record) bool { return prev.Lease.Equal(next.Lease) },
 	},
 	{
 		Name: AttrRun, Kind: "N", // absent = created_ms
-		Encode: func(v *Values, r *store.Record) Value {
+		encode: func(v *Values, r *store.Record) Value {
 			if r.Run.Equal(r.Created) {
 				return nil
 			}
@@ -155,101 +162,101 @@ var Fields = filled([]Field{
 				r.Run = d.Milli(AttrRun, false)
 			}
 		},
-		Same: func(prev, next *store.Record) bool { return prev.Run.Equal(next.Run) },
+		same: func(prev, next *store.Record) bool { return prev.Run.Equal(next.Run) },
 	},
 	{
 		Name: AttrTries, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tries)) },
+		encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tries)) },
 		decode: func(d *Decoder, r *store.Record) { r.Tries = int(d.Number(AttrTries, false)) },
-		Same:   func(prev, next *store.Record) bool { return prev.Tries == next.Tries },
+		same:   func(prev, next *store.Record) bool { return prev.Tries == next.Tries },
 	},
 	{
 		Name: AttrPhases, Kind: "L", Sealed: true,
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Phases) == 0, r.Phases, v.Phases) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Phases) == 0, r.Phases, v.Phases) },
 		decode: func(d *Decoder, r *store.Record) { r.Phases = d.phases() },
-		Same:   func(prev, next *store.Record) bool { return slices.EqualFunc(prev.Phases, next.Phases, SamePhase) },
+		same:   func(prev, next *store.Record) bool { return slices.EqualFunc(prev.Phases, next.Phases, SamePhase) },
 	},
 	{
 		Name: AttrTimes, Kind: "L",
-		Encode: func(v *Values, r *store.Record) Value { return unless(!timed(r.Phases), r.Phases, v.times) },
+		encode: func(v *Values, r *store.Record) Value { return unless(!timed(r.Phases), r.Phases, v.times) },
 		decode: func(d *Decoder, r *store.Record) { d.times(r.Phases) },
-		Same: func(prev, next *store.Record) bool {
+		same: func(prev, next *store.Record) bool {
 			untimed := !timed(prev.Phases) && !timed(next.Phases)
 			return untimed || slices.EqualFunc(prev.Phases, next.Phases, func(a, b store.Phase) bool { return a.At == b.At })
 		},
 	},
 	{
 		Name: AttrCalls, Kind: "M", Hidden: true,
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Calls) == 0, r.Calls, v.Calls) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Calls) == 0, r.Calls, v.Calls) },
 		decode: func(d *Decoder, r *store.Record) { r.Calls = d.calls() },
-		Same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Calls, next.Calls) },
+		same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Calls, next.Calls) },
 	},
 	{
 		Name: AttrDoubts, Kind: "L",
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Doubts) == 0, r.Doubts, v.List) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Doubts) == 0, r.Doubts, v.List) },
 		decode: func(d *Decoder, r *store.Record) { r.Doubts = d.doubts() },
-		Same:   func(prev, next *store.Record) bool { return slices.Equal(prev.Doubts, next.Doubts) },
+		same:   func(prev, next *store.Record) bool { return slices.Equal(prev.Doubts, next.Doubts) },
 	},
 	{
 		Name: AttrDoubt, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Doubts) == 0, r.DoubtSince, v.Millis) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Doubts) == 0, r.DoubtSince, v.Millis) },
 		decode: func(d *Decoder, r *store.Record) { r.DoubtSince = d.Milli(AttrDoubt, false) },
-		Same:   func(prev, next *store.Record) bool { return prev.DoubtSince.Equal(next.DoubtSince) },
+		same:   func(prev, next *store.Record) bool { return prev.DoubtSince.Equal(next.DoubtSince) },
 	},
 	{
 		Name: AttrSent, Kind: "M", Hidden: true,
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Sent) == 0, r.Sent, v.Texts) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Sent) == 0, r.Sent, v.Texts) },
 		decode: func(d *Decoder, r *store.Record) { r.Sent = d.sent() },
-		Same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Sent, next.Sent) },
+		same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Sent, next.Sent) },
 	},
 	{
 		Name: AttrSettled, Kind: "L", Hidden: true,
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Settled) == 0, r.Settled, v.Settled) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Settled) == 0, r.Settled, v.Settled) },
 		decode: func(d *Decoder, r *store.Record) { r.Settled = d.settled() },
 	},
 	{
 		Name: AttrHands, Kind: "L",
-		Encode: func(v *Values, r *store.Record) Value { return unless(len(r.Handovers) == 0, r.Handovers, v.Hands) },
+		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Handovers) == 0, r.Handovers, v.Hands) },
 		decode: func(d *Decoder, r *store.Record) { r.Handovers = d.hands() },
-		Same: func(prev, next *store.Record) bool {
+		same: func(prev, next *store.Record) bool {
 			return slices.EqualFunc(prev.Handovers, next.Handovers, store.Handover.Equal)
 		},
 	},
 	{
 		Name: AttrJobs, Kind: "M", Sealed: true, // from the first job on; only who forgets the operation removes the map
-		Encode: func(v *Values, r *store.Record) Value {
+		encode: func(v *Values, r *store.Record) Value {
 			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // the write that lets it go counts them
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
-	hidden(fixed(text(AttrSecret, func(r *store.Record) *string { return &r.Secret }))),
-	hidden(fixed(text(AttrScheme, func(r *store.Record) *string { return &r.Scheme }))),
-	fixed(text(AttrRoute, func(r *store.Record) *string { return &r.Route })),
-	hidden(fixed(text(AttrRegion, func(r *store.Record) *string { return &r.Region }))),
-	fixed(flag(AttrDeliver, func(r *store.Record) *bool { return &r.DeliveryKey })),
+	{Name: AttrSecret, Kind: "S", fixed: true, Hidden: true, text: func(r *store.Record) *string { return &r.Secret }},
+	{Name: AttrScheme, Kind: "S", fixed: true, Hidden: true, text: func(r *store.Record) *string { return &r.Scheme }},
+	{Name: AttrRoute, Kind: "S", fixed: true, text: func(r *store.Record) *string { return &r.Route }},
+	{Name: AttrRegion, Kind: "S", fixed: true, Hidden: true, text: func(r *store.Record) *string { return &r.Region }},
+	{Name: AttrDeliver, Kind: "BOOL", fixed: true, flag: func(r *store.Record) *bool { return &r.DeliveryKey }},
 	{
 		Name: AttrTrace, Kind: "S", Hidden: true,
-		Encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
+		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
 	// A claim merged with the commit that gave up waits for people.
-	{Name: AttrWait, Kind: "S", Hidden: true, Encode: func(v *Values, r *store.Record) Value {
+	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
 	{
 		Name: AttrSince, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value {
+		encode: func(v *Values, r *store.Record) Value {
 			return v.waiting(r, func(state.Wait) Value { return v.Millis(r.WaitSince) })
 		},
 		decode: func(d *Decoder, r *store.Record) { r.WaitSince = d.Milli(AttrSince, false) },
 	},
-	{Name: AttrWaitIn, Kind: "M", Hidden: true, Encode: func(v *Values, r *store.Record) Value { return v.waiting(r, v.WaitIn) }},
+	{Name: AttrWaitIn, Kind: "M", Hidden: true, encode: func(v *Values, r *store.Record) Value { return v.waiting(r, v.WaitIn) }},
 	// The store encodes them, since their bodies may lie in companions.
 	{Name: AttrResp, Kind: "M", Sealed: true, Parts: []string{respStatus, sealedContents}, decode: (*Decoder).response},
 	{Name: AttrRequest, Kind: "M", Sealed: true, Parts: []string{reqMethod, reqPath, sealedContents}, decode: (*Decoder).input},
 	{
 		Name: AttrSeal, Kind: "M",
-		Encode: func(v *Values, r *store.Record) Value {
+		encode: func(v *Values, r *store.Record) Value {
 			if s := SealOf(r); s != nil {
 				return v.Seal(s)
 			}
@@ -257,7 +264,7 @@ var Fields = filled([]Field{
 		},
 		decode: (*Decoder).sealing, // after all that may be sealed
 	},
-})
+}
 
 // retained is the retention in seconds, 0 for the default.
 func retained(r *store.Record) int64 {
@@ -267,71 +274,62 @@ func retained(r *store.Record) int64 {
 	return int64(r.Retention / time.Second)
 }
 
-// text is a string; a record whose string is empty lacks it.
-func text(name string, at func(*store.Record) *string) Field {
-	return Field{
-		Name: name, Kind: "S",
-		Encode: func(v *Values, r *store.Record) Value { return v.optionalText(*at(r)) },
-		decode: func(d *Decoder, r *store.Record) { *at(r) = d.Text(name, false) },
-		Same:   func(prev, next *store.Record) bool { return *at(prev) == *at(next) },
+// Encode returns the field's value; nil if the record has none.
+func (f *Field) Encode(v *Values, r *store.Record) Value {
+	switch {
+	case f.encode != nil:
+		return f.encode(v, r)
+	case f.text != nil:
+		if s := *f.text(r); s != "" || f.must {
+			return v.Str(s)
+		}
+	case f.flag != nil:
+		if *f.flag(r) {
+			return Yes
+		}
+	case f.seconds != nil:
+		if t := *f.seconds(r); !t.IsZero() {
+			return v.Secs(t)
+		}
+	}
+	return nil
+}
+
+// read sets the field of a record from an item.
+func (f *Field) read(d *Decoder, r *store.Record) {
+	switch {
+	case f.decode != nil:
+		f.decode(d, r)
+	case f.text != nil:
+		*f.text(r) = d.Text(f.Name, f.must)
+	case f.flag != nil:
+		*f.flag(r) = d.Flag(f.Name)
+	case f.seconds != nil:
+		*f.seconds(r) = d.second(f.Name)
 	}
 }
 
-// must is a string that each record has.
-func must(name string, at func(*store.Record) *string) Field {
-	f := text(name, at)
-	f.Encode = func(v *Values, r *store.Record) Value { return v.Str(*at(r)) }
-	f.decode = func(d *Decoder, r *store.Record) { *at(r) = d.Text(name, true) }
-	return f
-}
-
-// flag is true, or absent.
-func flag(name string, at func(*store.Record) *bool) Field {
-	return Field{
-		Name: name, Kind: "BOOL",
-		Encode: func(_ *Values, r *store.Record) Value {
-			if *at(r) {
-				return Yes
-			}
-			return nil
-		},
-		decode: func(d *Decoder, r *store.Record) { *at(r) = d.Flag(name) },
-		Same:   func(prev, next *store.Record) bool { return *at(prev) == *at(next) },
+// Stays reports whether an update from prev to next leaves the attribute as it is, or writes it
+// in a way of its own.
+func (f *Field) Stays(prev, next *store.Record) bool {
+	switch {
+	case f.same != nil:
+		return f.same(prev, next)
+	case f.fixed:
+	case f.text != nil:
+		return *f.text(prev) == *f.text(next)
+	case f.flag != nil:
+		return *f.flag(prev) == *f.flag(next)
+	case f.seconds != nil:
+		return f.seconds(prev).Equal(*f.seconds(next))
 	}
-}
-
-// seconds is a time in whole seconds; a record lacks the zero time.
-func seconds(name string, at func(*store.Record) *time.Time) Field {
-	return Field{
-		Name: name, Kind: "N",
-		Encode: func(v *Values, r *store.Record) Value { return unless(at(r).IsZero(), *at(r), v.Secs) },
-		decode: func(d *Decoder, r *store.Record) { *at(r) = d.second(name) },
-		Same:   func(prev, next *store.Record) bool { return at(prev).Equal(*at(next)) },
-	}
-}
-
-// fixed is a field that no update writes.
-func fixed(f Field) Field {
-	f.Same = nil
-	return f
-}
-
-func hidden(f Field) Field {
-	f.Hidden = true
-	return f
-}
-
-func filled(fields []Field) []Field {
-	for i := range fields {
-		f := &fields[i]
-		f.Path, f.Arg = cmp.Or(f.Path, f.Name), ":"+f.Name
-	}
-	return fields
+	return true
 }
 
 // Listed returns the paths that lists of records read.
 func Listed() (paths []string) {
-	for _, f := range Fields {
+	for i := range Fields {
+		f := &Fields[i]
 		switch {
 		case f.Hidden:
 		case f.Parts == nil:

@@ -14,7 +14,8 @@ import (
 func TestFieldsHaveTheirKinds(t *testing.T) {
 	t.Parallel()
 	kinds := make(map[string]string)
-	for _, f := range Fields {
+	for i := range Fields {
+		f := &Fields[i]
 		if kinds[f.Name] != "" || f.Kind == "" {
 			t.Errorf("%s is there twice, or has no kind", f.Name)
 		}
@@ -39,7 +40,8 @@ func TestFieldsAreOnThePage(t *testing.T) {
 	}
 	_, sealed, _ := strings.Cut(string(page), "## Sealed contents")
 	sealed, _, _ = strings.Cut(sealed, "\n## ")
-	for _, f := range Fields {
+	for i := range Fields {
+		f := &Fields[i]
 		name := "`" + f.Name + "`"
 		if !strings.Contains(string(page), name) {
 			t.Errorf("item.md doesn't explain %s", name)

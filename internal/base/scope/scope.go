@@ -33,11 +33,14 @@ func Reserved(kind string) bool {
 	return strings.ContainsAny(kind, ":|")
 }
 
-// escapeFirst ensures that the first "|" of a scope ends its first part.
-var (
-	escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
-	plain       = strings.NewReplacer("%25", "%", "%7C", "|")
-)
+// Escape ensures that the first "|" of a scope ends its first part.
+func Escape(part string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), "|", "%7C")
+}
+
+func plain(part string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(part, "%7C", "|"), "%25", "%")
+}
 
 // Append appends the scope of an operation of a tenant's caller to b. An empty operation
 // or tenant adds nothing.
@@ -53,7 +56,7 @@ func appendNamed(b []byte, part, name string) []byte {
 		return b
 	}
 	b = append(append(b, part...), ':')
-	return append(append(b, escapeFirst.Replace(name)...), '|')
+	return append(append(b, Escape(name)...), '|')
 }
 
 // Parse is the inverse of Append. ok is false for a text that is no scope.
@@ -74,7 +77,7 @@ func cutPart(text, name string) (value, rest string) {
 	if !ok {
 		return "", text
 	}
-	return plain.Replace(value), rest
+	return plain(value), rest
 }
 
 // Path returns the single spelling of a path: it decodes every segment, if

@@ -19,23 +19,23 @@ type Pointer struct {
 	tokens []string
 }
 
-// Member returns the pointer to a member of the body itself.
-func Member(name string) Pointer { return Pointer{Text: "/" + name, tokens: []string{name}} }
+// Member returns the pointer to a member of the body itself, or of its members, whose names have neither "/" nor "~".
+func Member(path ...string) Pointer {
+	return Pointer{Text: "/" + strings.Join(path, "/"), tokens: path}
+}
 
 // Parse returns the pointer that text spells, false if text is malformed or points
 // to the whole body.
 func Parse(text string) (Pointer, bool) {
-	if !strings.HasPrefix(text, "/") || strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(text), "~") {
+	if !strings.HasPrefix(text, "/") || strings.Count(text, "~") != strings.Count(text, "~0")+strings.Count(text, "~1") {
 		return Pointer{}, false
 	}
 	p := Pointer{Text: text}
 	for token := range strings.SplitSeq(text[1:], "/") {
-		p.tokens = append(p.tokens, unescape.Replace(token))
+		p.tokens = append(p.tokens, strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~"))
 	}
 	return p, true
 }
-
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
 // Texts returns the texts and integers at these pointers. Each must exist.
 func Texts(body []byte, pointers []Pointer) ([]string, error) {
