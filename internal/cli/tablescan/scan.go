@@ -116,8 +116,14 @@ func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
 	return nil
 }
 
+// pageItems bounds a page of small items. Records fill its 1 MB before. Without a limit
+// DynamoDB Local reads the rest of the segment for each page.
+const pageItems = 2000
+
 func input(opt Options, segment int) *dynamodb.ScanInput {
-	in := &dynamodb.ScanInput{TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments))}
+	in := &dynamodb.ScanInput{
+		TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments)), Limit: aws.Int32(pageItems),
+	}
 	if opt.OpenOnly {
 		in.FilterExpression = aws.String("st <> :done") // items without st are left out too
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}

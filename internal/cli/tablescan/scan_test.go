@@ -3,6 +3,7 @@ package tablescan_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
@@ -43,6 +44,9 @@ func (p *paged) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	}
 	if p.fails == page && aws.ToInt32(in.Segment) == 1 {
 		return nil, errThrottled
+	}
+	if n := aws.ToInt32(in.Limit); n < 1000 {
+		return nil, fmt.Errorf("a page has a limit of %d items", n) // without one DynamoDB Local takes a time by the table's square
 	}
 	out := &dynamodb.ScanOutput{ScannedCount: 2, Items: []map[string]types.AttributeValue{{"pk": text("a")}, {"pk": text("b")}}}
 	if page < p.pages {
