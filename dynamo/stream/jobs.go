@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -135,6 +136,20 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	in := w.amendment(image.PK, condition, update, args)
 	in.ExpressionAttributeNames = placeholders
 	return in
+}
+
+// begin marks jobs with a time as on their way. It returns the current record, a zero Record if
+// the operation is gone.
+func (w jobWriter) begin(ctx context.Context, image *store.Record, names []string) (*store.Record, error) {
+	return w.eachJob(ctx, "begin", image, names, state.MayCancel, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+		var v item.Values
+		paths, placeholders := jobPaths(names)
+		placeholders["#b"] = item.JobBegun
+		in := w.amendment(now.PK, ackCondition+each(paths, unbegun), "SET "+strings.TrimPrefix(each(paths, ", %s.#b = :now"), ", "),
+			item.Map{":id": v.Str(now.ID), ":now": v.Millis(time.Now())})
+		in.ExpressionAttributeNames = placeholders
+		return in
+	})
 }
 
 // letGo lets a finished record go that is kept for jobs it no longer has: it expires

@@ -33,8 +33,8 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "schedule-role", Severity: Error, Needs: []Source{Functions, ScheduleRole, Simulation}, find: scheduleRole,
-			Looks:  "EventBridge Scheduler may assume the worker's SAMEKEY_SCHEDULE_ROLE, and it may send to the queue of tickets",
-			Causes: "no schedule brings a ticket: later jobs wait in the queue, or for the sweep",
+			Looks:  "EventBridge Scheduler may assume SAMEKEY_SCHEDULE_ROLE, which may send tickets",
+			Causes: "later jobs wait in the queue, or for the sweep",
 			Mend:   "LaterRole of samekey.yaml",
 		},
 		{

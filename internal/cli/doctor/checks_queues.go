@@ -30,8 +30,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "machine-standard", Severity: Error, Needs: []Source{Functions, Machines}, find: machineStandard,
-			Looks:  "the worker's state machines exist, and are of the type STANDARD",
-			Causes: "their jobs wait: an EXPRESS workflow would start again with each delivery, so the worker starts none",
+			Looks:  "the worker's state machines exist, and are STANDARD",
+			Causes: "their jobs wait, since an EXPRESS workflow would start with each delivery",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the state machine as STANDARD",
 		},
 		{
