@@ -37,6 +37,7 @@ var examples = map[string][]string{
 	"samekey stats":        {"samekey stats", "samekey stats --scan"},
 	"samekey tail":         {"samekey tail"},
 	"samekey doctor":       {"samekey doctor --stack orders"},
+	"samekey prove":        {"samekey prove --dry-run", "samekey prove --profile sandbox", "samekey prove --local"},
 	"samekey names":        {"samekey names --lock samekey.lock"},
 	"samekey table":        {"samekey table create --table orders"},
 	"samekey table create": {"samekey table create --table orders --dry-run"},

@@ -64,7 +64,7 @@ type Plan struct {
 }
 
 // setup are the calls that deploy and remove a stack.
-var setup = Cost{Calls: 400}
+var setup = Cost{Calls: 1500}
 
 // Make plans a run. It fails if the run may cost more than it is allowed to.
 func Make(site Site, claims []Claim, opt Options) (*Plan, error) {

@@ -43,7 +43,7 @@ func (p *point) begin(ctx context.Context, event []byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.calls = f, 0
+	p.fault, p.calls, p.hangs = f, 0, false
 }
 
 func (p *point) db() *dynamodb.Client {

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A run that can't begin makes nothing, and says why in a sentence.
+func TestProveThatCantBegin(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"an argument":           {[]string{"eu-west-1"}, 2, "is not a flag"},
+		"no money":              {[]string{"--local", "--max-dollars", "0"}, 2, "have to be positive"},
+		"too little money":      {[]string{"--local", "--max-dollars", "0.01"}, 2, "--max-dollars is 0.01"},
+		"nothing to keep":       {[]string{"--local", "--keep"}, 2, "leaves nothing behind"},
+		"no answer":             {[]string{"--local"}, 2, "nothing was made; --yes answers the question"},
+		"no account to examine": {nil, 2, "no region"},
+	} {
+		t.Setenv("AWS_CONFIG_FILE", "/dev/null")
+		t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+		t.Setenv("AWS_REGION", "")
+		t.Setenv("AWS_DEFAULT_REGION", "")
+		code, _, stderr := call(t, nil, append([]string{"prove"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.says) {
+			t.Errorf("%s: %d, %s", name, code, stderr)
+		}
+	}
+}
+
+// The plan says what would be made, and at what cost; the templates and the policy are printed.
+func TestProveDryRun(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := call(t, nil, "prove", "--local", "--dry-run")
+	if code != 0 || !strings.Contains(stderr, "dollars, and removes all of it") || !strings.Contains(stdout, `"Sid": "Nameless"`) || !strings.Contains(stdout, "SemanticsTable:") || !strings.Contains(stdout, "WorkerTickets:") {
+		t.Errorf("%d, %s, %s", code, stderr, stdout)
+	}
+}
