@@ -15,7 +15,7 @@ import (
 // admit asks the quota for a place. The verdict Again allows the claim. Without a
 // place, the record decides: a record in the way is no new operation, so its
 // verdict stands. The operations within an operation need no place of their own.
-func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
+func (a before) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	pctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -31,7 +31,7 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 
 // known returns the record of a request that may begin nothing new, and the verdict about
 // it; refusal, if there is none.
-func (a *attempt) known(ctx context.Context, op string, refusal error) (*store.Record, state.Verdict, error) {
+func (a before) known(ctx context.Context, op string, refusal error) (*store.Record, state.Verdict, error) {
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -48,7 +48,7 @@ func (a *attempt) known(ctx context.Context, op string, refusal error) (*store.R
 }
 
 // takePlace takes a place, or returns the refusal of a new operation.
-func (a *attempt) takePlace(ctx context.Context, until time.Time) error {
+func (a before) takePlace(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
 	defer cancel()
 	end, wait, err := a.opt.Quota.Begin(ctx, QuotaRequest{

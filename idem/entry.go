@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -63,8 +64,10 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	}
-	held, v, err := e.enters(ctx)
-	defer e.place.leave()
+	held, v, err := before(e).enters(ctx)
+	if e.place != nil {
+		defer e.place.leave()
+	}
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
 			return e.run(ctx, nil, false, fn)
@@ -99,6 +102,28 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	default:
 		return replies.answer(ctx, held, v)
 	}
+}
+
+// before is what comes before the claim: the look at the record of a repetition, which costs
+// less than a refused claim, and the quota.
+type before struct{ *attempt }
+
+// enters looks for the record of a repetition, and asks the quota about a new operation.
+// That the request is a repetition may be a wrong guess, which decides about the price
+// only. The verdict Again allows the claim, never of a request without a fingerprint. The
+// caller leaves a.place.
+func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+	if a.unread != nil {
+		return a.known(ctx, "fingerprint", a.unread)
+	}
+	v = state.Again
+	if a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req) {
+		held, v, err = a.look(ctx)
+	}
+	if err == nil && v == state.Again && a.opt.Quota != nil && !nested(ctx) {
+		held, v, err = a.admit(ctx)
+	}
+	return held, v, err
 }
 
 // unreachable reports whether a claim failed because the store could not be

@@ -7,40 +7,13 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/state"
 )
-
-// What comes before the claim: the look at the record of a repetition, which costs less
-// than a refused claim, and the quota.
-
-// repeats reports whether the request is probably a repetition. The guess decides about
-// the price only.
-func (a *attempt) repeats() bool {
-	return a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req)
-}
-
-// enters looks for the record of a repetition, and asks the quota about a new operation.
-// The verdict Again allows the claim, never of a request without a fingerprint. The caller
-// leaves a.place.
-func (a *attempt) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	if a.unread != nil {
-		return a.known(ctx, "fingerprint", a.unread)
-	}
-	v = state.Again
-	if a.repeats() {
-		held, v, err = a.look(ctx)
-	}
-	if err == nil && v == state.Again && a.opt.Quota != nil && !nested(ctx) {
-		held, v, err = a.admit(ctx)
-	}
-	return held, v, err
-}
 
 // look reads the record, and judges it or takes it over, as if it had just refused a claim:
 // so the read is consistent. The verdict Again leaves all to the claim. So do a record that
 // refuses no claim and a failed read, neither of which may change the claim's outcome.
-func (a *attempt) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+func (a before) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -71,7 +44,7 @@ func (a *attempt) look(ctx context.Context) (held *store.Record, v state.Verdict
 }
 
 // glance reads the record, if it can be opened, and leaves time for the claim.
-func (a *attempt) glance(ctx context.Context, until time.Time) (*store.Record, error) {
+func (a before) glance(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
 	rec, err := a.either(ctx)

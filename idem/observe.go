@@ -42,8 +42,10 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 		return e.pass(ctx, e.req, fn)
 	}
 	e.limit = observing
-	held, v, err := e.enters(ctx)
-	defer e.place.leave()
+	held, v, err := before(e).enters(ctx)
+	if e.place != nil {
+		defer e.place.leave()
+	}
 	if err == nil && v == state.Again {
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}

@@ -170,7 +170,7 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 // looksFirst reads the record of a repetition before the claim: seen, as it is. The
 // attempt acts later on what it saw now.
 //
-// Code: idem.attempt.look, idem.attempt.either
+// Code: idem.before.look, idem.attempt.either
 func (m *Model) looksFirst(w *world, i int, seen Record) {
 	a, is := &w.Attempts[i], w.Record
 	w.Record = seen

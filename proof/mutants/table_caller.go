@@ -131,7 +131,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantName", what: "a tenant's name may hold what ends it",
-			in: "internal/base/scope.appendNamed", old: "escapeFirst.Replace($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
+			in: "internal/base/scope.appendNamed", old: "Escape($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 		{
 			rule: "CallerInUTF8", what: "a caller has another name in a later attempt", row: "R146",

@@ -10,7 +10,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "RFJudges", what: "what a read before the claim finds is an answer, whatever it is",
-			in: "idem.attempt.look", old: "$held, $v, $err = $a.judgeOrTakeOver($ctx, $rec, $until)", new: "$held, $v, $err = $rec, state.Replay, nil",
+			in: "idem.before.look", old: "$held, $v, $err = $a.judgeOrTakeOver($ctx, $rec, $until)", new: "$held, $v, $err = $rec, state.Replay, nil",
 			run: "^TestARetryPaysLessAndNothingElse$",
 		},
 		{
@@ -247,7 +247,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "AnswerTime", what: "a look before the claim takes all the time",
-			in: "idem.attempt.glance", old: "half($until)", new: "time.Until($until)", run: "^TestLookThatHangs$",
+			in: "idem.before.glance", old: "half($until)", new: "time.Until($until)", run: "^TestLookThatHangs$",
 		},
 		{
 			rule: "HalfTheTime", what: "one commit may take all the time left",

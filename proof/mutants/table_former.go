@@ -93,7 +93,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Unread", what: "a body that the fingerprint refuses is claimed", row: "R151",
-			in: "idem.attempt.enters", old: "if $a.unread != nil {", new: "if false {", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
+			in: "idem.before.enters", old: "if $a.unread != nil {", new: "if false {", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
 		},
 		{
 			rule: "Unread", what: "a body that the fingerprint refuses has no answer from before", row: "R151",
@@ -125,7 +125,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a caller who is over his quota doesn't get his former answer", row: "R151",
-			in: "idem.attempt.known", old: "if $err == nil {\n $rec, $v, $err = $a.elsewhere", new: "if $err == nil && $a.away {\n $rec, $v, $err = $a.elsewhere", run: "^TestFormer$/^quota",
+			in: "idem.before.known", old: "if $err == nil {\n $rec, $v, $err = $a.elsewhere", new: "if $err == nil && $a.away {\n $rec, $v, $err = $a.elsewhere", run: "^TestFormer$/^quota",
 		},
 		{
 			rule: "Beside", what: "a request isn't looked for at its other place if another request has its own", row: "R151",

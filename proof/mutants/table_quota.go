@@ -48,11 +48,11 @@ func quotaMutants() []mutant {
 	return []mutant{
 		{
 			rule: "QuotaKnown", what: "over the quota, a known key is refused",
-			in: "idem.attempt.known", old: "if $err == nil && $v == state.Again {", new: "if true {", pkg: engine, run: known,
+			in: "idem.before.known", old: "if $err == nil && $v == state.Again {", new: "if true {", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaKnown", what: "over the quota, a new key is claimed",
-			in: "idem.attempt.known", old: "if $err == nil && $v == state.Again { return nil, 0, $refusal }", new: "", pkg: engine, run: known,
+			in: "idem.before.known", old: "if $err == nil && $v == state.Again { return nil, 0, $refusal }", new: "", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaKnown", what: "a known key keeps its place",
@@ -60,7 +60,7 @@ func quotaMutants() []mutant {
 		},
 		{
 			rule: "QuotaPlace", what: "an operation within an operation needs a place",
-			in: "idem.attempt.enters", old: "$a.opt.Quota != nil && !nested($ctx)", new: "$a.opt.Quota != nil", pkg: engine, run: known,
+			in: "idem.before.enters", old: "$a.opt.Quota != nil && !nested($ctx)", new: "$a.opt.Quota != nil", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaPlace", what: "a place is given up twice",

@@ -410,7 +410,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
-			in: "idem.attempt.enters", old: "if $a.repeats() {", new: "if !$a.repeats() {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+			in: "idem.before.enters", old: "if $a.req.ReadFirst ||", new: "if !$a.req.ReadFirst ||", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
 			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",

@@ -109,7 +109,7 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealSeen", what: "a request runs unprotected though its closed record was seen",
-			in: "idem.attempt.glance", old: "$a.seen = $a.seen || $rec != nil || errors.Is($err, ErrCorrupt)", new: "_ = errors.Is",
+			in: "idem.before.glance", old: "$a.seen = $a.seen || $rec != nil || errors.Is($err, ErrCorrupt)", new: "_ = errors.Is",
 			pkg: "dynamo", run: "^TestFailOpenRemembersAClosedRecord$",
 		},
 		{
