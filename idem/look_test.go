@@ -348,9 +348,19 @@ func TestLookIsOvertaken(t *testing.T) {
 func TestNoSignIsNoRead(t *testing.T) {
 	t.Parallel()
 	for _, h := range []http.Header{
-		nil, {"Retry-After": {"2"}}, {retrysign.Client: {"0"}}, {retrysign.Client: {"-1"}}, {retrysign.Client: {"1", "2"}}, {retrysign.Client: {"1, 2"}},
-		{retrysign.Client: {"one"}}, {retrysign.Client: {""}}, {retrysign.Client: nil}, {retrysign.Client: {strings.Repeat("9", 10_000)}},
-		{"Amz-Sdk-Request": {"attempt=1; max=3"}}, {"Amz-Sdk-Request": {"attempt=2; attempt=2"}}, {"X-Stainless-Retry-Count": {"0"}},
+		nil,
+		{"Retry-After": {"2"}},
+		{retrysign.Client: {"0"}},
+		{retrysign.Client: {"-1"}},
+		{retrysign.Client: {"1", "2"}},
+		{retrysign.Client: {"1, 2"}},
+		{retrysign.Client: {"one"}},
+		{retrysign.Client: {""}},
+		{retrysign.Client: nil},
+		{retrysign.Client: {strings.Repeat("9", 10_000)}},
+		{"Amz-Sdk-Request": {"attempt=1; max=3"}},
+		{"Amz-Sdk-Request": {"attempt=2; attempt=2"}},
+		{"X-Stainless-Retry-Count": {"0"}},
 	} {
 		m := meets(t, "plain", "done")
 		r := ordered("{}")

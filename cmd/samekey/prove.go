@@ -110,7 +110,7 @@ func (o *proveOptions) site(ctx context.Context) (prove.Site, error) {
 		}
 		return &prove.Machine{Logs: logs}, nil
 	}
-	if err := o.account.open(ctx); err != nil {
+	if err := o.open(ctx); err != nil {
 		return nil, err
 	}
 	return prove.OpenAccount(ctx, o.sdk)
@@ -118,7 +118,7 @@ func (o *proveOptions) site(ctx context.Context) (prove.Site, error) {
 
 // cleanUp removes what runs have left.
 func (o *proveOptions) cleanUp(ctx context.Context, named []string) error {
-	if err := o.account.open(ctx); err != nil {
+	if err := o.open(ctx); err != nil {
 		return err
 	}
 	account, err := prove.OpenAccount(ctx, o.sdk)

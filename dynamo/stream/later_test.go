@@ -329,6 +329,7 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		return r, jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}
 	}
 	t.Run("begun", func(t *testing.T) {
+		t.Parallel()
 		r, ticket := due()
 		delivered := 0
 		d := stream.NewDrain(tab.Store, jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
@@ -357,6 +358,7 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
 		r, ticket := due()
 		out := &outbox{}
 		tab.Transport.Reset()
@@ -378,6 +380,7 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("nobody knows", func(t *testing.T) {
+		t.Parallel()
 		r, ticket := due()
 		out := &outbox{}
 		d := stream.NewDrain(tab.Store, out)
@@ -397,6 +400,7 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("as many as a record takes", func(t *testing.T) { // the conditions name each of them
+		t.Parallel()
 		at := map[string]time.Duration{}
 		for i := range 50 {
 			at["0."+strconv.Itoa(i)] = -time.Minute

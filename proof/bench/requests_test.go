@@ -19,8 +19,12 @@ func BenchmarkRequests(b *testing.B) {
 		name string
 		do   op
 	}{
-		{"new/library", fresh.library}, {"new/same", fresh.same}, {"new/smallest", fresh.smallest},
-		{"replay/library", again.library}, {"replay/same", again.same}, {"replay/smallest", again.smallest},
+		{"new/library", fresh.library},
+		{"new/same", fresh.same},
+		{"new/smallest", fresh.smallest},
+		{"replay/library", again.library},
+		{"replay/same", again.same},
+		{"replay/smallest", again.smallest},
 	} {
 		b.Run(one.name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -37,7 +37,9 @@ const typedApps = 3
 
 var apps = []app{
 	{name: "plain"},
-	{name: "cached", opt: func(o *idem.Options) { o.CacheBytes, o.ReadFirst, o.Tombstone = 256<<20, func(*idem.Request) bool { return true }, time.Hour }},
+	{name: "cached", opt: func(o *idem.Options) {
+		o.CacheBytes, o.ReadFirst, o.Tombstone = 256<<20, func(*idem.Request) bool { return true }, time.Hour
+	}},
 	{name: "resumable", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
 		o.Function, o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "f", "resumable", true, idem.InFlightAccept, "/operations/"
 	}},

@@ -242,7 +242,7 @@ func (v *Values) Decision(d store.Decision) Value {
 func (v *Values) Hands(all []store.Handover) Value {
 	list := make([]Value, len(all))
 	for i, h := range all {
-		m := Map{handAt: v.Millis(h.At), handKind: v.Str(string(h.Kind))}
+		m := Map{handAt: v.Millis(h.At), handKind: v.Str(h.Kind)}
 		if h.Function != "" {
 			m[handFn] = v.Str(h.Function)
 		}

@@ -40,7 +40,7 @@ func attempts(r *store.Record, o Options) []Attempt {
 		if last.End == "" {
 			last.End = endDied
 		}
-		all = append(all, Attempt{By: string(h.Kind), Began: utc(h.At), Function: h.Function})
+		all = append(all, Attempt{By: h.Kind, Began: utc(h.At), Function: h.Function})
 	}
 	return ended(r, all, o.Now)
 }

@@ -49,11 +49,11 @@ type Metric struct {
 // String names the series: CloudWatch knows a metric with other dimensions as another
 // metric.
 func (m Metric) String() string {
-	name := m.Namespace + " " + m.Name
+	name := append(make([]string, 0, 2+len(m.Dimensions)), m.Namespace, m.Name)
 	for _, k := range slices.Sorted(maps.Keys(m.Dimensions)) {
-		name += " " + k + ":" + m.Dimensions[k]
+		name = append(name, k+":"+m.Dimensions[k])
 	}
-	return name
+	return strings.Join(name, " ")
 }
 
 // properties are those of AWS::CloudWatch::Alarm. Any other is refused.

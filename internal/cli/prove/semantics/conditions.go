@@ -3,6 +3,8 @@ package semantics
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,10 +14,10 @@ const fresh = "attribute_not_exists(pk)"
 
 func refusedPut(ctx context.Context, p *probe) (string, error) {
 	full := p.of("a", "holder", str("first"), "ver", num(7), "jobs", record(item{"0": str("job")}))
-	if _, err := p.put(ctx, full, "", nil); err != nil {
+	if _, err := p.put(ctx, full, ""); err != nil {
 		return "", err
 	}
-	_, err := p.put(ctx, p.of("a", "holder", str("second")), fresh, nil)
+	_, err := p.put(ctx, p.of("a", "holder", str("second")), fresh)
 	held, err := refused(err)
 	if err != nil {
 		return "", err
@@ -27,7 +29,7 @@ func refusedPut(ctx context.Context, p *probe) (string, error) {
 }
 
 func refusedUpdate(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "holder", str("first")), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "holder", str("first")), ""); err != nil {
 		return "", err
 	}
 	change := func(name string) (item, error) {
@@ -59,7 +61,7 @@ func oneWinner(ctx context.Context, p *probe) (string, error) {
 		name, errs := fmt.Sprint("race", round), make([]error, racers)
 		var wg sync.WaitGroup
 		for i := range racers {
-			wg.Go(func() { _, errs[i] = p.put(ctx, p.of(name, "holder", num(i)), fresh, nil) })
+			wg.Go(func() { _, errs[i] = p.put(ctx, p.of(name, "holder", num(i)), fresh) })
 		}
 		wg.Wait()
 		made := 0
@@ -80,9 +82,7 @@ func oneWinner(ctx context.Context, p *probe) (string, error) {
 // holds fails unless a condition on the item is as expected.
 func (p *probe) holds(ctx context.Context, name, condition string, args item, expected bool) error {
 	all := item{":w": num(1)}
-	for k, v := range args {
-		all[k] = v
-	}
+	maps.Copy(all, args)
 	_, err := p.update(ctx, name, "SET written = :w", condition, all)
 	if err != nil {
 		if _, err = refused(err); err != nil {
@@ -100,7 +100,7 @@ func (p *probe) holds(ctx context.Context, name, condition string, args item, ex
 }
 
 func absentCompares(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "ver", num(1)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "ver", num(1)), ""); err != nil {
 		return "", err
 	}
 	now, freed := item{":now": num(2_000_000_000)}, item{":freed": str("freed")}
@@ -113,10 +113,10 @@ func absentCompares(ctx context.Context, p *probe) (string, error) {
 }
 
 func pathsOfMaps(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("with", "req", record(item{"m": str("POST")})), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("with", "req", record(item{"m": str("POST")})), ""); err != nil {
 		return "", err
 	}
-	if _, err := p.put(ctx, p.of("without"), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("without"), ""); err != nil {
 		return "", err
 	}
 	return "", first(
@@ -129,7 +129,7 @@ func pathsOfMaps(ctx context.Context, p *probe) (string, error) {
 
 func sizeCounts(ctx context.Context, p *probe) (string, error) {
 	list := &types.AttributeValueMemberL{Value: []types.AttributeValue{str("a"), str("b"), str("c")}}
-	if _, err := p.put(ctx, p.of("a", "jobs", record(item{"0": str("job"), "1": str("job")}), "settled", list), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "jobs", record(item{"0": str("job"), "1": str("job")}), "settled", list), ""); err != nil {
 		return "", err
 	}
 	return "", first(
@@ -139,7 +139,7 @@ func sizeCounts(ctx context.Context, p *probe) (string, error) {
 }
 
 func updateReadsBefore(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "run_ms", num(5), "created_ms", num(1)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "run_ms", num(5), "created_ms", num(1)), ""); err != nil {
 		return "", err
 	}
 	out, err := p.update(ctx, "a", "SET run_ms = :now, doubt_ms = if_not_exists(run_ms, created_ms), tries = if_not_exists(tries, :zero) + :one", "",
@@ -151,7 +151,7 @@ func updateReadsBefore(ctx context.Context, p *probe) (string, error) {
 }
 
 func entriesApart(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "jobs", record(item{"x": str("1"), "y": str("1"), "z": str("1")})), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "jobs", record(item{"x": str("1"), "y": str("1"), "z": str("1")})), ""); err != nil {
 		return "", err
 	}
 	out, err := p.update(ctx, "a", "SET jobs.y = :two REMOVE jobs.x, jobs.nothing", "attribute_exists(jobs)", item{":two": str("2")})
@@ -162,7 +162,7 @@ func entriesApart(ctx context.Context, p *probe) (string, error) {
 	if !ok || len(jobs.Value) != 2 || textOf(jobs.Value["y"]) != "2" || textOf(jobs.Value["z"]) != "1" {
 		return "", differs("the map is %v", out.Attributes["jobs"])
 	}
-	if _, err := p.put(ctx, p.of("b"), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("b"), ""); err != nil {
 		return "", err
 	}
 	_, err = p.update(ctx, "b", "SET jobs.y = :two", "", item{":two": str("2")})
@@ -173,11 +173,11 @@ const reads = 50
 
 func consistentReads(ctx context.Context, p *probe) (string, error) {
 	for i := range reads {
-		if _, err := p.put(ctx, p.of("a", "ver", num(i)), "", nil); err != nil {
+		if _, err := p.put(ctx, p.of("a", "ver", num(i)), ""); err != nil {
 			return "", err
 		}
 		it, err := p.get(ctx, "a")
-		if err = first(err, want(it, "ver", fmt.Sprint(i))); err != nil {
+		if err = first(err, want(it, "ver", strconv.Itoa(i))); err != nil {
 			return "", err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,7 @@ type item = map[string]types.AttributeValue
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 func num(n int) types.AttributeValue    { return &types.AttributeValueMemberN{Value: strconv.Itoa(n)} }
+
 func record(m item) types.AttributeValue {
 	return &types.AttributeValueMemberM{Value: m}
 }
@@ -29,8 +31,8 @@ func record(m item) types.AttributeValue {
 // of is the item with the key name and more attributes, as name, value, name, value.
 func (p *probe) of(name string, more ...any) item {
 	it := item{"pk": str(p.run + "#" + name)}
-	for i := 0; i < len(more); i += 2 {
-		it[more[i].(string)] = more[i+1].(types.AttributeValue) //nolint:forcetypeassert // the callers are in this package
+	for pair := range slices.Chunk(more, 2) {
+		it[pair[0].(string)] = pair[1].(types.AttributeValue) //nolint:forcetypeassert // the callers are in this package
 	}
 	return it
 }
@@ -40,9 +42,9 @@ func (p *probe) sized(name string, n int) types.AttributeValue {
 	return str(strings.Repeat("x", n-len("pk")-len(p.run)-len("#")-len(name)-len("body")))
 }
 
-func (p *probe) put(ctx context.Context, it item, condition string, args item) (*dynamodb.PutItemOutput, error) {
+func (p *probe) put(ctx context.Context, it item, condition string) (*dynamodb.PutItemOutput, error) {
 	return p.DB.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &p.Table, Item: it, ConditionExpression: text(condition), ExpressionAttributeValues: args,
+		TableName: &p.Table, Item: it, ConditionExpression: text(condition),
 		ReturnConsumedCapacity:              types.ReturnConsumedCapacityTotal,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -71,9 +73,9 @@ func (p *probe) transact(ctx context.Context, token string, items ...types.Trans
 	})
 }
 
-func (p *probe) putIn(it item, condition string, args item) types.TransactWriteItem {
+func (p *probe) putIn(it item, condition string) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName: &p.Table, Item: it, ConditionExpression: text(condition), ExpressionAttributeValues: args,
+		TableName: &p.Table, Item: it, ConditionExpression: text(condition),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }

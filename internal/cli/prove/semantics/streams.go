@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -62,10 +63,10 @@ func sparseIndex(ctx context.Context, p *probe) (string, error) {
 			return got == n, err
 		}
 	}
-	if _, err := p.put(ctx, p.of("a", "waits", str(p.run), "wait_ms", num(1)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "waits", str(p.run), "wait_ms", num(1)), ""); err != nil {
 		return "", err
 	}
-	if _, err := p.put(ctx, p.of("b"), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("b"), ""); err != nil {
 		return "", err
 	}
 	began := time.Now()
@@ -141,11 +142,11 @@ const updates = 40
 
 func streamOrder(ctx context.Context, p *probe) (string, error) {
 	for i := range updates {
-		if _, err := p.put(ctx, p.of("a", "ver", num(i)), "", nil); err != nil {
+		if _, err := p.put(ctx, p.of("a", "ver", num(i)), ""); err != nil {
 			return "", err
 		}
 	}
-	got, err := p.changes(ctx, "a", fmt.Sprint(updates-1))
+	got, err := p.changes(ctx, "a", strconv.Itoa(updates-1))
 	if err != nil {
 		return "", err
 	}
@@ -153,7 +154,7 @@ func streamOrder(ctx context.Context, p *probe) (string, error) {
 		return "", differs("%d changes, not %d", len(got), updates)
 	}
 	for i, c := range got {
-		expected := change{"MODIFY", fmt.Sprint(i - 1), fmt.Sprint(i)}
+		expected := change{"MODIFY", strconv.Itoa(i - 1), strconv.Itoa(i)}
 		if i == 0 {
 			expected = change{"INSERT", "", "0"}
 		}
@@ -165,19 +166,19 @@ func streamOrder(ctx context.Context, p *probe) (string, error) {
 }
 
 func streamOfChanges(ctx context.Context, p *probe) (string, error) {
-	_, err1 := p.transact(ctx, "", p.putIn(p.of("a", "ver", num(1)), "", nil), p.putIn(p.of("b", "ver", num(1)), "", nil))
-	_, err2 := p.put(ctx, p.of("a", "ver", num(1)), "", nil)
+	_, err1 := p.transact(ctx, "", p.putIn(p.of("a", "ver", num(1)), ""), p.putIn(p.of("b", "ver", num(1)), ""))
+	_, err2 := p.put(ctx, p.of("a", "ver", num(1)), "")
 	if err := first(err1, err2); err != nil {
 		return "", err
 	}
-	_, err := p.transact(ctx, "", p.putIn(p.of("a", "ver", num(9)), "", nil), p.putIn(p.of("b"), fresh, nil))
+	_, err := p.transact(ctx, "", p.putIn(p.of("a", "ver", num(9)), ""), p.putIn(p.of("b"), fresh))
 	if _, err := cancelled(err); err != nil {
 		return "", err
 	}
-	if _, err := p.put(ctx, p.of("a", "ver", num(2)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "ver", num(2)), ""); err != nil {
 		return "", err
 	}
-	if _, err := p.put(ctx, p.of("b", "ver", num(2)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("b", "ver", num(2)), ""); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"a", "b"} {

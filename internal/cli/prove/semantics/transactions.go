@@ -13,10 +13,10 @@ import (
 )
 
 func allOrNone(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("there"), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("there"), ""); err != nil {
 		return "", err
 	}
-	_, err := p.transact(ctx, "", p.putIn(p.of("a"), "", nil), p.putIn(p.of("there"), fresh, nil), p.putIn(p.of("b"), "", nil))
+	_, err := p.transact(ctx, "", p.putIn(p.of("a"), ""), p.putIn(p.of("there"), fresh), p.putIn(p.of("b"), ""))
 	if _, err := cancelled(err); err != nil {
 		return "", err
 	}
@@ -25,7 +25,7 @@ func allOrNone(ctx context.Context, p *probe) (string, error) {
 			return "", first(err, differs("the cancelled transaction wrote %s", name))
 		}
 	}
-	if _, err := p.transact(ctx, "", p.putIn(p.of("a"), fresh, nil), p.putIn(p.of("b"), fresh, nil)); err != nil {
+	if _, err := p.transact(ctx, "", p.putIn(p.of("a"), fresh), p.putIn(p.of("b"), fresh)); err != nil {
 		return "", err
 	}
 	for _, name := range []string{"a", "b"} {
@@ -37,10 +37,10 @@ func allOrNone(ctx context.Context, p *probe) (string, error) {
 }
 
 func cancelledHasItems(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("b", "holder", str("first"), "ver", num(3)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("b", "holder", str("first"), "ver", num(3)), ""); err != nil {
 		return "", err
 	}
-	_, err := p.transact(ctx, "", p.putIn(p.of("a"), fresh, nil), p.putIn(p.of("b"), fresh, nil), p.putIn(p.of("c"), fresh, nil))
+	_, err := p.transact(ctx, "", p.putIn(p.of("a"), fresh), p.putIn(p.of("b"), fresh), p.putIn(p.of("c"), fresh))
 	reasons, err := cancelled(err)
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func cancelledHasItems(ctx context.Context, p *probe) (string, error) {
 }
 
 func tokenRepeats(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "n", num(0)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "n", num(0)), ""); err != nil {
 		return "", err
 	}
 	for range 2 {
@@ -72,10 +72,10 @@ func tokenRepeats(ctx context.Context, p *probe) (string, error) {
 }
 
 func tokenOfAnother(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.transact(ctx, p.run, p.putIn(p.of("a"), "", nil)); err != nil {
+	if _, err := p.transact(ctx, p.run, p.putIn(p.of("a"), "")); err != nil {
 		return "", err
 	}
-	_, err := p.transact(ctx, p.run, p.putIn(p.of("b"), "", nil))
+	_, err := p.transact(ctx, p.run, p.putIn(p.of("b"), ""))
 	if _, ok := errors.AsType[*types.IdempotentParameterMismatchException](err); ok {
 		return "", nil
 	}
@@ -90,7 +90,7 @@ const (
 // conflicts has transactions and single writes count on one item. Each that is refused is
 // one of the two exceptions, and the item's count is that of the others.
 func conflicts(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "n", num(0)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "n", num(0)), ""); err != nil {
 		return "", err
 	}
 	var made, ofTransactions, ofWrites atomic.Int64
@@ -103,7 +103,7 @@ func conflicts(ctx context.Context, p *probe) (string, error) {
 				if w%4 == 0 {
 					_, err = p.update(ctx, "a", "SET n = n + :one", "", item{":one": num(1)})
 				} else {
-					_, err = p.transact(ctx, "", p.updateIn("a", "SET n = n + :one", item{":one": num(1)}), p.putIn(p.of(fmt.Sprint("w", w)), "", nil))
+					_, err = p.transact(ctx, "", p.updateIn("a", "SET n = n + :one", item{":one": num(1)}), p.putIn(p.of(fmt.Sprint("w", w)), ""))
 				}
 				if err == nil {
 					made.Add(1)
@@ -137,7 +137,7 @@ func conflicts(ctx context.Context, p *probe) (string, error) {
 func hundredItems(ctx context.Context, p *probe) (string, error) {
 	all := make([]types.TransactWriteItem, 101)
 	for i := range all {
-		all[i] = p.putIn(p.of(fmt.Sprint("i", i)), "", nil)
+		all[i] = p.putIn(p.of(fmt.Sprint("i", i)), "")
 	}
 	if _, err := p.transact(ctx, "", all[:100]...); err != nil {
 		return "", err
@@ -153,10 +153,10 @@ const (
 )
 
 func itemSize(ctx context.Context, p *probe) (string, error) {
-	if _, err := p.put(ctx, p.of("a", "body", p.sized("a", maxItem)), "", nil); err != nil {
+	if _, err := p.put(ctx, p.of("a", "body", p.sized("a", maxItem)), ""); err != nil {
 		return "", err
 	}
-	_, err1 := p.put(ctx, p.of("a", "body", p.sized("a", maxItem+1)), "", nil)
+	_, err1 := p.put(ctx, p.of("a", "body", p.sized("a", maxItem+1)), "")
 	_, err2 := p.update(ctx, "a", "SET b = :one", "", item{":one": num(1)})
 	return "", first(invalid(err1), invalid(err2))
 }
@@ -166,7 +166,7 @@ func transactionSize(ctx context.Context, p *probe) (string, error) {
 	all := make([]types.TransactWriteItem, parts)
 	for i := range all {
 		name := fmt.Sprint("part", i)
-		all[i] = p.putIn(p.of(name, "body", p.sized(name, maxTransaction/parts+1)), "", nil)
+		all[i] = p.putIn(p.of(name, "body", p.sized(name, maxTransaction/parts+1)), "")
 	}
 	_, err := p.transact(ctx, "", all...)
 	return "", invalid(err)
@@ -184,8 +184,8 @@ func units(used *types.ConsumedCapacity, expected float64) error {
 }
 
 func unitsOfWrites(ctx context.Context, p *probe) (string, error) {
-	small, err1 := p.put(ctx, p.of("a", "body", p.sized("a", 1024)), "", nil)
-	large, err2 := p.put(ctx, p.of("b", "body", p.sized("b", 3600)), "", nil)
+	small, err1 := p.put(ctx, p.of("a", "body", p.sized("a", 1024)), "")
+	large, err2 := p.put(ctx, p.of("b", "body", p.sized("b", 3600)), "")
 	if err := first(err1, err2); err != nil {
 		return "", err
 	}
@@ -193,7 +193,7 @@ func unitsOfWrites(ctx context.Context, p *probe) (string, error) {
 }
 
 func unitsOfTransactions(ctx context.Context, p *probe) (string, error) {
-	out, err := p.transact(ctx, "", p.putIn(p.of("a"), "", nil), p.putIn(p.of("b"), "", nil))
+	out, err := p.transact(ctx, "", p.putIn(p.of("a"), ""), p.putIn(p.of("b"), ""))
 	if err != nil {
 		return "", err
 	}

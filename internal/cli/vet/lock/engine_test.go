@@ -30,7 +30,8 @@ func TestMeanings(t *testing.T) {
 		"nobody is told apart": {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
 		"a commerce preset":    {Meaning{}, Meaning{"ACP": "true"}, `the scope of its engine is another: "ACP"`},
 		"another commerce preset": {
-			Meaning{"ACP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, Meaning{"UCP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"ucp"`},
+			Meaning{"ACP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`},
+			Meaning{"UCP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"ucp"`},
 			`the fingerprint of its engine is another: "Fingerprint.FuncName": `,
 		},
 		"a preset, the first release":  {acp, fromACP("Former.Claims"), ""},

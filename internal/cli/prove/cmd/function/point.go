@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -90,12 +90,13 @@ func (p *point) pass() (lose bool) {
 		<-context.Background().Done()
 	case fault.Memory:
 		p.happened(f)
-		for all := [][]byte(nil); ; {
-			all = append(all, bytes.Repeat([]byte{1}, 1<<24))
+		for all := []byte{1}; ; {
+			all = bytes.Repeat(all, 2)
 		}
 	case fault.Lose:
 		p.happened(f)
 		return true
+	default: // it comes after the call
 	}
 	return false
 }
@@ -120,18 +121,18 @@ func (p *point) answered(ctx context.Context) {
 	p.mu.Unlock()
 	switch {
 	case f.Kind == fault.Answered:
-		p.happened(f)
+		p.happened(f) //nolint:contextcheck // it is noted whatever the context says
 		kill()
 	case f.Kind != "" && p.role != "api" && calls < f.Call:
 		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
 }
 
-// happened notes that the fault was met.
+// happened notes that the fault was met, whatever its call's context says.
 func (p *point) happened(f fault.Fault) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	p.write(ctx, fault.Happened+f.String(), "at", &types.AttributeValueMemberN{Value: fmt.Sprint(time.Now().UnixMilli())})
+	p.write(ctx, fault.Happened+f.String(), "at", &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli(), 10)})
 }
 
 // write puts an item into the provider's table.

@@ -12,12 +12,11 @@ import (
 	"net/http"
 	"os"
 
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
-
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/dynamo"
 )

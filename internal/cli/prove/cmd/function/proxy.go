@@ -78,8 +78,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the program is gone
 	}
-	lose := p.point.pass()
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up[service]+"/"+path, bytes.NewReader(body))
+	lose := p.point.pass()                                                                                       //nolint:contextcheck // a fault is noted whatever the context says
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up[service]+"/"+path, bytes.NewReader(body)) //nolint:gosec // the path is the program's, the host isn't
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
@@ -98,14 +98,14 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	out, err := p.client.Do(req)
+	out, err := p.client.Do(req) //nolint:gosec // as above
 	if err != nil {
 		cut(w)
 		return
 	}
 	answer, err := io.ReadAll(out.Body)
 	_ = out.Body.Close()
-	p.point.passed()
+	p.point.passed() //nolint:contextcheck // as above
 	if err != nil || lose {
 		cut(w)
 		return
@@ -143,13 +143,13 @@ type runtimeProxy struct {
 }
 
 func (p *runtimeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up+r.URL.EscapedPath(), r.Body)
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up+r.URL.EscapedPath(), r.Body) //nolint:gosec // as above
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
 	req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
-	out, err := p.client.Do(req)
+	out, err := p.client.Do(req) //nolint:gosec // as above
 	if err != nil {
 		cut(w)
 		return
