@@ -313,6 +313,8 @@ func TestCancelledJobIsNotDelivered(t *testing.T) {
 // Of a drain and an operator, the first write wins: a job whose delivery has begun stays, though
 // its sink has it only later, and a job that is cancelled after the drain has read its record
 // isn't delivered.
+//
+//nolint:tparallel // the steps are one story on one table
 func TestCancelRacesTheDrain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
@@ -329,7 +331,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		return r, jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}
 	}
 	t.Run("begun", func(t *testing.T) {
-		t.Parallel()
 		r, ticket := due()
 		delivered := 0
 		d := stream.NewDrain(tab.Store, jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
@@ -358,7 +359,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("cancelled", func(t *testing.T) {
-		t.Parallel()
 		r, ticket := due()
 		out := &outbox{}
 		tab.Transport.Reset()
@@ -380,7 +380,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("nobody knows", func(t *testing.T) {
-		t.Parallel()
 		r, ticket := due()
 		out := &outbox{}
 		d := stream.NewDrain(tab.Store, out)
@@ -400,7 +399,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		tab.kept(t, r.PK, "0.1")
 	})
 	t.Run("as many as a record takes", func(t *testing.T) { // the conditions name each of them
-		t.Parallel()
 		at := map[string]time.Duration{}
 		for i := range 50 {
 			at["0."+strconv.Itoa(i)] = -time.Minute

@@ -52,6 +52,7 @@ var without = map[string]string{
 	"kms/cmd/samekey-keys":                       "it is a main: a test of kms builds it and asks it",
 	"kms/cmd/samekey-worker":                     "it is a main: the deployment plays it",
 	"internal/cli/doctor/doctortest":             "it is a test's account",
+	"internal/cli/prove/cmd/function":            "it is a main: samekey prove on this machine plays it",
 	"internal/cli/scaffold/files/cmd/api":        "it is a text that init writes",
 	"internal/cli/scaffold/files/cmd/authorizer": "it is a text that init writes",
 }
@@ -72,6 +73,7 @@ var more = map[string][]string{
 	"internal/cli/names":       {"cmd/samekey"},
 	"internal/cli/recordkey":   {"cmd/samekey"},
 	"internal/cli/ui":          {"cmd/samekey"},
+	"internal/cli/prove/fault": {"internal/cli/prove"},
 }
 
 // listed is what go list says of a package.
