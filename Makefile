@@ -8,7 +8,7 @@ TESTFLAGS     ?=
 # work of the garbage collector, also the compiler's.
 empty         :=
 space         := $(empty) $(empty)
-ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=2 -parallel=4)
+ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=3 -parallel=4)
 FUZZTIME      ?= 5s
 BIN           := $(CURDIR)/.bin
 LINT_VERSION  := v2.15.0
