@@ -236,6 +236,13 @@ func TestSharedBucketsAndClocks(t *testing.T) {
 		t.Errorf("the mended bucket gave %+v, want its rest", got)
 	}
 
+	long := lotOf("shrunk", 100, now)
+	long.Fill *= 100
+	lease(long)
+	if got := lease(lotOf("shrunk", 60, now)); got.Tokens != 60 {
+		t.Errorf("after a limit that took longer to fill: %+v", got)
+	}
+
 	lease(lotOf("near", 50, now))
 	if got := lease(lotOf("near", 100, now.Add(3*time.Second))); got.Tokens != 55 {
 		t.Errorf("3 s ahead got %d, want 50 and the 5 of 3 s", got.Tokens)
