@@ -534,7 +534,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "ForgetAsks", what: "a finished operation is forgotten by the way",
-			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingAFinishedOperationLosesWork$",
+			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingNeedsWhatLostTells$",
 		},
 		{
 			rule: "ForgetJobs", what: "jobs that a person gave up are sent", row: "R190",
