@@ -184,7 +184,7 @@ func modes(t *testing.T) string {
 
 // retrySigns: by which headers a request says that it is a retry.
 func retrySigns(*testing.T) string {
-	tb := table{head: []string{"header", "at most, in a first attempt", "sent by"}}
+	tb := table{head: []string{"header", "first attempt", "sent by"}}
 	for _, h := range retrysign.All() {
 		tb.add(code(h.Name), strconv.Itoa(h.First), "["+h.Senders+"]("+h.Source+")")
 	}
