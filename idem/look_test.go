@@ -88,6 +88,12 @@ var meetings = map[string]func(*testing.T, *met){
 		done(t, m)
 		m.clock.Advance(defaults.Retention + time.Minute)
 	},
+	"done again": func(t *testing.T, m *met) { // while the scope changes, beside the expired record
+		t.Helper()
+		_, _ = m.engine(&m.mem, m.opt, func(o *idem.Options) { o.Key, o.Quota = idem.KeyRequired, nil }).Do(t.Context(), ordered("{}"), m.run(nil, nil))
+		m.clock.Advance(defaults.Retention + time.Minute)
+		done(t, m)
+	},
 	"tombstone": func(t *testing.T, m *met) {
 		t.Helper()
 		_, _ = m.engine(&m.mem, m.made, func(o *idem.Options) { o.Tombstone = 72 * time.Hour }).Do(t.Context(), ordered("{}"), m.run(nil, nil))
@@ -260,7 +266,7 @@ func TestCallsOfARetry(t *testing.T) {
 	for meeting, want := range map[string][3]int{ // reads, claims, commits
 		"nothing": {1, 1, 2}, "expired": {1, 1, 2}, "freed": {1, 1, 2},
 		"abandoned": {1, 0, 2}, "released": {1, 0, 2},
-		"done": {1, 0, 0}, "of another request": {1, 0, 0}, "tombstone": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
+		"done": {1, 0, 0}, "done again": {1, 0, 0}, "of another request": {1, 0, 0}, "tombstone": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
 		"incomparable": {1, 0, 0},
 	} {
 		for _, setting := range []string{"plain", "merged claim", "over the quota", "one of two scopes", "the other scope"} {
@@ -277,6 +283,8 @@ func TestCallsOfARetry(t *testing.T) {
 					want[0]++ // each place has none
 				case setting == "one of two scopes" && meeting == "of another request":
 					want[0]++ // there may be another one there
+				case setting == "the other scope" && meeting == "done again":
+					want[1]++ // the claim is refused by the other place
 				case setting == "the other scope" && !free:
 					want[0]++ // it is there
 				case setting == "the other scope":
@@ -407,4 +415,19 @@ func TestLookThatHangs(t *testing.T) {
 			t.Errorf("got %+v, %v", res, err)
 		}
 	})
+}
+
+// One key of two: a retry whose own place has another request is looked for at the other.
+func TestLookAtTwoOperationsOfAKey(t *testing.T) {
+	t.Parallel()
+	for sign, r := range map[string]idem.Request{"without a sign": ordered("{}"), "with it": retried(ordered("{}"))} {
+		m := &met{clock: idemtest.NewClock(), opt: scopeChanges(false), made: scopeChanges(true)}
+		done(t, m)
+		m.made = func(*idem.Options) {}
+		send(t, m, ordered("another"), nil, nil)
+		m.store = idemtest.Faulty(&m.mem, nil)
+		if b := m.sends(t, r); !b.Replayed || len(m.mem.Records()) != 2 || sign == "with it" && (m.store.Calls(idemtest.Load) != 2 || m.store.Calls() != 2) {
+			t.Errorf("%s: %+v after %d calls", sign, b, m.store.Calls())
+		}
+	}
 }

@@ -181,10 +181,10 @@ type Options struct {
 	// ReadFirst reports requests that are probably repetitions. Their record is read
 	// before the claim, and decides as if it had refused the claim: for a read unit
 	// instead of a write unit for each KB. If ReadFirst is wrong, the request costs that
-	// read, and nothing else changes. A request that says by a header of its sender that
-	// it is a retry is read first in any case (docs/use/client.md lists the headers), and so is one with
-	// [Request.ReadFirst]. ReadFirst must be safe for concurrent use and not change the
-	// request. Default: none.
+	// read, and nothing else changes (M188). Requests that say in a header that they are
+	// retries (docs/use/client.md has the headers), or have [Request.ReadFirst], are read
+	// first in any case. ReadFirst must be safe for concurrent use, and must not change
+	// the request. Default: none.
 	ReadFirst func(*Request) bool
 	// CacheBytes limits a cache of finished answers in this process. Cached answers
 	// replay without a call to the store, for a minute each: as long, they outlive a

@@ -141,6 +141,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 		"a claim":                     {verbs: []idemtest.Verb{idemtest.Claim}, reserve: notBegun},
 		"a claim, and the look at it": {reserve: notBegun},
 		"a look before the claim":     {opt: readsFirst, reserve: notBegun},
+		"a look that takes over":      {opt: readsFirst, before: died, verbs: []idemtest.Verb{idemtest.Commit}, reserve: notBegun},
 		"a take-over":                 {before: died, verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, reserve: notBegun},
 		"waiting":                     {opt: waits, before: held, verbs: []idemtest.Verb{idemtest.Load}, reserve: notBegun},
 		"a replay's body":             {before: elsewhere, verbs: []idemtest.Verb{idemtest.LoadBody}, reserve: begun},

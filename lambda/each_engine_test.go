@@ -4,17 +4,44 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
 // What the engine says of a record, where it isn't plainly new or a replay.
+
+// A stream's event doesn't tell that it comes again: its first record, done before, tells
+// it of the next, and so on to the first that is new.
+func TestRecordAfterADoneOneIsReadFirst(t *testing.T) {
+	t.Parallel()
+	st := idemtest.Faulty(&idem.MemoryStore{}, nil)
+	w := &worker{}
+	h := lambda.WrapEach(idem.New(st, anybody), quiet(lambda.Kinesis), func(_ context.Context, r events.KinesisEventRecord) error {
+		return w.do(string(r.Kinesis.Data))
+	})
+	var ev events.KinesisEvent
+	for _, step := range []struct{ records, reads, claims int }{{3, 0, 3}, {5, 3, 3}, {5, 4, 1}} {
+		for len(ev.Records) < step.records {
+			ev.Records = append(ev.Records, position(strconv.Itoa(len(ev.Records))))
+		}
+		st.Reset(nil)
+		if _, err := h.Handle(t.Context(), ev); err != nil {
+			t.Fatal(err)
+		}
+		if reads, claims := st.Calls(idemtest.Load), st.Calls(idemtest.Claim); reads != step.reads || claims != step.claims {
+			t.Errorf("%+v: %d reads, %d claims", step, reads, claims)
+		}
+	}
+	w.ran(t, "0", "1", "2", "3", "4")
+}
 
 func TestWrapEachPanicsOnNil(t *testing.T) {
 	t.Parallel()

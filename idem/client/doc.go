@@ -85,6 +85,12 @@
 // ([Options.BudgetRatio]) plus ten a second; above the budget, the transport
 // returns the outcome of the attempt. Share one Transport between all requests.
 //
+// # Retries say so
+//
+// A retry under a key has the header Retry-Attempt, with the number of attempts before
+// it. A server of package idem then reads its record instead of paying for a claim that is
+// refused. Other servers ignore the header.
+//
 // # Redirects
 //
 // http.Client follows redirects. After a 307 or 308 the same request is sent

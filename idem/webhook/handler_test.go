@@ -449,6 +449,20 @@ func TestSameEventOtherBody(t *testing.T) {
 	}
 }
 
+// A delivery that its provider marks as repeated is looked for before it is claimed.
+func TestMarkedDeliveryIsLookedFor(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
+	for i, mark := range []string{"0", "1"} {
+		r.Header["Square-Retry-Number"] = []string{mark}
+		want(t, e.Serve(t.Context(), r).Response, http.StatusOK, []string{"", "duplicate"}[i])
+		if e.store.claims != 1 {
+			t.Errorf("%d claims after delivery %d, want one", e.store.claims, i+1)
+		}
+	}
+}
+
 // A provider that is told the endpoint's new path repeats its deliveries there: they
 // are the same events.
 func TestSameEventAtANewPath(t *testing.T) {

@@ -15,7 +15,7 @@ type Inline struct {
 	Answer     int  `json:"answer"`
 	Compresses bool `json:"compresses"`
 	Limit      int  `json:"inline"`
-	ReadFirst  bool `json:"read_first,omitempty"`
+	Marked     bool `json:"marked,omitempty"` // the replay answers a marked retry
 	// Dollars of a million: new requests, replays, and acknowledgements of a staged job.
 	New    float64 `json:"new"`
 	Replay float64 `json:"replay"`
@@ -26,20 +26,20 @@ type Inline struct {
 }
 
 func (in Inline) setting() string {
-	if in.ReadFirst {
-		return "`ReadFirst`"
+	if in.Marked {
+		return "4 KB, marked retries"
 	}
 	return strconv.Itoa(in.Limit>>10) + " KB"
 }
 
 // costs returns in without its setting, to compare.
 func (in Inline) costs() Inline {
-	in.Limit, in.ReadFirst = 0, false
+	in.Limit, in.Marked = 0, false
 	return in
 }
 
 // measureInline counts answers up to the default limit under it, under lower ones, and
-// with reads first.
+// with marked retries.
 func measureInline(ctx context.Context, db *dynamotest.DB, prices Prices) (all []Inline, _ error) {
 	for _, size := range []int{1 << 10, 2 << 10, 4 << 10} {
 		for _, compresses := range []bool{true, false} {
@@ -47,7 +47,7 @@ func measureInline(ctx context.Context, db *dynamotest.DB, prices Prices) (all [
 			if compresses {
 				body = order(size)
 			}
-			for _, in := range []Inline{{Limit: 4 << 10}, {Limit: 3 << 10}, {Limit: 2 << 10}, {Limit: 1 << 10}, {Limit: 4 << 10, ReadFirst: true}} {
+			for _, in := range []Inline{{Limit: 4 << 10}, {Limit: 3 << 10}, {Limit: 2 << 10}, {Limit: 1 << 10}, {Limit: 4 << 10, Marked: true}} {
 				in.Answer, in.Compresses = size, compresses
 				if err := in.measure(ctx, db, prices, body); err != nil {
 					return nil, fmt.Errorf("%d bytes, %s: %w", size, in.setting(), err)
@@ -61,7 +61,10 @@ func measureInline(ctx context.Context, db *dynamotest.DB, prices Prices) (all [
 
 func (in *Inline) measure(ctx context.Context, db *dynamotest.DB, prices Prices, body string) error {
 	limit := func(o *dynamo.Options) { o.Inline = in.Limit }
-	opt := func(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return in.ReadFirst } }
+	repeats := request
+	if in.Marked {
+		repeats = retry
+	}
 	b, err := newBed(ctx, db)
 	if err != nil {
 		return err
@@ -71,11 +74,11 @@ func (in *Inline) measure(ctx context.Context, db *dynamotest.DB, prices Prices,
 		err := stored(limit, run)(ctx, b)
 		return b.meter.total(), err
 	}
-	isNew, err := take(fresh(request, opt, answers(body)))
+	isNew, err := take(fresh(request, plain, answers(body)))
 	if err != nil {
 		return err
 	}
-	again, err := take(replayed(request, opt))
+	again, err := take(replayed(repeats, plain))
 	if err != nil {
 		return err
 	}
@@ -88,7 +91,7 @@ func (in *Inline) measure(ctx context.Context, db *dynamotest.DB, prices Prices,
 			return created(body), err
 		}
 	}
-	if _, err := take(fresh(request, opt, job)); err != nil {
+	if _, err := take(fresh(request, plain, job)); err != nil {
 		return err
 	}
 	ack, err := take(drains)
@@ -138,7 +141,7 @@ func pays(more, less float64) string {
 	switch {
 	case more == 0 && less == 0:
 		return ""
-	case more < 0 && less >= 0:
+	case more <= 0 && less >= 0:
 		return "always"
 	case less <= 0:
 		return "never"

@@ -285,9 +285,9 @@ func (r *Results) losses() string {
 	var b strings.Builder
 	b.WriteString("\n## Where Samekey loses\n\n")
 	if len(r.Paths) > 0 {
-		fmt.Fprintf(&b, "- A replay is a refused write: it costs the record's size in write units, %s dollars a million for a small record. A read would cost %s: use "+
-			"`ReadFirst` where replays are common. It adds %s dollars a million to new requests.\n",
-			number(path("replay").Dollars), number(path("replay-read-first").Dollars), number(path("new-read-first").Dollars-path("new").Dollars))
+		fmt.Fprintf(&b, "- A replay is a refused write: it costs the record's size in write units, %s dollars a million for a small record. A retry that says so "+
+			"(`idem/client`) is a read: %s. A new request that says so by mistake costs %s more.\n",
+			number(path("replay").Dollars), number(path("replay-marked").Dollars), number(path("new-marked").Dollars-path("new").Dollars))
 		fmt.Fprintf(&b, "- A stored request of 20 KB makes a new request %s times as dear: %s dollars a million instead of %s. Left to TTL (`KeepRequests`), it costs %s.\n",
 			number(path("resumable-20KB").Dollars/path("resumable").Dollars), number(path("resumable-20KB").Dollars), number(path("resumable").Dollars),
 			number(path("resumable-20KB-left").Dollars))

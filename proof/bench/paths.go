@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
 // Path is what one way of a request takes: the same figures in every run.
@@ -51,7 +53,6 @@ const (
 
 var (
 	merge     = func(o *idem.Options) { o.MergeClaim = true }
-	readFirst = func(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return true } }
 	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 1<<20 }
 	large     = func(o *idem.Options) { o.MaxBody = 4 << 20 }
 	plain     = func(*idem.Options) {}
@@ -61,6 +62,13 @@ var (
 
 // request is the request of every path, unless it says otherwise.
 func request() idem.Request { return post("8e03978e-40d5-43e8-bc93-6894a57f9324", `{"amount":2000}`) }
+
+// retry is the request with the sign of a retry, true or not.
+func retry() idem.Request {
+	r := request()
+	r.Header = http.Header{retrysign.Client: {"1"}}
+	return r
+}
 
 // with returns the request with a body that doesn't compress well.
 func with(size int) idem.Request { return post("8e03978e-40d5-43e8-bc93-6894a57f9324", noise(size)) }
@@ -192,9 +200,9 @@ func paths() []path {
 	all := []path{
 		{"new", request, "new request, answer of 300 bytes", nil, isNew},
 		{"new-merged", request, "the same with `MergeClaim`", nil, fresh(small, merge, usual)},
-		{"new-read-first", request, "the same with `ReadFirst`", nil, fresh(small, readFirst, usual)},
+		{"new-marked", request, "the same, marked as a retry by mistake", nil, fresh(retry, plain, usual)},
 		{"replay", request, "replay", isNew, replayed(small, plain)},
-		{"replay-read-first", request, "replay with `ReadFirst`", isNew, replayed(small, readFirst)},
+		{"replay-marked", request, "replay of a marked retry", isNew, replayed(retry, plain)},
 		{"replay-cached", request, "replay from the process's cache (`CacheBytes`)", nil, nil},
 		{"replay-merged", request, "replay with `MergeClaim` of a handler with a phase and a write of yours", fresh(small, merge, phased(1, true)), func(ctx context.Context, b *bed) error {
 			// A lazy claim runs the handler before it sees the record.
@@ -206,6 +214,7 @@ func paths() []path {
 		}},
 		{"mismatch", request, "another body under the same key: 422", isNew, refused(idem.ErrMismatch, fresh(func() idem.Request { return with(20) }, plain, usual))},
 		{"in-flight", request, "another attempt holds the key: 409", nil, nil},
+		{"in-flight-marked", request, "the same to a marked retry", nil, nil},
 		{"waiting", request, "another attempt holds the key, `InFlightWait`: replay at the sixth read", nil, nil},
 		{"no-key", request, "refused before any call: no key", nil, func(ctx context.Context, b *bed) error {
 			req := small()
@@ -242,11 +251,9 @@ func paths() []path {
 
 		path{"released", after, "the handler fails: claim and release", nil, refused(errDown, fresh(small, plain, fails))},
 		path{"released-retry", after, "the retry after that", refused(errDown, fresh(small, plain, fails)), isNew},
-		path{"take-over", after, "a client's retry takes over from an attempt that died", func(ctx context.Context, b *bed) error {
-			err := b.abandon(ctx, small())
-			b.now = b.now.Add(time.Hour)
-			return err
-		}, isNew},
+		path{"released-marked", after, "the same, marked", refused(errDown, fresh(small, plain, fails)), fresh(retry, plain, usual)},
+		path{"take-over", after, "a client's retry takes over from an attempt that died", died, isNew},
+		path{"take-over-marked", after, "the same, marked", died, fresh(retry, plain, usual)},
 		path{"completer", after, "a completer's ticket takes over, with the handler's answer", abandoned(small), resumes},
 		path{"completer-20KB", after, "the same with a stored request of 20 KB", abandoned(largeRequest), resumes},
 		path{"settle", after, "a person settles a stuck operation with an answer", func(ctx context.Context, b *bed) error {
@@ -296,6 +303,13 @@ func paths() []path {
 }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// died leaves an operation whose attempt died, after its lease.
+func died(ctx context.Context, b *bed) error {
+	err := b.abandon(ctx, request())
+	b.now = b.now.Add(time.Hour)
+	return err
+}
 
 // abandoned leaves a resumable operation whose attempt died, after its lease.
 func abandoned(req func() idem.Request) func(context.Context, *bed) error {
@@ -370,7 +384,7 @@ func (b *bed) event(ctx context.Context) (ev events.DynamoDBEvent, _ error) {
 
 // measurePaths runs every path once, each on a table of its own.
 func measurePaths(ctx context.Context, db *dynamotest.DB, prices Prices) ([]Path, error) {
-	special := map[string]func(context.Context, *bed) error{"replay-cached": cached, "in-flight": inFlight, "waiting": waits}
+	special := map[string]func(context.Context, *bed) error{"replay-cached": cached, "in-flight": inFlight(request), "in-flight-marked": inFlight(retry), "waiting": waits}
 	var all []Path
 	for _, p := range paths() {
 		b, err := newBed(ctx, db)
@@ -417,20 +431,22 @@ func cached(ctx context.Context, b *bed) error {
 }
 
 // inFlight counts an attempt beside the one that holds the key.
-func inFlight(ctx context.Context, b *bed) error {
-	e := b.engine()
-	var counted cost
-	_, err := e.Do(ctx, request(), func(context.Context) (idem.Response, error) {
-		b.meter.reset()
-		_, err := e.Do(ctx, request(), nil) // another client: not the handler's context
-		if !errors.Is(err, idem.ErrInFlight) {
-			return idem.Response{}, fmt.Errorf("got %w, want in flight", err)
-		}
-		counted = b.meter.total()
-		return created(order(answerSize)), nil
-	})
-	b.meter.set(counted)
-	return err
+func inFlight(req func() idem.Request) func(context.Context, *bed) error {
+	return func(ctx context.Context, b *bed) error {
+		e := b.engine()
+		var counted cost
+		_, err := e.Do(ctx, request(), func(context.Context) (idem.Response, error) {
+			b.meter.reset()
+			_, err := e.Do(ctx, req(), nil) // another client: not the handler's context
+			if !errors.Is(err, idem.ErrInFlight) {
+				return idem.Response{}, fmt.Errorf("got %w, want in flight", err)
+			}
+			counted = b.meter.total()
+			return created(order(answerSize)), nil
+		})
+		b.meter.set(counted)
+		return err
+	}
 }
 
 // waits counts an attempt that waits. The holder finishes after the fifth read.

@@ -56,7 +56,7 @@ type target struct{ pkg, run string }
 func table() []mutant {
 	return slices.Concat(whoseMutants(), operationMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), sealMutants(), writeMutants(), indexMutants(),
 		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), formerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants(), heldMutants(), quotaMutants(), rotationMutants(), adapterMutants(), webhookMutants(), transportMutants(), ticketMutants(), eachMutants(), faultMutants(),
-		keyRowMutants(), answerRowMutants(), workRowMutants(), outerRowMutants(), foundMutants(), commerceMutants())
+		keyRowMutants(), answerRowMutants(), workRowMutants(), outerRowMutants(), foundMutants(), commerceMutants(), lookMutants())
 }
 
 // dir is the folder of the changed package, from the module's root.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
@@ -176,6 +178,15 @@ func modes(t *testing.T) string {
 			})
 		}
 		tb.add(row...)
+	}
+	return tb.String()
+}
+
+// retrySigns: by which headers a request says that it is a retry.
+func retrySigns(*testing.T) string {
+	tb := table{head: []string{"header", "first attempt", "sent by"}}
+	for _, h := range retrysign.All() {
+		tb.add(code(h.Name), strconv.Itoa(h.First), "["+h.Senders+"]("+h.Source+")")
 	}
 	return tb.String()
 }

@@ -34,6 +34,7 @@ var generators = map[string]func(*testing.T) string{
 	},
 	"stored":         stored,
 	"stored-headers": storedHeaders,
+	"retry-signs":    retrySigns,
 	"status":         status,
 	"observed":       observed,
 	"check-checks":   checks,

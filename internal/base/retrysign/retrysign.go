@@ -22,9 +22,9 @@ type Header struct {
 const amzSDKRequest = "Amz-Sdk-Request"
 
 var all = []Header{
-	{amzSDKRequest, 1, "AWS SDKs, and clients made by Smithy (`attempt=`)", "https://github.com/aws/aws-sdk-go-v2/blob/main/aws/retry/middleware.go"},
-	{"X-Stainless-Retry-Count", 0, "clients made by Stainless", "https://github.com/openai/openai-go/blob/main/internal/requestconfig/requestconfig.go"},
-	{Client, 0, "`idem/client`; clients made by Kiota", "https://github.com/microsoftgraph/msgraph-sdk-design/blob/main/middleware/RetryHandler.md"},
+	{amzSDKRequest, 1, "AWS SDKs, Smithy (`attempt=`)", "https://github.com/aws/aws-sdk-go-v2/blob/main/aws/retry/middleware.go"},
+	{"X-Stainless-Retry-Count", 0, "Stainless", "https://github.com/openai/openai-go/blob/main/internal/requestconfig/requestconfig.go"},
+	{Client, 0, "`idem/client`, Kiota", "https://github.com/microsoftgraph/msgraph-sdk-design/blob/main/middleware/RetryHandler.md"},
 	{"X-Envoy-Attempt-Count", 1, "Envoy", "https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/router_filter"},
 	{"X-Slack-Retry-Num", 0, "Slack", "https://docs.slack.dev/apis/events-api/"},
 	{"V-C-Retry-Count", 0, "CyberSource", "https://developer.cybersource.com/docs/vas/en-us/webhooks/implementation/all/rest/webhooks/wh-fg-notification-format.html"},
