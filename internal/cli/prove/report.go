@@ -103,8 +103,11 @@ func (r *Report) Markdown() string {
 	fmt.Fprintf(&b, "| commit | %s |\n\n| claim | outcome | figure or reason |\n| --- | --- | --- |\n", cell(r.Commit))
 	for _, c := range r.Claims {
 		text := c.Figure
-		if c.Why != "" {
-			text = strings.Trim(c.Why+" ("+c.Figure+")", " ()")
+		switch {
+		case c.Why != "" && c.Figure != "":
+			text = c.Why + " (" + c.Figure + ")"
+		case c.Why != "":
+			text = c.Why
 		}
 		fmt.Fprintf(&b, "| `%s`: %s | %s | %s |\n", c.Name, cell(c.Claim), c.Status, cell(text))
 	}
