@@ -355,8 +355,8 @@ bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in tu
 	@proof/bench/peers.sh $(BENCHFLAGS)
 
 .PHONY: bench-growth
-bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers (minutes; Java)
-	go run -C proof ./bench -only growth-counts,growth-sweep,growth-callers,growth $(BENCHFLAGS)
+bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers; passes over a table (minutes; Java)
+	go run -C proof ./bench -only growth-counts,growth-callers,growth,passes $(BENCHFLAGS)
 
 .PHONY: bench-parts
 bench-parts: ## ns and allocations of encryption, the adapters, metrics and logs

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/xml"
 	"os"
 	"path/filepath"
@@ -58,7 +59,7 @@ func TestShortRun(t *testing.T) {
 	var log, out bytes.Buffer
 	b := bench{root: filepath.Join(folder, "..", ".."), samples: short(), grow: shortScales(), db: dynamotest.Start(t), log: &log}
 	r := new(Results)
-	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-sweep", "growth-callers", "growth"}); err != nil {
+	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-callers", "growth", "passes"}); err != nil {
 		t.Fatalf("%v\n%s", err, &log)
 	}
 	r.print(&out)
@@ -90,6 +91,14 @@ func TestShortRun(t *testing.T) {
 	}
 	if len(r.Growth.Charts) != len(pictures) || len(r.Growth.plots()) != len(pictures) {
 		t.Errorf("%d charts for %d pictures", len(r.Growth.Charts), len(pictures))
+	}
+	for _, p := range r.Passes.Passes {
+		if p.Pages <= 0 || p.Read <= 0 || p.Pace <= 0 || p.Seconds <= 0 {
+			t.Errorf("a pass: %+v", p)
+		}
+	}
+	if n := len(r.Passes.Passes); n != 2*(1+len(passCommands)) {
+		t.Errorf("%d passes", n)
 	}
 	if !strings.Contains(out.String(), "COLD START") {
 		t.Errorf("the table:\n%s", &out)
@@ -153,11 +162,7 @@ func TestGrowthIsAsRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sweeps, err := countSweeps(ctx, db, []int{1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, now := range append(charts, sweeps...) {
+	for _, now := range charts {
 		recorded, _ := r.Growth.chart(now.ID)
 		for i, l := range now.Lines {
 			if i >= len(recorded.Lines) || recorded.Lines[i].Name != l.Name {
@@ -170,5 +175,27 @@ func TestGrowthIsAsRecorded(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Pages and units of a pass are those of the code, over 1,000 records. (TestShortRun plays
+// the commands.)
+func TestPassesAreAsRecorded(t *testing.T) {
+	t.Parallel()
+	r, err := load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := dynamotest.Start(t)
+	err = growPassed(t.Context(), db, []int{1000}, func(ctx context.Context, b *bed, n int) error {
+		now, err := sweepPass(ctx, b, db, n)
+		recorded := r.Passes.Passes[0]
+		if now.Seconds = recorded.Seconds; now != recorded {
+			t.Errorf("now %+v, recorded %+v; make bench-growth writes it", now, recorded)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

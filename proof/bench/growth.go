@@ -15,7 +15,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
 )
@@ -370,89 +369,57 @@ func (c *callCounter) GetItem(ctx context.Context, in *dynamodb.GetItemInput, op
 	return c.API.GetItem(ctx, in, optFns...)
 }
 
-// growRecords fills a table, and at each number times requests and sweeps.
+// growRecords times requests on a table that grows.
 func growRecords(ctx context.Context, db *dynamotest.DB, numbers []int, times int) ([]Chart, error) {
-	ms, sweep := Chart{ID: "records-time"}, Chart{ID: "sweep-time"}
-	done, err := finished(ctx, db, answerSize)
-	if err != nil {
-		return nil, err
-	}
-	b, err := newBed(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	b.now = time.Now()
-	isNew, again, err := localTrios(ctx, b, db.Client(dynamo.Tune), times)
-	if err != nil {
-		return nil, err
-	}
-	have := 0
-	for round, n := range numbers {
-		if err := b.fillWith(ctx, done, have, n); err != nil {
-			return nil, err
+	ms, round := Chart{ID: "records-time"}, 0
+	var isNew, again trio
+	err := growTable(ctx, db, numbers, func(ctx context.Context, b *bed, n int) (err error) {
+		if round == 0 {
+			if isNew, again, err = localTrios(ctx, b, b.direct, times); err != nil {
+				return err
+			}
 		}
-		have = n
 		x, keys := float64(n), warm+round*times // the replays are of the first round's
+		round++
 		at := func(do op) op { return func(i int) error { return do(i + keys) } }
 		took, err := interleaved(times, 1, nil, at(isNew.library), at(isNew.smallest))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		ms.add("new", x, milli(took[0]))
 		ms.add("new, smallest items", x, milli(took[1]))
 		if took, err = interleaved(times, 1, nil, at(again.library), at(again.smallest)); err != nil {
-			return nil, err
+			return err
 		}
 		ms.add("replay", x, milli(took[0]))
 		ms.add("replay, smallest items", x, milli(took[1]))
-
-		begun := time.Now()
-		if err := b.sweep(ctx, b.direct, "timed", n); err != nil {
-			return nil, err
-		}
-		sweep.add("a pass, without its pace", x, math.Round(1e3*time.Since(begun).Seconds())/1e3)
-	}
-	return []Chart{ms, sweep}, nil
+		return nil
+	})
+	return []Chart{ms}, err
 }
 
-// countSweeps fills a table, and at each number counts what a pass of the sweep takes.
-func countSweeps(ctx context.Context, db *dynamotest.DB, numbers []int) ([]Chart, error) {
-	units, calls := Chart{ID: "sweep-units"}, Chart{ID: "sweep-calls"}
+// growTable fills a table with finished records, and calls at whenever it has one of the
+// numbers.
+func growTable(ctx context.Context, db *dynamotest.DB, numbers []int, at func(ctx context.Context, b *bed, n int) error) error {
 	done, err := finished(ctx, db, answerSize)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	b, err := newBed(ctx, db)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	have := 0
 	for _, n := range numbers {
 		if err := b.fillWith(ctx, done, have, n); err != nil {
-			return nil, err
+			return err
 		}
 		have = n
-		b.meter.reset()
-		if err := b.sweep(ctx, b.client, fmt.Sprint("counted ", n), n); err != nil {
-			return nil, err
+		if err := at(ctx, b, n); err != nil {
+			return err
 		}
-		took := b.meter.total()
-		units.add("a pass", float64(n), took.Read)
-		calls.add("pages", float64(n), float64(took.Calls["Scan"]))
-		calls.add("reads and writes of the pass's place", float64(n), float64(took.Calls["GetItem"]+took.Calls["UpdateItem"]))
 	}
-	return []Chart{units, calls}, nil
-}
-
-// sweep runs a pass over at least n records.
-func (b *bed) sweep(ctx context.Context, client *dynamodb.Client, name string, n int) error {
-	rep, err := stream.NewSweep(client, b.store, func(o *stream.SweepOptions) {
-		o.Name, o.PagesPerSecond, o.Logger = name, 1e6, quiet
-	}).Run(ctx)
-	if err == nil && (rep.Scanned < n || !rep.Complete) {
-		err = fmt.Errorf("%d of %d records scanned, complete: %t", rep.Scanned, n, rep.Complete)
-	}
-	return err
+	return nil
 }
 
 // fillWith adds copies of a finished record under other keys, from the have-th to the

@@ -93,24 +93,6 @@ var pictures = []picture{
 		msAxis,
 		"Medians, in turns with as many calls of the smallest possible items. Samekey finds a record by its key: a request's time should not grow with the table.",
 	},
-	{
-		"sweep-units", "records in the table, in read units of a sweep",
-		axis{"records in the table", true, whole},
-		axis{"read units", true, whole},
-		"A sweep reads the whole table, so its price grows with the table: choose how often it runs.",
-	},
-	{
-		"sweep-calls", "records in the table, in calls of a sweep",
-		axis{"records in the table", true, whole},
-		axis{"calls", true, whole},
-		"A page is a `Scan` of at most 1000 records or 1 MB.",
-	},
-	{
-		"sweep-time", "records in the table, in seconds of a sweep",
-		axis{"records in the table", true, whole},
-		axis{"seconds", true, short4},
-		"Without its pace. By default a sweep reads 10 pages of 1000 records a second, so that it leaves the table's capacity to requests.",
-	},
 }
 
 // decades are sizes on an axis of powers of ten.
@@ -134,7 +116,7 @@ func (g *Growth) chart(id string) (Chart, bool) {
 }
 
 // tables are the growth's part of the page.
-func (g *Growth) tables(prices Prices) (all []table) {
+func (g *Growth) tables() (all []table) {
 	for _, p := range pictures {
 		c, ok := g.chart(p.id)
 		if !ok {
@@ -152,9 +134,6 @@ are medians on this machine, on tables without a stream.`, g.Run.Date, "`"+g.Run
 		if p.id == "records-time" {
 			t.text += " " + c.flatness()
 		}
-		if p.id == "sweep-calls" {
-			t.text += " " + g.tenMillion(prices)
-		}
 		for _, l := range c.Lines {
 			t.head = append(t.head, l.Name+", "+p.y.name)
 		}
@@ -171,21 +150,6 @@ are medians on this machine, on tables without a stream.`, g.Run.Date, "`"+g.Run
 		all = append(all, t)
 	}
 	return all
-}
-
-// tenMillion computes a pass over ten million records from the largest one that was
-// measured.
-func (g *Growth) tenMillion(prices Prices) string {
-	const many = 1e7
-	units, _ := g.chart("sweep-units")
-	calls, ok := g.chart("sweep-calls")
-	if !ok || len(units.Lines) == 0 {
-		return ""
-	}
-	last := func(l Line) float64 { return l.Points[len(l.Points)-1][1] * many / l.Points[len(l.Points)-1][0] }
-	pages, read := last(calls.Lines[0]), last(units.Lines[0])
-	return fmt.Sprintf("Computed from the last row, a pass over %s records takes %s pages and %s read units, %.2f dollars, and at 10 pages a second %.0f minutes of scanning.",
-		whole(many), whole(pages), whole(read), read/1e6*prices.Read, pages/10/60)
 }
 
 // flatness says whether a new request's time over its floor depends on the records.

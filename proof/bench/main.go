@@ -49,7 +49,8 @@ var sections = []struct {
 }{
 	{"results.json", []string{"paths", "inline", "bodies", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
 	{"peers.json", []string{"breaks", "races"}},
-	{"growth.json", []string{"growth-counts", "growth-sweep", "growth-callers", "growth"}},
+	{"growth.json", []string{"growth-counts", "growth-callers", "growth"}},
+	{"passes.json", []string{"passes"}},
 }
 
 // bench is one run.
@@ -64,11 +65,11 @@ type bench struct {
 
 // long are the samples of a run whose figures go into the page; short is a try.
 func long() map[string]int {
-	return map[string]int{"library": 2000, "sdk": 5000, "latency": 3000, "streams": 50, "start": 100, "races": 1000, "recovery": 3, "growth": 1}
+	return map[string]int{"library": 2000, "sdk": 5000, "latency": 3000, "streams": 50, "start": 100, "races": 1000, "recovery": 3, "growth": 1, "passes": 1}
 }
 
 func short() map[string]int {
-	return map[string]int{"library": 20, "sdk": 20, "latency": 20, "streams": 1, "start": 1, "races": 5, "recovery": 1, "growth": 1}
+	return map[string]int{"library": 20, "sdk": 20, "latency": 20, "streams": 1, "start": 1, "races": 5, "recovery": 1, "growth": 1, "passes": 1}
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -81,7 +82,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	only := flags.String("only", strings.Join(sections[0].names, ","), "the parts to measure; the others stay as they are")
 	page := flags.Bool("page", false, "only write the page")
 	scale := flags.Float64("scale", 1, "the share of the samples to take")
-	records := flags.Int("records", 100_000, "growth: the most records in a table, up to 1,000,000")
+	records := flags.Int("records", 100_000, "growth and passes: the most records in a table, up to 1,000,000")
 	try := flags.Bool("short", os.Getenv("BENCH") == "short", "few samples, print only")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -132,6 +133,11 @@ func (b *bench) measure(ctx context.Context, r *Results, only []string) (err err
 		return err
 	}
 	if b.db == nil {
+		if slices.Contains(only, "passes") {
+			if err := longRun(); err != nil {
+				return err
+			}
+		}
 		if b.db, err = dynamotest.Find(ctx); err != nil {
 			return err
 		}
@@ -199,10 +205,6 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 		charts, failed := countGrowth(ctx, b.db, r.Prices, b.grow)
 		r.Growth.set(charts)
 		err = failed
-	case "growth-sweep":
-		charts, failed := countSweeps(ctx, b.db, b.grow.records)
-		r.Growth.set(charts)
-		return failed
 	case "growth-callers":
 		charts, failed := growCallers(ctx, b.db, b.grow.callers)
 		r.Growth.set(charts)
@@ -211,6 +213,8 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 		charts, failed := timeGrowth(ctx, b.db, b.grow)
 		r.Growth.set(charts)
 		err = failed
+	case "passes":
+		r.Passes.Passes, err = measurePasses(ctx, b.db, b.root, b.grow.records)
 	case "breaks", "races":
 		err = b.peers(ctx, r, name, n)
 	case "sizes":

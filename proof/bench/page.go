@@ -57,7 +57,7 @@ func (r *Results) print(out io.Writer) {
 
 func (r *Results) preface() string {
 	return fmt.Sprintf(`Runs measure everything on this page: %s writes its figures to [proof/bench/results.json](results.json), %s to
-[proof/bench/peers.json](peers.json), %s to [proof/bench/growth.json](growth.json), and each writes this page from the three. Calls, units, bytes and dollars are counted, and a test compares them with the code at every commit. Times depend on the machine. Each time
+[proof/bench/peers.json](peers.json), %s to [proof/bench/growth.json](growth.json) and [proof/bench/passes.json](passes.json), and each writes this page from the four. Calls, units, bytes and dollars are counted, and a test compares them with the code at every commit. Times depend on the machine. Each time
 is therefore taken in turns with a *floor*, the same work without the library, in the same run; compare the ratios. Nothing here was measured
 on AWS: there each call also takes the network's time.
 
@@ -105,7 +105,11 @@ func (r *Results) tables() []table {
 	if len(r.Paths) > 0 {
 		all = append(all, r.durable())
 	}
-	return append(all, r.Growth.tables(r.Prices)...)
+	all = append(all, r.Growth.tables()...)
+	if len(r.Passes.Passes) > 0 {
+		all = append(all, r.Passes.table(r.Prices))
+	}
+	return all
 }
 
 // costs has a table for each group of paths.

@@ -30,6 +30,7 @@ type Results struct {
 	// The other files of the folder.
 	Peers   Peers   `json:"-"`
 	Growth  Growth  `json:"-"`
+	Passes  Passes  `json:"-"`
 	Durable Durable `json:"-"`
 }
 
@@ -49,7 +50,7 @@ type Run struct {
 
 // files are the results' files, and what each holds.
 func (r *Results) files() map[string]any {
-	return map[string]any{"results.json": r, "peers.json": &r.Peers, "growth.json": &r.Growth}
+	return map[string]any{"results.json": r, "peers.json": &r.Peers, "growth.json": &r.Growth, "passes.json": &r.Passes}
 }
 
 // run is where the circumstances of a file's timings are.
@@ -59,6 +60,8 @@ func (r *Results) run(file string) *Run {
 		return &r.Peers.Run
 	case "growth.json":
 		return &r.Growth.Run
+	case "passes.json":
+		return &r.Passes.Run
 	default:
 		return &r.Run
 	}

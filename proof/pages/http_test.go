@@ -42,6 +42,7 @@ var generators = map[string]func(*testing.T) string{
 	"check-report":   wrongServer,
 	"openapi":        openAPIResponses,
 	"commands":       commands,
+	"passes":         passes,
 	"doctor":         func(*testing.T) string { return doctor.Page() },
 	"prove-policy":   func(*testing.T) string { return "\n```json\n" + prove.Policy + "```\n\n" },
 }
