@@ -52,6 +52,49 @@ func TestMutantsDieInMakeTest(t *testing.T) {
 	}
 }
 
+// A row names a test that is there; go test takes no test for a success.
+func TestMutantsNameTheirTests(t *testing.T) {
+	t.Parallel()
+	root, err := harness.Root(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string][]string) // by package
+	for _, m := range table() {
+		of := m.tests()
+		names, read := declared[of.pkg]
+		if !read {
+			if names, err = testsIn(filepath.Join(root, of.pkg)); err != nil {
+				t.Fatal(err)
+			}
+			declared[of.pkg] = names
+		}
+		first, _, _ := strings.Cut(of.run, "/")
+		if !slices.ContainsFunc(names, regexp.MustCompile(first).MatchString) {
+			t.Errorf("%s, %s: no test of %s matches %s", m.rule, m.what, of.pkg, first)
+		}
+	}
+}
+
+// testsIn returns the names of the tests of a folder.
+func testsIn(folder string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	declaration := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range declaration.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	return names, nil
+}
+
 func TestMissingRuleIsReported(t *testing.T) {
 	t.Parallel()
 	without := table()[:0:0]

@@ -26,7 +26,7 @@ func lookMutants() []mutant {
 		},
 		{
 			rule: "LookSign", what: "the last of two parameters counts",
-			in: "internal/base/retrysign.parameter", old: "if $found {", new: "if $found && $list == $name {", run: "^TestNoCountIsNoRetry$",
+			in: "internal/base/retrysign.parameter", old: `if $found { return "" }`, new: "_ = $found", run: "^TestNoCountIsNoRetry$",
 		},
 		{
 			rule: "LookSign", what: "a fingerprint may cover a count of retries", row: "R17",
@@ -58,7 +58,7 @@ func lookMutants() []mutant {
 		},
 		{
 			rule: "LookFails", what: "a record that can't be opened decides", row: "B26",
-			in: "idem.before.glance", old: "return nil, $err", new: "return $rec, nil", pkg: "dynamo", run: "^TestBadInput26FailOpenRunsNothing$",
+			in: "idem.before.glance", where: "$rec, $err := $a.either($ctx)", old: "return nil, $err", new: "return $rec, nil", pkg: "dynamo", run: "^TestBadInput26FailOpenRunsNothing$",
 		},
 		{
 			rule: "LookFails", what: "a take-over after a look takes the time of the answer",
