@@ -19,8 +19,8 @@ func (a before) look(ctx context.Context) (held *store.Record, v state.Verdict, 
 	defer cancel()
 	ctx, sp := a.step(ctx, trace.Read, "")
 	rec, err := a.glance(ctx, until)
-	if rec == nil || a.over(rec) && !state.Freed(rec) {
-		a.looked = err == nil && (rec == nil || a.beside == nil)
+	if rec == nil {
+		a.looked = err == nil
 		sp.done(err)
 		return nil, state.Again, nil
 	}

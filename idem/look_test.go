@@ -352,6 +352,25 @@ func TestLookIsOvertaken(t *testing.T) {
 	}
 }
 
+// While the scope changes, the quota is asked about the request's own caller, wherever the
+// look has found an expired record.
+func TestQuotaOfARetryIsItsCallers(t *testing.T) {
+	t.Parallel()
+	var asked [2][]idem.QuotaRequest
+	for i, r := range []idem.Request{ordered("{}"), retried(ordered("{}"))} {
+		g := new(gate)
+		m := meets(t, "the other scope", "expired")
+		_, err := m.engine(m.store, scopeChanges(true), g.set).Do(t.Context(), r, m.run(nil, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked[i] = g.asked
+	}
+	if diff := cmp.Diff(asked[0], asked[1]); diff != "" || len(asked[0]) != 1 {
+		t.Errorf("(-without a sign +with it):\n%s", diff)
+	}
+}
+
 // A sign that is none: the request is claimed at once.
 func TestNoSignIsNoRead(t *testing.T) {
 	t.Parallel()
@@ -413,6 +432,29 @@ func TestLookThatHangs(t *testing.T) {
 		})
 		if err != nil || res.Status != http.StatusCreated || res.Replayed {
 			t.Errorf("got %+v, %v", res, err)
+		}
+	})
+}
+
+// A take-over after a look, each of whose writes is slow, leaves the handler's Reserve.
+func TestSlowTakeOverAfterALook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := idemtest.Faulty(new(bodiesElsewhere), nil)
+		e := idem.New(s, anybody, readsFirst)
+		died(t, e, s)
+		s.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb != idemtest.Commit {
+				return idemtest.Fault{}
+			}
+			time.Sleep(1900 * time.Millisecond)
+			return idemtest.Fault{Err: store.ErrUnknown}
+		})
+		const limit = 10 * time.Second
+		begun := time.Now()
+		_, err := inTime(t, limit, e, never(t))
+		if left := limit - time.Since(begun); left < defaults.Reserve || !errors.Is(err, idem.ErrUnavailable) {
+			t.Errorf("%v left after %d calls: %v", left, s.Calls(), err)
 		}
 	})
 }

@@ -57,6 +57,7 @@ func TestTableOfAnother(t *testing.T) {
 			for _, it := range []map[string]types.AttributeValue{
 				{"id": &types.AttributeValueMemberN{Value: "7"}, "pk": &types.AttributeValueMemberS{Value: "customer 7"}, "st": &types.AttributeValueMemberS{Value: "open"}},
 				{"id": &types.AttributeValueMemberN{Value: "8"}, "pk": &types.AttributeValueMemberS{Value: "customer 8"}},
+				{"id": &types.AttributeValueMemberN{Value: "9"}, "pk": &types.AttributeValueMemberS{Value: "samekey#sweep#"}, "v": &types.AttributeValueMemberN{Value: "1"}}, // a sweep's place
 			} {
 				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
 					t.Fatal(err)
