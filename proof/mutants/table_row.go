@@ -60,7 +60,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ProveAnothersBucket", what: "samekey prove removes another's bucket of its name", row: "M185",
-			in: "internal/cli/prove.Account.removeBucket", old: "$tagged && $run != $bucket", new: `$tagged && $run == ""`, run: "^TestAnothersStays$",
+			in: "internal/cli/prove.Account.removeBucket", old: "$tagged && $run != $bucket", new: `$tagged && $run == "-"`, run: "^TestAnothersStays$",
 		},
 		{
 			rule: "ProveEnded", what: "a run that is told to end removes nothing", row: "M185",
