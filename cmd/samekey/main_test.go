@@ -56,7 +56,7 @@ func buildAll(dir string) {
 		panic(err)
 	}
 	script := "#!/bin/sh\n" + envProgram + "=1 exec '" + self + "' \"$@\"\n"
-	if err := os.WriteFile(samekey, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(samekey, []byte(script), 0o700); err != nil {
 		panic(err)
 	}
 	const testdata = "../../internal/local/stack/testdata/"

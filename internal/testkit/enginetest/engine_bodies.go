@@ -27,7 +27,10 @@ func engineBodies(s suite) {
 		size int
 		body func(int) []byte
 	}{
-		{"P31", 399 << 10, storetest.Noise}, {"P31", 401 << 10, storetest.Noise}, {"A33", 900 << 10, storetest.Noise}, {"P31", 1 << 20, storetest.Noise},
+		{"P31", 399 << 10, storetest.Noise},
+		{"P31", 401 << 10, storetest.Noise},
+		{"A33", 900 << 10, storetest.Noise},
+		{"P31", 1 << 20, storetest.Noise},
 		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore stores as much noise
 	} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
