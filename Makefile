@@ -5,7 +5,7 @@
 ARCH          ?= arm64
 TESTFLAGS     ?=
 # The tests mostly wait for servers: on few cores, more of them at once. GOGC is for less
-# work of the garbage collector, also the compiler's.
+# work of the garbage collector, also the compiler's. make vet vets the tests too.
 empty         :=
 space         := $(empty) $(empty)
 ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=3 -parallel=4)
@@ -68,16 +68,16 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
-# and faults planted in a store, which the schedules find.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPlantedInTheStack TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
+# faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPlantedInTheStack TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 # Packages with a DynamoDB Local of their own: they have the most requests, or count units and streams.
 OWN           := dynamo dynamo/stream
 OWN_PROOF     := bench
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
-GOTEST        := GOGC=400 go test $(ATONCE) -skip $(LONG_TESTS)
+GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -skip $(LONG_TESTS)
 
 # Side by side: some tests wait while others compute.
 .PHONY: test

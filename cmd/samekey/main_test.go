@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,10 @@ var samekey, stackDir string
 func TestMain(m *testing.M) { os.Exit(mainOf(m)) }
 
 func mainOf(m *testing.M) int {
+	if os.Getenv(envProgram) != "" {
+		_ = os.Unsetenv(envProgram)
+		main()
+	}
 	if play := os.Getenv(envKeys); play != "" {
 		return playKeys(play)
 	}
@@ -43,11 +46,18 @@ func mainOf(m *testing.M) int {
 // proof/operators runs each test alone.
 const envBuilt = "SAMEKEY_BUILT"
 
-// buildAll builds the programs of these tests, world last.
+// envProgram makes these tests the program itself, which needs no build of its own.
+const envProgram = "SAMEKEY_PROGRAM"
+
+// buildAll makes the programs of these tests, world last.
 func buildAll(dir string) {
-	build := exec.Command("go", "build", "-o", samekey, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(string(out))
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	script := "#!/bin/sh\n" + envProgram + "=1 exec '" + self + "' \"$@\"\n"
+	if err := os.WriteFile(samekey, []byte(script), 0o700); err != nil {
+		panic(err)
 	}
 	const testdata = "../../internal/local/stack/testdata/"
 	for _, to := range [][2]string{{"fn", "dist/bootstrap"}, {"world", "world"}} {

@@ -12,12 +12,22 @@ import (
 	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
-// What DynamoDB Local listens on, seen without the code that checks it.
+// What DynamoDB Local listens on, seen without the code that checks it; and how it ends.
 func TestTheDatabaseListensOnLoopbackOnly(t *testing.T) {
 	db := findOwn(t)
 	if got, want := serverstest.Loopback(t, db.Endpoint); !cmp.Equal(got, want) {
 		t.Errorf("listening addresses: got %v, want %v", got, want)
 	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("it ends with a killed test process", func(t *testing.T) {
+		root, err := servers.CacheRoot(envCache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serverstest.EndsWithAKilledParent(t, envEndpoint, ddbLocal().Dir(root))
+	})
 }
 
 func TestShimIsCompiledOnce(t *testing.T) {
@@ -49,15 +59,4 @@ func TestShimIsCompiledOnce(t *testing.T) {
 	if env, err := loopbackEnv(t.Context(), t.TempDir()); err != nil || env != nil {
 		t.Errorf("a failing compiler and every interface allowed: got %v, %v; want nothing", env, err)
 	}
-}
-
-func TestTheDatabaseEndsWithAKilledTestProcess(t *testing.T) {
-	if err := findOwn(t).Close(); err != nil { // or skip
-		t.Fatal(err)
-	}
-	root, err := servers.CacheRoot(envCache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverstest.EndsWithAKilledParent(t, envEndpoint, ddbLocal().Dir(root))
 }

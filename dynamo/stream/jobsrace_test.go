@@ -13,15 +13,17 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
-// Acknowledgements while phases commit: two drains read the stream of 50
+// Acknowledgements while phases commit: two drains read the stream of many
 // operations as they are being worked on, each at its own pace, one of them in
 // batches that come twice. No job is lost, none comes back, and every record is
 // let go in the end (AckID, AckSize, JobEntry, Clean).
 func TestDrainsRaceWithCommits(t *testing.T) {
 	t.Parallel()
-	const keys, workers = 50, 12
+	const workers = 12
+	keys := prove.Some(25, 50)
 	tab := newTable(t)
 	rides := tab.App(t)
 	out := &outbox{}

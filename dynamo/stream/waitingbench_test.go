@@ -78,7 +78,7 @@ func measured(t testing.TB, waiting, total int) (first, all, counted *meter) {
 // The list's price is that of what waits, however large the table is.
 func TestWaitingAmongMany(t *testing.T) {
 	t.Parallel()
-	first, all, _ := measured(t, 2000, 5000)
+	first, all, _ := measured(t, 2000, 3000)
 	if first.units > 60 || first.calls > 60 {
 		t.Errorf("the first page took %v units in %d queries", first.units, first.calls)
 	}

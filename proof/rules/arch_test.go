@@ -3,24 +3,40 @@
 package rules
 
 import (
+	"fmt"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
 const module = "github.com/samekey/samekey/"
 
-// deps returns all packages that importing pkg links.
-func deps(t *testing.T, pkg string) []string {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg)
+// linked has the packages that importing each package of the module links.
+var linked = sync.OnceValues(func() (map[string][]string, error) {
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...")
 	cmd.Dir = root
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list -deps %s: %v", pkg, err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
-	list := strings.Fields(string(out))
+	all := make(map[string][]string)
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		all[f[0]] = f[1:]
+	}
+	return all, nil
+})
+
+// deps returns all packages that importing pkg links.
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	all, err := linked()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := all[module+pkg]
 	if len(list) < 20 {
 		t.Fatalf("%s has %d dependencies: something is wrong with this test", pkg, len(list))
 	}

@@ -1,9 +1,7 @@
 package rules
 
 import (
-	"os/exec"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -11,17 +9,14 @@ import (
 // reads files and asks services, is for the tool that people call.
 func TestOnlyTheCommandLinksTheConfigModule(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`, "./...")
-	cmd.Dir = root
-	out, err := cmd.Output()
+	all, err := linked()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		t.Fatal(err)
 	}
 	var got []string
-	for line := range strings.Lines(string(out)) {
-		f := strings.Fields(line)
-		if slices.Contains(f[1:], "github.com/aws/aws-sdk-go-v2/config") {
-			got = append(got, f[0])
+	for pkg, deps := range all {
+		if slices.Contains(deps, "github.com/aws/aws-sdk-go-v2/config") {
+			got = append(got, pkg)
 		}
 	}
 	if want := []string{module + "cmd/samekey"}; !slices.Equal(got, want) {

@@ -243,7 +243,7 @@ func TestTenantsInMemory(t *testing.T) {
 func TestTenantsOnDynamoDB(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.Start(t)
-	n := setting(t, sizeDynamoEnv, prove.Some(400, 1000))
+	n := setting(t, sizeDynamoEnv, prove.Some(200, 1000))
 	seed, began, c := firstSeed(t), time.Now(), tally{}
 	c.fuzz(t.Context(), seed, n, settings{waitMax: 50 * time.Millisecond}, false, func() store.Store {
 		table := "t-" + rand.Text()

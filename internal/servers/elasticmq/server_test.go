@@ -194,20 +194,16 @@ func TestFindStartsAQueueServer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
-}
-
-func TestTheQueueEndsWithAKilledParent(t *testing.T) {
-	if _, err := os.Stat("/proc/self"); err != nil {
-		t.Skip("only Linux ends a child with its parent")
-	}
-	if err := findOwn(t).Close(); err != nil { // or skip
-		t.Fatal(err)
-	}
-	root, err := servers.CacheRoot(envCache)
-	if err != nil {
-		t.Fatal(err)
-	}
-	serverstest.EndsWithAKilledParent(t, envEndpoint, elasticMQ().Dir(root))
+	t.Run("it ends with a killed parent", func(t *testing.T) {
+		if _, err := os.Stat("/proc/self"); err != nil {
+			t.Skip("only Linux ends a child with its parent")
+		}
+		root, err := servers.CacheRoot(envCache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serverstest.EndsWithAKilledParent(t, envEndpoint, elasticMQ().Dir(root))
+	})
 }
 
 func TestFindInstallsIntoAnEmptyCache(t *testing.T) {
