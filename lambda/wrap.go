@@ -22,7 +22,17 @@ import (
 // The options are the runtime's, such as awslambda.WithEnableSIGTERM. Its JSON options
 // don't apply to the handlers of this package, which read and write their own JSON.
 func Start(h awslambda.Handler, opts ...awslambda.Option) {
+	deepen(0)
 	awslambda.StartWithOptions(h, opts...)
+}
+
+// deepen has the stack grow to the size that a request needs. Otherwise it grows in the
+// middle of the first request, several times, and is copied with all its frames each time.
+//
+//go:noinline
+func deepen(i int) byte {
+	var room [48 << 10]byte
+	return room[i]
 }
 
 // Wrap makes handler h safe to retry, by the contract of [idem.Engine.Serve].

@@ -34,11 +34,11 @@ type Binary struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// programs are the two that are started in turns: the hello example, and a handler
-// with the same client and the same two calls.
+// programs are the two that are started in turns: the hello example, and its handler
+// bare, with the same client and as many calls.
 var programs = []struct{ name, module, pkg string }{
 	{"hello, wrapped", ".", "./examples/hello"},
-	{"bare handler, the same SDK client and number of calls", "proof", "./bench/bare"},
+	{"the same handler, bare, with the same SDK client and number of calls", "proof", "./bench/bare"},
 }
 
 // measureStart builds both programs as they are deployed, for this machine, in root,

@@ -1,10 +1,10 @@
-// Command bare is a handler without Samekey: with the SDK's client of DynamoDB and two
-// calls of it, as a wrapped handler makes. It is the measure for cold starts and sizes.
+// Command bare is the handler of examples/hello without Samekey: with the SDK's client of
+// DynamoDB and two calls of it, as the wrapped handler makes. It is the measure for cold
+// starts and sizes.
 package main
 
 import (
 	"context"
-	"net/http"
 	"os"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/examples/hello/greeting"
 )
 
 func main() {
@@ -39,10 +41,13 @@ func (a *app) hello(ctx context.Context, req events.APIGatewayV2HTTPRequest) (ev
 	if _, err := a.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &a.table, Item: key}); err != nil {
 		return events.APIGatewayV2HTTPResponse{}, err
 	}
-	body := "hello, " + req.Body
-	_, err := a.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	res, err := greeting.Greeter{Log: os.Stderr}.Hello(ctx, req)
+	if err != nil {
+		return res, err
+	}
+	_, err = a.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &a.table, Key: key, UpdateExpression: aws.String("SET b = :b"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":b": &types.AttributeValueMemberS{Value: body}},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":b": &types.AttributeValueMemberS{Value: res.Body}},
 	})
-	return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Body: body}, err
+	return res, err
 }
