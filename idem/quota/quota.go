@@ -35,7 +35,7 @@ type Options struct {
 	Routes map[string]Limits
 	// Callers is how many callers are remembered, per route with limits once more.
 	// A caller who is forgotten, the least recent first, begins with full buckets.
-	// Each takes about 300 bytes. Default: 10000.
+	// Each takes about 1 KB. Default: 10000.
 	Callers int
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of

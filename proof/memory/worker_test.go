@@ -50,7 +50,7 @@ func TestPeakOfTheWorker(t *testing.T) {
 	}{
 		{name: "stream, large answers", body: 60 << 10, batch: ofStream, held: 22},
 		{name: "stream, many jobs", jobs: 50, args: 5000, batch: ofStream, held: 25},
-		{name: "stream, small records", jobs: 1, args: 10, batch: ofStream, held: 32},
+		{name: "stream, small records", body: 10, batch: ofStream, held: 32},
 		{name: "stream, large jobs", jobs: 1, args: 250 << 10, batch: ofStream, held: 28},
 		{name: "tickets of large jobs", jobs: 1, args: 250 << 10, batch: ofTickets, held: 20},
 		{name: "a sweep of large jobs", jobs: 1, args: 250 << 10, batch: ofSweep, held: 20},
