@@ -52,7 +52,7 @@ func TestPeak(t *testing.T) {
 	db := dynamotest.Start(t)
 	records := newTable(t, db)
 	bin := filepath.Join(t.TempDir(), "bootstrap")
-	if err := lambdarun.BuildBootstrap(t.Context(), "github.com/samekey/samekey/proof/memory/function", bin); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), "github.com/samekey/samekey/proof/memory/cmd/function", bin); err != nil {
 		t.Fatal(err)
 	}
 	start := func(t *testing.T, gogc string, c peakCase) (*lambdarun.Function, *localtest.Buffer) {
@@ -76,8 +76,10 @@ func TestPeak(t *testing.T) {
 		{name: "an answer", body: 10, answer: largest, held: 26, replay: 20},
 		{name: "both", body: largest, answer: largest, held: 46, replay: 30},
 		{name: "a batch of messages", body: largest, env: []string{"PEAK_SOURCE=sqs"}, held: 24, replay: 24},
-		{name: "both in base64, to a function URL, and the request is stored", body: largest, answer: largest, binary: true,
-			env: []string{"PEAK_SOURCE=url", "PEAK_RESUMABLE=1"}, held: 48, replay: 30},
+		{
+			name: "both in base64, to a function URL, and the request is stored", body: largest, answer: largest, binary: true,
+			env: []string{"PEAK_SOURCE=url", "PEAK_RESUMABLE=1"}, held: 48, replay: 30,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			large := c.event(t, rand.Text(), c.body, c.answer)
