@@ -282,7 +282,8 @@ crash-matrix: ## real processes meet every fault at every call: N requests (1500
 		go test -C proof ./crash -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
 
 .PHONY: soak
-soak: ## mixed traffic with kills for SOAK (1h): no memory grows, nothing is left (Linux, Java; docs/inside/proof.md)
+soak: ## mixed traffic with kills for SOAK (1h), and MEMORY_KEYS hostile names: no memory grows, nothing is left (Linux, Java; docs/inside/proof.md)
+	MEMORY_KEYS=$(or $(MEMORY_KEYS),1000000) go test -C proof ./memory -run '^TestHostileNamesTakeNoMemory$$' -v -count=1 -timeout 4h
 	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test -C proof ./crash -run '^TestSoak$$' -v -count=1 -timeout 24h
 
 .PHONY: planted

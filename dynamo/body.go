@@ -73,8 +73,8 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *it
 	}
 }
 
-// LoadBody implements [store.BodyLoader] by one strongly consistent read, or, if the
-// role doesn't allow BatchGetItem, by one read for every 390 KiB.
+// LoadBody implements [store.BodyLoader] by a strongly consistent read for every 1.5 MiB of
+// the stored form, or, if the role doesn't allow BatchGetItem, for every 390 KiB.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r, r.Overflow)
@@ -86,26 +86,29 @@ func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 }
 
 func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow) ([]byte, error) {
-	chunks, err := s.getChunks(ctx, r.PK, o)
-	if err != nil {
-		return nil, item.ReadError("read body", err)
-	}
 	box := item.NewBox(item.SealOf(r).Key(), r)
 	if o.Sealed && box == nil {
 		return nil, fmt.Errorf("dynamo: read body: %w", store.ErrSealed)
 	}
-	body := make([]byte, 0, o.Length)
-	for i := range o.Count {
-		chunk, ok := item.Chunk(chunks[companionKey(r.PK, o, i)])
-		if !ok {
-			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", store.ErrNotKept, i+1, o.Count)
+	body := make([]byte, 0, min(o.Length, o.Count*chunkSize))
+	for from := 0; from < o.Count; from += atOnce {
+		to := min(from+atOnce, o.Count)
+		chunks, err := s.getChunks(ctx, r.PK, o, from, to)
+		if err != nil {
+			return nil, item.ReadError("read body", err)
 		}
-		if o.Sealed {
-			if chunk, err = box.OpenChunk(chunk, o, i); err != nil {
-				return nil, fmt.Errorf("dynamo: %w: part %d of %d of a sealed body: %w", store.ErrCorrupt, i+1, o.Count, err)
+		for i := from; i < to; i++ {
+			chunk, ok := item.Chunk(chunks[companionKey(r.PK, o, i)])
+			if !ok {
+				return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", store.ErrNotKept, i+1, o.Count)
 			}
+			if o.Sealed {
+				if chunk, err = box.OpenChunk(chunk, o, i); err != nil {
+					return nil, fmt.Errorf("dynamo: %w: part %d of %d of a sealed body: %w", store.ErrCorrupt, i+1, o.Count, err)
+				}
+			}
+			body = append(body, chunk...)
 		}
-		body = append(body, chunk...)
 	}
 	if o.Zipped {
 		var err error

@@ -22,6 +22,7 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
+	atOnce     = 4  // companions in a call: the SDK takes up to four times their bytes, beside the body
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
@@ -89,12 +90,12 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 // delete, as that to BatchWriteItem is.
 type batches struct{ reads, writes atomic.Bool }
 
-// batch returns how many items are sent at once.
+// batch returns how many companions are sent at once.
 func (s *Store) batch() int {
 	if s.noBatches.writes.Load() {
 		return 1
 	}
-	return maxBatch
+	return atOnce
 }
 
 // denied reports whether the role doesn't allow batches, and remembers that. The
@@ -113,12 +114,12 @@ func accessDenied(err error) bool {
 	return ok && api.ErrorCode() == "AccessDeniedException"
 }
 
-// getChunks reads companions by their keys, strongly consistent. The answer lacks
-// missing companions.
-func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (map[string]item.Map, error) {
-	found := make(map[string]item.Map, o.Count)
-	keys := make([]item.Map, 0, o.Count)
-	for i := range o.Count {
+// getChunks reads the companions from one number to before another by their keys, strongly
+// consistent. The answer lacks missing companions.
+func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, from, to int) (map[string]item.Map, error) {
+	found := make(map[string]item.Map, to-from)
+	keys := make([]item.Map, 0, to-from)
+	for i := from; i < to; i++ {
 		keys = append(keys, item.Key(companionKey(pk, o, i)))
 	}
 	for round := 1; len(keys) > 1 && !s.noBatches.reads.Load(); round++ {

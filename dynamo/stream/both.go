@@ -20,15 +20,20 @@ type Both struct {
 // Handle works on a batch of the stream. The report names the first record that has
 // to come again for either; the error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	changes := s.Drain.changes(ctx, ev.Records)
-	tickets := make(chan int, 1)
-	go func() { tickets <- s.Completer.run(ctx, changes) }()
-	first := s.Drain.work(ctx, changes)
-	return s.Drain.report(ctx, ev, min(first, <-tickets)), nil
+	return s.handle(ctx, batchOf(ev))
+}
+
+func (s Both) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse, error) {
+	return s.Drain.inParts(ctx, b, func(changes []change) (first int) {
+		tickets := make(chan int, 1)
+		go func() { tickets <- s.Completer.run(ctx, changes) }()
+		first = s.Drain.work(ctx, changes)
+		return min(first, <-tickets)
+	})
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of
 // another source is an error.
 func (s Both) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	return invokeStream(ctx, payload, s.Handle)
+	return invokeStream(ctx, payload, s.handle)
 }

@@ -75,13 +75,17 @@ func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 // Handle works on a batch of the stream. The report names the first record that
 // has to come again; the error is always nil.
 func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	return c.report(ctx, ev, c.run(ctx, c.changes(ctx, ev.Records))), nil
+	return c.handle(ctx, batchOf(ev))
+}
+
+func (c *Completer) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse, error) {
+	return c.inParts(ctx, b, func(changes []change) int { return c.run(ctx, changes) })
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of
 // another source is an error.
 func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	return invokeStream(ctx, payload, c.Handle)
+	return invokeStream(ctx, payload, c.handle)
 }
 
 // run works on changes, and returns the first record that has to come again.

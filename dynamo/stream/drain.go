@@ -90,13 +90,17 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 // Handle works on a batch of the stream. The report names the first record that
 // has to come again; the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	return d.report(ctx, ev, d.work(ctx, d.changes(ctx, ev.Records))), nil
+	return d.handle(ctx, batchOf(ev))
+}
+
+func (d *Drain) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse, error) {
+	return d.inParts(ctx, b, func(changes []change) int { return d.work(ctx, changes) })
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of
 // another source is an error.
 func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	return invokeStream(ctx, payload, d.Handle)
+	return invokeStream(ctx, payload, d.handle)
 }
 
 // work works on the changes of a batch. It returns the first stream record that has

@@ -72,9 +72,10 @@ func (j *FileJournal) load() error {
 
 // append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
-	if j.lines > 2*len(j.entries)+slack {
+	// Outdated are the lines of later ones, and the entries that may be forgotten by now.
+	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
-			j.lines = 0 // the old file is still valid; try again after another slack
+			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack
 		}
 		if j.broken != nil {
 			return j.broken
@@ -155,7 +156,7 @@ func (j *FileJournal) rewrite() error {
 		j.broken = err // a line appended now might be lost together with the new name
 		return err
 	}
-	j.at, j.lines = at, len(entries)
+	j.at, j.lines, j.kept = at, len(entries), len(entries)
 	clear(j.entries)
 	for _, e := range entries {
 		j.entries[e.Operation] = e

@@ -46,6 +46,7 @@ type FileJournal struct {
 	unlock  func() error
 	at      place // end of the complete lines
 	lines   int
+	kept    int // entries when the file was last rewritten
 	entries map[string]Entry
 	broken  error // the file's contents are uncertain: refuse everything
 }

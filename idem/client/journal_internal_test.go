@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,40 @@ func TestJournalFileWithAFlippedBit(t *testing.T) {
 		if lines, _, err := decodeFile(broken, nil); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("bit %d of byte %d: %+v, %v", i%8, i/8, lines, err)
 		}
+	}
+}
+
+// unsynced is a file whose lines are not waited for.
+type unsynced struct{ journalFile }
+
+func (unsynced) Sync() error { return nil }
+
+// A process that goes on for long forgets answered operations, too, not only one that begins.
+func TestJournalForgetsWhileItIsOpen(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "operations")
+	j, err := OpenJournal(path, func(o *JournalOptions) { o.Keep = time.Nanosecond })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	for i := range 3 * slack {
+		if _, ok := j.file.(unsynced); !ok {
+			j.file = unsynced{j.file}
+		}
+		e := Entry{Operation: strconv.Itoa(i), Key: "k", Created: time.Now(), Expires: time.Now().Add(-time.Second)}
+		if _, _, err := j.Begin(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		e.Answered, e.Status = time.Now(), 201
+		if err := j.Update(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(j.entries); n > slack+1 {
+		t.Errorf("%d entries are in memory, want at most %d", n, slack+1)
+	}
+	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("\n")) > 2*slack+3 {
+		t.Errorf("%d lines, %v", bytes.Count(data, []byte("\n")), err)
 	}
 }

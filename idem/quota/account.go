@@ -8,7 +8,6 @@ import (
 
 // caller is the accounts of a caller.
 type caller struct {
-	name              name
 	limit             Limits
 	open, keys, bytes account
 	all               []*account

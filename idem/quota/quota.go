@@ -1,13 +1,14 @@
 package quota
 
 import (
-	"container/list"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/lru"
 )
 
 // Limits are the limits of one caller. Zero means no limit.
@@ -34,7 +35,7 @@ type Options struct {
 	Routes map[string]Limits
 	// Callers is how many callers are remembered, per route with limits once more.
 	// A caller who is forgotten, the least recent first, begins with full buckets.
-	// Each takes about 300 bytes. Default: 10000.
+	// Each takes about 1 KB. Default: 10000.
 	Callers int
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of
@@ -58,15 +59,18 @@ type Buckets struct {
 	each Limits
 	opt  Options
 
-	mu     sync.Mutex
-	known  map[name]*list.Element // elements are *caller
-	recent *list.List
+	mu    sync.Mutex
+	known *lru.Map[name, *caller]
 }
 
 var _ idem.Quota = (*Buckets)(nil)
 
-// name names the buckets of a caller, on a route with limits of its own or on all.
-type name struct{ caller, route string }
+// name names the buckets of a caller, on a route with limits of its own or on all. A caller's
+// own name may be as long as a token: only its hash stays.
+type name struct {
+	caller [sha256.Size]byte
+	route  string
+}
 
 // New returns buckets with the limits of each caller, over all routes. New panics
 // if a limit is negative: a mistake in the program, best found at cold start.
@@ -85,7 +89,7 @@ func New(each Limits, optFns ...func(*Options)) *Buckets {
 	if opt.Patience <= 0 {
 		panic(fmt.Sprintf("quota: New: Patience %v: above zero", opt.Patience)) //nolint:forbidigo // as above
 	}
-	return &Buckets{each: each, opt: opt, known: make(map[name]*list.Element), recent: list.New()}
+	return &Buckets{each: each, opt: opt, known: lru.New[name, *caller](opt.Callers * (1 + len(opt.Routes)))}
 }
 
 func check(of string, l Limits) {
@@ -120,9 +124,9 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.opt.Now()
-	callers := append(make([]*caller, 0, 2), b.find(name{caller: r.Caller}, b.each))
+	callers := append(make([]*caller, 0, 2), b.find(r.Caller, "", b.each))
 	if limit, ok := b.opt.Routes[r.Route]; ok {
-		callers = append(callers, b.find(name{r.Caller, r.Route}, limit))
+		callers = append(callers, b.find(r.Caller, r.Route, limit))
 	}
 	for _, c := range callers {
 		for _, a := range c.accounts(r.Kept) {
@@ -194,21 +198,17 @@ func (b *Buckets) refill(ctx context.Context, a *account) (wait time.Duration, e
 	return got.Wait, nil
 }
 
-// find returns the accounts of a name, and forgets the least recent beyond the limit.
-func (b *Buckets) find(of name, limit Limits) *caller {
-	if el := b.known[of]; el != nil {
-		b.recent.MoveToFront(el)
-		return el.Value.(*caller)
-	}
-	c := &caller{name: of, limit: limit}
-	if b.opt.Shared != nil {
-		c.keys.bucket = bucketName(b.opt.Name, "keys", of.route, of.caller)
-		c.bytes.bucket = bucketName(b.opt.Name, "bytes", of.route, of.caller)
-	}
-	b.known[of] = b.recent.PushFront(c)
-	if b.recent.Len() > b.opt.Callers*(1+len(b.opt.Routes)) {
-		last := b.recent.Remove(b.recent.Back()).(*caller)
-		delete(b.known, last.name)
+// find returns the accounts of a caller, on a route or ("") on all.
+func (b *Buckets) find(who, route string, limit Limits) *caller {
+	of := name{sha256.Sum256([]byte(who)), route}
+	c, ok := b.known.Get(of)
+	if !ok {
+		c = &caller{limit: limit}
+		if b.opt.Shared != nil {
+			c.keys.bucket = bucketName(b.opt.Name, "keys", route, who)
+			c.bytes.bucket = bucketName(b.opt.Name, "bytes", route, who)
+		}
+		b.known.Put(of, c)
 	}
 	return c
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -245,6 +247,35 @@ func TestCallersAreBounded(t *testing.T) {
 	if d.runs(as("stranger9")) {
 		t.Error("a recent caller was forgotten")
 	}
+}
+
+// Callers with names as long as a token's claims take no more memory than others.
+//
+//nolint:paralleltest // it measures this process's memory
+func TestLongNamesTakeNoMemory(t *testing.T) {
+	const callers, most = 1000, 1500 // bytes for each
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	b := quota.New(quota.Limits{PerMinute: 60, Open: 2, Bytes: 1 << 20}, func(o *quota.Options) { o.Callers = callers })
+	for i := range 2 * callers {
+		end, _, err := b.Begin(t.Context(), idem.QuotaRequest{Caller: strconv.Itoa(i) + strings.Repeat("x", 8000), Kept: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(idem.QuotaUse{New: true})
+	}
+	after := heap()
+	each := (after - min(before, after)) / callers
+	t.Logf("%d bytes for each caller", each)
+	if each > most {
+		t.Errorf("a caller takes %d bytes, want at most %d", each, most)
+	}
+	runtime.KeepAlive(b)
 }
 
 func TestAtOnce(t *testing.T) {

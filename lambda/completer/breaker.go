@@ -3,6 +3,8 @@ package completer
 import (
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/lru"
 )
 
 const (
@@ -12,6 +14,8 @@ const (
 	// each probe that fails, up to 16 times.
 	probePause = time.Minute
 	doublings  = 4
+	// mostBreakers is how many functions are remembered: their names are in the records.
+	mostBreakers = 1000
 )
 
 // breakers are the functions whose last tries have failed, as this process saw it.
@@ -19,7 +23,11 @@ type breakers struct {
 	pause time.Duration // until the first probe
 
 	mu  sync.Mutex
-	all map[string]*breaker
+	all *lru.Map[string, *breaker]
+}
+
+func newBreakers(pause time.Duration) breakers {
+	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
 type breaker struct {
@@ -32,9 +40,9 @@ type breaker struct {
 func (b *breakers) enter(function string, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	one := b.all[function]
+	one, known := b.all.Get(function)
 	switch {
-	case one == nil || one.failed < failures:
+	case !known || one.failed < failures:
 		return time.Time{}, true
 	case now.Before(one.until):
 		return one.until, false
@@ -50,16 +58,13 @@ func (b *breakers) leave(function string, now time.Time, how TicketOutcomeKind) 
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if how == TicketDone {
-		delete(b.all, function)
+		b.all.Drop(function)
 		return
 	}
-	if b.all == nil {
-		b.all = make(map[string]*breaker)
-	}
-	one := b.all[function]
-	if one == nil {
+	one, known := b.all.Get(function)
+	if !known {
 		one = &breaker{}
-		b.all[function] = one
+		b.all.Put(function, one)
 	}
 	one.probing = false
 	if how == TicketFailed {

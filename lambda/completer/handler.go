@@ -93,7 +93,7 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: breakers{pause: min(probePause, opt.Grace)}}
+	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace))}
 }
 
 // Handle works on a batch of messages. The report names the messages that wait on in the

@@ -278,5 +278,9 @@ func writeMutants() []mutant {
 			rule: "ForeignWrite", what: "another store's write is left out in silence",
 			in: "dynamo.joined", where: "$one := range", old: "case !$ok:", new: "case !$ok && $one != nil: continue; case !$ok:", run: bad,
 		},
+		{
+			rule: "InParts", what: "all companions of a body are in one call", row: "M189",
+			in: "dynamo.Store.batch", old: "return atOnce", new: "return maxBatch", run: "^TestLargestStoredRequest$",
+		},
 	}
 }

@@ -85,5 +85,9 @@ func clientMutants() []mutant {
 			in: "idem/client.FileJournal.load", old: "case errors.Is($err, fs.ErrNotExist) && $mark == nil:", new: "case errors.Is($err, fs.ErrNotExist):",
 			run: "^TestJournalIsHarmedWhileClosed$",
 		},
+		{
+			rule: "Bounded", what: "a journal that stays open forgets nothing", row: "M190",
+			in: "idem/client.FileJournal.append", old: "|| len($j.entries) > 2*$j.kept+slack", new: "", run: "^TestJournalForgetsWhileItIsOpen$",
+		},
 	}
 }

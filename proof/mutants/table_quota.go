@@ -82,5 +82,9 @@ func quotaMutants() []mutant {
 			rule: "QuotaBucket", what: "a wrong clock shuts everybody out",
 			in: "dynamo.Buckets.Lease", old: "$late <= ($l.Fill + maxSkew).Microseconds()", new: "$late != 0", run: "^TestSharedBucketsAndClocks$",
 		},
+		{
+			rule: "Bounded", what: "a map of names of strangers forgets nothing", row: "M190",
+			in: "internal/base/lru.Map.Put", old: "$m.recent.Len() > $m.most", new: "false", run: "^TestMapForgetsWhatWasUsedLeastRecently$",
+		},
 	}
 }

@@ -326,5 +326,13 @@ func streamMutants() []mutant {
 			rule: "Cancel", what: "a drain that can't say that it begins delivers", row: "M179",
 			in: "dynamo/stream.Drain.begin", old: "return $begins", new: "return false", run: "^TestCancelRacesTheDrain$",
 		},
+		{
+			rule: "InParts", what: "a batch is read at once", row: "M189",
+			in: "dynamo/stream.batch.part", old: "$size > mostAtOnce", new: "$size < 0", run: "^TestBatchIsReadInParts$",
+		},
+		{
+			rule: "InParts", what: "a batch goes on behind a record that has to come again", row: "M189",
+			in: "dynamo/stream.reader.inParts", old: "$from < $b.n && $first == none", new: "$from < $b.n", run: "^TestBatchIsReadInParts$",
+		},
 	}
 }

@@ -148,7 +148,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "Breaker", what: "a function that fails uses up the tries of all its operations",
-			in: "lambda/completer.breakers.enter", old: "case $one == nil || $one.failed < failures:", new: "case true:", run: "^TestFunctionThatFailsIsProbed$",
+			in: "lambda/completer.breakers.enter", old: "case !$known || $one.failed < failures:", new: "case true:", run: "^TestFunctionThatFailsIsProbed$",
 		},
 		{
 			rule: "Breaker", what: "one bad operation stops its function's others",
@@ -164,7 +164,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "Breaker", what: "a function that is there again is probed on",
-			in: "lambda/completer.breakers.leave", old: "delete($b.all, $function); return", new: "return", run: "^TestFunctionThatFailsIsProbed$",
+			in: "lambda/completer.breakers.leave", old: "$b.all.Drop($function); return", new: "return", run: "^TestFunctionThatFailsIsProbed$",
 		},
 		{
 			rule: "Breaker", what: "a function that is away is asked every minute",

@@ -25,12 +25,16 @@ var (
 
 // Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
-	var buf bytes.Buffer // whose writes don't fail
+	const stored = 64                                                       // and 5 bytes for each block of 64 KB, if nothing is saved
+	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // grown, it would be there twice; its writes don't fail
 	w := deflaters.Get().(*flate.Writer)
 	defer deflaters.Put(w)
-	w.Reset(&buf)
+	w.Reset(buf)
 	_, _ = w.Write(body)
 	_ = w.Close()
+	if buf.Len() < buf.Cap()/2 {
+		return bytes.Clone(buf.Bytes())
+	}
 	return buf.Bytes()
 }
 
@@ -43,7 +47,7 @@ func Inflate(b []byte, limit int) ([]byte, error) {
 	if err := r.(flate.Resetter).Reset(from, nil); err != nil {
 		return nil, err
 	}
-	var out bytes.Buffer
+	out := bytes.NewBuffer(make([]byte, 0, min(limit, 3*len(b))+bytes.MinRead)) // enough for most
 	_, err := out.ReadFrom(io.LimitReader(r, int64(limit)+1))
 	switch {
 	case err != nil:
