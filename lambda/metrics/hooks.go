@@ -32,7 +32,7 @@ func (m *Metrics) ended(_ context.Context, s idem.Summary) {
 		switch {
 		case ev.Name == "TakenOver" && s.Resumed:
 			l.count("Resumed", 1)
-		case byName[ev.Name].Source == ofRequest: // a metric of the event's own name
+		case named(ev.Name).Source == ofRequest: // a metric of the event's own name
 			l.count(ev.Name, 1)
 		case ev.Phase != "":
 			l.measure("PhaseDuration", milliseconds(ev.Duration))
@@ -174,7 +174,7 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}
 	m.add(ctx, "", func(l *line) {
 		for _, reason := range state.Reasons {
-			if byName[reason.Metric].Source == ofSweep {
+			if named(reason.Metric).Source == ofSweep {
 				l.count(reason.Metric, float64(r.ByReason[reason.Reason].Count))
 			}
 		}
@@ -194,7 +194,7 @@ func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 		l.measure("Waiting", float64(c.Count))
 		l.measure("WaitingAge", float64(c.Oldest))
 		for _, reason := range state.Reasons {
-			if byName[reason.Metric].Source == ofCount {
+			if named(reason.Metric).Source == ofCount {
 				l.measure(reason.Metric, float64(c.ByReason[reason.Reason].Count))
 			}
 		}

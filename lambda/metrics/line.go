@@ -96,7 +96,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `{"Name":`...)
 		b = quote(b, name)
 		b = append(b, `,"Unit":`...)
-		b = append(quote(b, cmp.Or(byName[name].Unit, count)), '}')
+		b = append(quote(b, cmp.Or(named(name).Unit, count)), '}')
 	}
 	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a line without
 	// a level for INFO: alarms would hear of nothing.

@@ -108,11 +108,20 @@ var table = []Metric{
 // All returns the metrics.
 func All() []Metric { return slices.Clone(table) }
 
-// byName are the metrics by their names.
-var byName = func() map[string]Metric {
-	m := make(map[string]Metric, len(table))
-	for _, metric := range table {
-		m[metric.Name] = metric
+// named returns the metric of a name; the zero Metric for one of the application's own.
+func named(name string) *Metric {
+	if m := byName[name]; m != nil {
+		return m
+	}
+	return &own
+}
+
+var own Metric // of the application
+
+var byName = func() map[string]*Metric {
+	m := make(map[string]*Metric, len(table))
+	for i := range table {
+		m[table[i].Name] = &table[i]
 	}
 	return m
 }()
