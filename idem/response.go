@@ -151,11 +151,17 @@ func clean(r *Response) (dropped []string) {
 	return dropped
 }
 
-func splits(value string) bool { return strings.ContainsAny(value, "\r\n\x00") }
+func splits(value string) bool {
+	return strings.IndexByte(value, '\r') >= 0 || strings.IndexByte(value, '\n') >= 0 || strings.IndexByte(value, 0) >= 0
+}
 
 func validName(name string) bool {
 	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+		c := name[i]
+		if lower := c | ' '; 'a' <= lower && lower <= 'z' || c == '-' {
+			continue // most of a name
+		}
+		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
 			return false
 		}
 	}
