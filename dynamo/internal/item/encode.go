@@ -19,7 +19,7 @@ type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 
 	s              [16]types.AttributeValueMemberS
-	n              [12]types.AttributeValueMemberN
+	n              [8]types.AttributeValueMemberN
 	m              [2]types.AttributeValueMemberM
 	b              [3]types.AttributeValueMemberB
 	ss, nn, mm, bb int
@@ -93,16 +93,25 @@ func (v *Values) Hash(s string) Value {
 		b = make([]byte, n)
 	}
 	for i := range b {
-		high, low := strings.IndexByte(hexDigits, s[2*i]), strings.IndexByte(hexDigits, s[2*i+1])
-		if high < 0 || low < 0 {
+		high, low := digit(s[2*i]), digit(s[2*i+1])
+		if high|low > 15 {
 			return v.Str(s)
 		}
-		b[i] = byte(high<<4 | low)
+		b[i] = high<<4 | low
 	}
 	return v.Bin(b)
 }
 
-const hexDigits = "0123456789abcdef"
+// digit returns the value of a lower-case hex digit; more than 15 for any other byte.
+func digit(c byte) byte {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0'
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 16
+}
 
 // next returns the first of block that isn't used yet, of which used counts, or a new
 // one if there is none.
@@ -132,11 +141,22 @@ func (v *Values) Millis(t time.Time) Value {
 }
 
 // Encode makes the item of a new record. body is the result of encodeBody for its
-// response, nil without a response.
+// response, nil without a response. Its map has no more room than it needs: the SDK goes
+// through all of it.
 func (v *Values) Encode(r *store.Record, body Value) Map {
-	it := make(Map, 20)
+	var values [len(Fields)]Value
+	room := 0
+	if body != nil || r.Input != nil {
+		room = 2
+	}
 	for i := range Fields {
-		if value := Fields[i].Encode(v, r); value != nil {
+		if values[i] = Fields[i].Encode(v, r); values[i] != nil {
+			room++
+		}
+	}
+	it := make(Map, room)
+	for i, value := range values {
+		if value != nil {
 			it[Fields[i].Name] = value
 		}
 	}
