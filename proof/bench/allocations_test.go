@@ -88,3 +88,32 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// Nor do those over the SDK's own for the same calls: Tune adds a few, and no buffers.
+//
+//nolint:paralleltest // it counts this process's allocations
+func TestAllocationsOverTheSDK(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	fresh, again, err := stubTrios(ctx, recorded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []struct {
+		does                   string
+		trio                   trio
+		mostObjects, mostBytes int
+	}{{"new", fresh, 49, 11 << 10}, {"replay", again, 2, 5700}} {
+		var objects, bytes [2]int
+		for i, do := range []op{kind.trio.library, kind.trio.same} {
+			if objects[i], bytes[i], err = allocated(500, do); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moreObjects, moreBytes := objects[0]-objects[1], bytes[0]-bytes[1]
+		t.Logf("%s: %d allocations of %d bytes more than the SDK's %d of %d", kind.does, moreObjects, moreBytes, objects[1], bytes[1])
+		if !raceDetector && (moreObjects > kind.mostObjects || moreBytes > kind.mostBytes) {
+			t.Errorf("%s: %d allocations of %d bytes over the SDK's, want at most %d of %d", kind.does, moreObjects, moreBytes, kind.mostObjects, kind.mostBytes)
+		}
+	}
+}
