@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 // Each of these packages is paid for at every cold start, by its own initialisation
@@ -40,6 +43,42 @@ func TestFunctionsLinkNothingSlowToStart(t *testing.T) {
 	}
 	if ours < 10 {
 		t.Errorf("%d packages of the module: the test looks at the wrong programs", ours)
+	}
+}
+
+// What this module's packages do before main is paid for at every cold start. The bounds keep
+// maps, regular expressions and tables of closures out of package variables; `go test -C proof
+// ./rules -run Initialise -v` prints each package.
+func TestFunctionsInitialiseLittle(t *testing.T) {
+	t.Parallel()
+	const mostPackages, mostAllocations = 5, 28
+	bin := filepath.Join(t.TempDir(), "bootstrap")
+	if err := lambdarun.BuildBootstrapIn(t.Context(), root, "./examples/hello", bin); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), bin)
+	cmd.Env = []string{ // of no Lambda: it ends with its first request
+		"GODEBUG=inittrace=1", "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "_HANDLER=bootstrap", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "IDEM_TABLE=table",
+	}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "127.0.0.1:1") {
+		t.Fatalf("the function didn't ask for its first event: %v\n%s", err, out)
+	}
+	packages, allocations := 0, 0
+	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) bytes, (\d+) allocs$`).FindAllStringSubmatch(string(out), -1) {
+		if !strings.HasPrefix(m[1], module) {
+			continue
+		}
+		n, err := strconv.Atoi(m[3])
+		if err != nil {
+			t.Fatal(err)
+		}
+		packages++
+		allocations += n
+		t.Logf("%3d allocations, %5s bytes: %s", n, m[2], strings.TrimPrefix(m[1], module))
+	}
+	if packages == 0 || packages > mostPackages || allocations > mostAllocations {
+		t.Errorf("%d packages allocate %d times before main, want at most %d and %d", packages, allocations, mostPackages, mostAllocations)
 	}
 }
 
