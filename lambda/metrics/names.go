@@ -116,7 +116,7 @@ func named(name string) *Metric {
 	return &own
 }
 
-var own Metric
+var own Metric // of the application
 
 var byName = func() map[string]*Metric {
 	m := make(map[string]*Metric, len(table))
