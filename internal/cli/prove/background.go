@@ -15,11 +15,11 @@ func background() []Claim {
 	return []Claim{
 		{
 			Name: "background.completion", Text: "the worker completes a booking whose process was killed, and whose client is gone", Page: backgroundPage,
-			Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
+			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
 		},
 		{
 			Name: "background.delivery", Text: "a job is delivered and done", Page: backgroundPage,
-			Cost: Cost{Bookings: tries + 1, Reads: 400 * 3 * 128}, Examine: examineDelivery,
+			Figure: "at most # s after the answer", Cost: Cost{Bookings: tries + 1, Reads: 400 * 3 * 128}, Examine: examineDelivery,
 		},
 	}
 }
