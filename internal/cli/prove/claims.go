@@ -28,6 +28,7 @@ func Claims() []Claim {
 	all = append(all, contract())
 	all = append(all, crashes()...)
 	all = append(all, background()...)
+	all = append(all, roles()...)
 	return append(all, missing()...)
 }
 
@@ -43,11 +44,9 @@ func missing() []Claim {
 		unbuilt("probe.recursion", "the worker's recursion config is the one that it needs", "samekey doctor looks at it"),
 		unbuilt("contract.others", "REST API, function URL, load balancer and the presets keep the contract", later),
 		unbuilt("crash.throttled", "a throttled invocation loses nothing", later),
-		unbuilt("background.parked", "a job that is always refused is on the people's list", later),
 		unbuilt("background.batches", "the stream's batches are bisected, answered in part, and given up to the bucket", later),
 		unbuilt("background.sweep", "a sweep of 100,000 records finds what the stream lost", later),
-		unbuilt("alarms", "each alarm rings by its trouble, and ends by its remedy", later),
-		unbuilt("roles", "each function works with its role and nothing more", "the run uses the roles; denied calls aren't counted yet"),
+		unbuilt("alarms.others", "each other alarm rings by its trouble, and ends by its remedy", later),
 		unbuilt("figures", "times, units and dollars are those of the performance page", later),
 	}
 }

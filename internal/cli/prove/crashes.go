@@ -107,25 +107,38 @@ func (p *Place) crashBehind(ctx context.Context, role string, calls, place int) 
 	var all []answers
 	for call := range calls {
 		for _, kind := range []fault.Kind{fault.Before, fault.After} {
-			f := fault.Fault{Kind: kind, Call: call + 1, Cell: role}
-			if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: map[string]types.AttributeValue{
-				"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}, "fault": &types.AttributeValueMemberS{Value: f.String()},
-			}}); err != nil {
-				return "", notSeen(plainError(err))
+			a, err := p.behind(ctx, role, fault.Fault{Kind: kind, Call: call + 1, Cell: role}, place+len(all))
+			if err != nil {
+				return "", err
 			}
-			a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, kind, call+1), place+len(all))}
-			a.last, a.err = p.insist(ctx, a.booking)
-			if dark(a.err) {
-				return "", notSeen(a.err)
-			}
-			a.fault = f
 			all = append(all, a)
-			if _, _, err := p.arrive(ctx, p.patience(), func(w world) bool { _, met := w.happened(f); return met }); err != nil {
+			if _, _, err := p.arrive(ctx, p.patience(), met(a.fault)); err != nil {
 				return "", notSeen(err)
 			}
 		}
 	}
 	return p.count(ctx, all)
+}
+
+// behind books a ride while a fault waits for the worker or the consumer.
+func (p *Place) behind(ctx context.Context, role string, f fault.Fault, place int) (answers, error) {
+	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: map[string]types.AttributeValue{
+		"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}, "fault": &types.AttributeValueMemberS{Value: f.String()},
+	}}); err != nil {
+		return answers{}, notSeen(plainError(err))
+	}
+	a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, f.Kind, f.Call), place)}
+	a.last, a.err = p.insist(ctx, a.booking)
+	a.fault = f
+	if dark(a.err) {
+		return a, notSeen(a.err)
+	}
+	return a, nil
+}
+
+// met is there when a fault has happened.
+func met(f fault.Fault) func(world) bool {
+	return func(w world) bool { _, happened := w.happened(f); return happened }
 }
 
 // patience is for how long jobs and abandoned bookings may be under way: a message is seen
@@ -169,7 +182,7 @@ func (p *Place) count(ctx context.Context, all []answers) (string, error) {
 				say("the replay is %d, %.100s (%v)", again.status, again.body, err)
 			}
 		}
-		if _, met := w.happened(a.fault); !met {
+		if !met(a.fault)(w) {
 			unmet = append(unmet, cell)
 		}
 	}
