@@ -32,6 +32,19 @@ func TestProveThatCantBegin(t *testing.T) {
 	}
 }
 
+// Without credentials nothing is made, and a sentence says so.
+func TestProveWithoutCredentials(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
+	} {
+		t.Setenv(name, value)
+	}
+	if code, _, stderr := call(t, nil, "prove", "--yes"); code != 2 || !strings.Contains(stderr, "credentials") || strings.Count(stderr, "\n") != 1 {
+		t.Errorf("%d, %s", code, stderr)
+	}
+}
+
 // A report that somebody sends is checked by one line, and an exit code.
 func TestProveCheck(t *testing.T) {
 	t.Parallel()

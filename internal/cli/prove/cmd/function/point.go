@@ -131,7 +131,7 @@ func (p *point) answered(ctx context.Context) {
 	case f.Kind == fault.Answered:
 		p.happened(f) //nolint:contextcheck // it is noted whatever the context says
 		kill()
-	case f.Kind != "" && f.Kind != fault.Refuse && p.role != "api" && calls < f.Call:
+	case f.Kind == fault.Refuse, f.Kind != "" && p.role != "api" && calls < f.Call:
 		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
 }
