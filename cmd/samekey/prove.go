@@ -25,7 +25,7 @@ reported as not shown. docs/operate/prove.md has the policy that a run needs.`
 func newProve(env environment) *cobra.Command {
 	o := &proveOptions{account: account{env: env}}
 	cmd := &cobra.Command{
-		Use:   "prove [FLAGS] | prove --clean [RUN...]",
+		Use:   "prove [FLAGS] | prove --clean [RUN...] | prove --check REPORT.json",
 		Short: "Examine Samekey in an AWS account",
 		Long:  proveLong,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -40,6 +40,8 @@ func newProve(env environment) *cobra.Command {
 				return wrongCallf("--local leaves nothing behind: without --keep and --clean")
 			case o.opt.Dollars <= 0 || o.opt.Limit <= 0:
 				return wrongCallf("--max-dollars and --limit have to be positive")
+			case o.check != "":
+				return o.checkReport()
 			case o.clean:
 				return o.cleanUp(ctx, args)
 			default:
@@ -55,10 +57,11 @@ func newProve(env environment) *cobra.Command {
 	fs.DurationVar(&o.opt.Limit, "limit", prove.DefaultLimit, "for how long to examine; the removal comes after it")
 	fs.BoolVar(&o.opt.Keep, "keep", false, "leave the stack, to look around; --clean removes it")
 	fs.BoolVar(&o.clean, "clean", false, "remove what earlier runs left: those that have expired, and each RUN that is named")
+	fs.StringVar(&o.check, "check", "", "check the `REPORT` of another's run, a JSON file with its Markdown file beside it; examine nothing")
 	fs.BoolVar(&o.dryRun, "dry-run", false, "print the plan, the policy and the templates, and make nothing")
 	fs.BoolVar(&o.yes, "yes", false, "don't ask")
 	return exitCodes(cmd, map[int]string{
-		exitDone: "no claim failed", exitFailed: "a claim failed", exitFound: "the examination did not come to its end, or something is left behind",
+		exitDone: "no claim failed", exitFailed: "a claim failed", exitFound: "the examination did not come to its end, or something is left behind; with --check, the report doesn't hold",
 	})
 }
 
@@ -66,6 +69,7 @@ type proveOptions struct {
 	account
 	opt                       prove.Options
 	local, clean, dryRun, yes bool
+	check                     string // a report
 }
 
 func (o *proveOptions) run(ctx context.Context) error {
@@ -89,7 +93,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 	if wrote := report.Write("."); wrote != nil {
 		return wrote
 	}
-	if said := o.env.say("%d claims passed, %d failed, %d not shown: %s", report.Count(prove.Passed), report.Count(prove.Failed), report.Count(prove.NotShown), prove.MarkdownFile); said != nil {
+	if said := o.env.say("%s: %s", prove.MarkdownFile, report.Line()); said != nil {
 		return said
 	}
 	switch {
@@ -114,6 +118,21 @@ func (o *proveOptions) site(ctx context.Context) (prove.Site, error) {
 		return nil, err
 	}
 	return prove.OpenAccount(ctx, o.sdk)
+}
+
+// checkReport checks a report that somebody sends.
+func (o *proveOptions) checkReport() error {
+	r, wrong, err := prove.Check(o.check, o.env.now())
+	switch {
+	case err != nil:
+		return wrongCall(err)
+	case len(wrong) > 0:
+		return exitWith(exitFound, fmt.Errorf("%s doesn't hold: %s", o.check, strings.Join(wrong, "; ")))
+	}
+	if err := o.env.say("%s holds: %s", o.check, r.Line()); err != nil || r.Count(prove.Failed) == 0 {
+		return err
+	}
+	return exitWith(exitFailed, nil)
 }
 
 // cleanUp removes what runs have left.

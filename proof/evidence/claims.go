@@ -22,6 +22,8 @@ type claim struct {
 	finds []*regexp.Regexp
 	// parts is into how many runs the command is cut, each with its own last run.
 	parts int
+	// aws begins the names of the claims of samekey prove that show it in an account; "": none.
+	aws string
 	// table introduces the table that its EVIDENCE line has; "": none.
 	table string
 }
@@ -80,6 +82,7 @@ var claims = []claim{
 		evidence: "Processes of API, worker and consumer meet each of the faults at each of their calls; effects are counted in the users' table and at the provider ([the matrix](../../proof/crash-matrix.md))",
 		command:  "make crash-matrix N=3000",
 		figures:  []string{"requests", "points", "faults", "kills", "lost", "doubled", "wrong"},
+		aws:      "crash.",
 	},
 	{
 		name:     "linearizability, DynamoDB Local",

@@ -7,8 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/cli/prove"
 )
 
 const root = "../.."
@@ -25,7 +28,11 @@ func TestPageIsOfTheRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, tables, err := filled(string(page), runs)
+	reports, err := reportsIn(filepath.Join(root, reportsDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, tables, err := filled(string(page), runs, reports)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +158,46 @@ func TestFailedProofIsNone(t *testing.T) {
 		r, err := c.prove(t.Context(), "../..", &log)
 		if (err == nil) != ok || ok && (r.Figures["n"] != 1 || r.Date == "" || r.Commit == "") {
 			t.Errorf("%s: %+v, %v", command, r, err)
+		}
+	}
+}
+
+// A report from an account fills the column and the list; one of a stand-in, or one that doesn't hold, is
+// refused.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	if none, err := reportsIn(t.TempDir()); len(none) != 0 || err != nil || listed(none) != "Reports from AWS accounts: none.\n" {
+		t.Errorf("%v, %v", none, err)
+	}
+	example, wrong, err := prove.Check(filepath.Join(root, "proof/prove", prove.JSONFile), time.Now())
+	if err != nil || len(wrong) > 0 {
+		t.Fatal(wrong, err)
+	}
+	example.Date = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
+	for says, change := range map[string]func(*prove.Report){
+		"is of no AWS account": func(*prove.Report) {},
+		"doesn't hold":         func(r *prove.Report) { r.Run = "" },
+		"":                     func(r *prove.Report) { r.StandIn = "" },
+	} {
+		dir, r := t.TempDir(), *example
+		change(&r)
+		if err := r.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		all, err := reportsIn(dir)
+		if (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+		if err != nil {
+			continue
+		}
+		link := "[2026-11-26](../../proof/prove/reports/samekey-proof.md)"
+		if list := listed(all); !strings.HasPrefix(list, "Reports from AWS accounts:\n\n- "+link+": ") || !strings.Contains(list, "in Region us-east-1") {
+			t.Error(list)
+		}
+		text, _, err := filled(begin+end, map[string]proof{"crash-matrix": {}, "model": {}}, all)
+		if err != nil || strings.Count(text, link) != 2 || !strings.Contains(text, link+": 7 passed, 0 failed, ") {
+			t.Errorf("%v:\n%s", err, text)
 		}
 	}
 }

@@ -103,7 +103,11 @@ func save(root string, runs map[string]proof) error {
 	if err != nil {
 		return err
 	}
-	text, tables, err := filled(string(page), runs)
+	reports, err := reportsIn(filepath.Join(root, reportsDir))
+	if err != nil {
+		return err
+	}
+	text, tables, err := filled(string(page), runs, reports)
 	if err != nil {
 		return err
 	}
@@ -113,8 +117,8 @@ func save(root string, runs map[string]proof) error {
 	)
 }
 
-// filled returns the page with the table of runs, and the page of their own tables.
-func filled(page string, runs map[string]proof) (text, tables string, _ error) {
+// filled returns the page with the table of runs and reports, and the page of their own tables.
+func filled(page string, runs map[string]proof, reports []report) (text, tables string, _ error) {
 	head, rest, ok := strings.Cut(page, begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -134,7 +138,7 @@ func filled(page string, runs map[string]proof) (text, tables string, _ error) {
 		if missing > 0 {
 			figures += fmt.Sprintf(" (%d of %d parts have run)", of-missing, of)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s | |\n", c.claim, c.evidence, figures, r.Command, r.Date)
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s |%s |\n", c.claim, c.evidence, figures, r.Command, r.Date, c.inAccounts(reports))
 		for i, row := range r.Table {
 			if i == 0 {
 				fmt.Fprintf(&own, "\n%s\n\n", c.table)
@@ -145,5 +149,5 @@ func filled(page string, runs map[string]proof) (text, tables string, _ error) {
 			}
 		}
 	}
-	return head + begin + b.String() + "\n" + end + tail, own.String(), nil
+	return head + begin + b.String() + "\n" + listed(reports) + "\n" + end + tail, own.String(), nil
 }

@@ -75,6 +75,26 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/prove.meter.add", old: `$over != ""`, new: `$over == "x"`, run: "^TestMoney$",
 		},
 		{
+			rule: "ProveCheckClaims", what: "a report that leaves a claim out holds", row: "M191",
+			in: "internal/cli/prove.Report.wrongClaims", old: "len($results) != 1", new: "len($results) > 1", run: "^TestCheck$",
+		},
+		{
+			rule: "ProveCheckFigure", what: "a claim passes by a figure that tells of its failure", row: "M191",
+			in: "internal/cli/prove.Claim.contradicts", old: "!$c.figure().MatchString($r.Figure)", new: "false", run: "^TestCheck$",
+		},
+		{
+			rule: "ProveCheckPage", what: "a report's two files say different things", row: "M191",
+			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: "false", run: "^TestCheckOfFiles$",
+		},
+		{
+			rule: "ProveAlarm", what: "an alarm that is there counts as one that rings", row: "M192",
+			in: "internal/cli/prove.Place.ring", old: "$a.StateValue == types.StateValueAlarm", new: "true", run: "^TestWrongAlarm$",
+		},
+		{
+			rule: "ProveDenied", what: "a denied call isn't told", row: "M192",
+			in: "internal/cli/prove.examineDenied", old: "len($denied) > 0", new: "false", run: "^TestDeniedCalls$",
+		},
+		{
 			rule: "TailClosed", what: "tail reads shards to which nothing is written any more", row: "M143",
 			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
 		},

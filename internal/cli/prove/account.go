@@ -15,6 +15,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -111,14 +112,18 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 		return nil, fmt.Errorf("the stack %s: %w", a.run, plainError(err))
 	}
 	p := &Place{
-		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second,
+		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings,
 		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune), Streams: dynamodbstreams.NewFromConfig(a.cfg),
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",
 	}
 	for _, o := range stack.Outputs {
-		// The URL is one of AWS, and no stand-in's.
-		if aws.ToString(o.OutputKey) == "ApiUrl" && p.StandIn == "" {
-			p.API = aws.ToString(o.OutputValue)
+		switch value := aws.ToString(o.OutputValue); aws.ToString(o.OutputKey) {
+		case "ApiUrl": // the URL is one of AWS, and no stand-in's
+			if p.StandIn == "" {
+				p.API = value
+			}
+		case "Records":
+			p.Records = value
 		}
 	}
 	return p, nil

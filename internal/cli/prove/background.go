@@ -6,7 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/internal/cli/prove/fault"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const backgroundPage = "docs/operate/background.md"
@@ -15,13 +21,137 @@ func background() []Claim {
 	return []Claim{
 		{
 			Name: "background.completion", Text: "the worker completes a booking whose process was killed, and whose client is gone", Page: backgroundPage,
-			Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
+			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
 		},
 		{
 			Name: "background.delivery", Text: "a job is delivered and done", Page: backgroundPage,
-			Cost: Cost{Bookings: tries + 1, Reads: 400 * 3 * 128}, Examine: examineDelivery,
+			Figure: "at most # s after the answer", Cost: Cost{Bookings: tries + 1, Reads: 400 * 3 * 128}, Examine: examineDelivery,
+		},
+		{
+			Name: "background.filter", Text: "the stream brings the worker nothing that it has no need of", Page: backgroundPage, Figure: "a job came within # s, and it didn't",
+			Cost: Cost{Bookings: tries + 1, Writes: 4, Reads: 400 * 3 * 128}, Examine: examineFilter,
+		},
+		{
+			Name: "background.parked", Text: "a job that is always refused is on the people's list", Page: backgroundPage, Figure: "# s after the answer, and # refusals",
+			Cost: Cost{Bookings: tries + 1, Writes: 2, Reads: 400*listing + 3*128}, Examine: examineParked,
+		},
+		ringing(),
+		{
+			Name: "background.redriven", Text: "a parked job that people redrive is delivered once", Page: backgroundPage, Figure: "# s after the redrive",
+			Cost: Cost{Writes: 20, Reads: 2*listing + 400*3*128}, Examine: examineRedriven,
 		},
 	}
+}
+
+// listing are the units of a look at the people's list.
+const listing = 20
+
+// parkedPlace is that of the booking whose job is parked.
+const parkedPlace = 903
+
+// parkedWithin is for how long a job may be tried before it is parked: its pauses double from ten seconds.
+const parkedWithin = 5 * time.Minute
+
+// examineFilter writes an item that the filters keep away, and sees a job come by the same stream.
+func examineFilter(ctx context.Context, p *Place) (string, error) {
+	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: fault.Unneeded}}
+	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Records, Item: key}); err != nil {
+		return "", notSeen(plainError(err))
+	}
+	defer func() { // it goes with the stack; until then a sweep would report it
+		_, _ = p.DB.DeleteItem(context.WithoutCancel(ctx), &dynamodb.DeleteItemInput{TableName: &p.Records, Key: key})
+	}()
+	began, b := time.Now(), newBooking("filter", 902)
+	if _, err := p.insist(ctx, b); err != nil {
+		return "", notSeen(err)
+	}
+	came := met(fault.Fault{Kind: fault.Came, Cell: "worker"})
+	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })
+	if err == nil && done { // the two are in different shards
+		w, _, err = p.arrive(ctx, 5*time.Second, came)
+	}
+	switch {
+	case err != nil:
+		return "", notSeen(err)
+	case came(w):
+		return "", errors.New("an item without a state came to the worker")
+	case !done:
+		return "", notSeen(errors.New("no job came either"))
+	}
+	return fmt.Sprintf("a job came within %.0f s, and it didn't", time.Since(began).Seconds()), nil
+}
+
+// parked are the entries of parked jobs in the people's list.
+func (p *Place) parked(ctx context.Context) (all []stream.Entry, _ error) {
+	table, err := dynamo.New(p.DB, p.Records)
+	if err != nil {
+		return nil, err
+	}
+	for e, err := range stream.NewWaiting(p.DB, table, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonParked} }).All(ctx) {
+		if err != nil {
+			return nil, plainError(err)
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+// examineParked leaves the job parked, for the alarm and the redrive.
+func examineParked(ctx context.Context, p *Place) (string, error) {
+	a, err := p.behind(ctx, "worker", fault.Fault{Kind: fault.Refuse, Call: state.MaxRefusals, Cell: "parked"}, parkedPlace)
+	if err = errors.Join(err, a.err); err != nil {
+		return "", notSeen(err)
+	}
+	began := time.Now()
+	for {
+		all, err := p.parked(ctx)
+		switch {
+		case err != nil:
+			return "", notSeen(err)
+		case len(all) == 1:
+			return fmt.Sprintf("%.0f s after the answer, and %d refusals", time.Since(began).Seconds(), all[0].Tries), nil
+		case time.Since(began) > parkedWithin:
+			return p.unparked(ctx, a)
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return "", notSeen(err)
+		}
+	}
+}
+
+// unparked says why a job isn't on the list.
+func (p *Place) unparked(ctx context.Context, a answers) (string, error) {
+	w, err := p.look(ctx)
+	if err == nil && !met(fault.Fault{Kind: fault.Refuse, Call: 1, Cell: a.fault.Cell})(w) {
+		err = fmt.Errorf("the job was not refused %d times in %s", a.fault.Call, parkedWithin)
+	}
+	if err != nil {
+		return "", notSeen(err)
+	}
+	return "", fmt.Errorf("it was refused %d times, and isn't on the list", a.fault.Call)
+}
+
+func examineRedriven(ctx context.Context, p *Place) (string, error) {
+	all, err := p.parked(ctx)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%d jobs are parked", len(all))
+	}
+	table, err2 := dynamo.New(p.DB, p.Records)
+	if err := errors.Join(err, err2); err != nil {
+		return "", notSeen(err)
+	}
+	began := time.Now()
+	if n, err := stream.Redrive(ctx, table, all[0].PK, all[0].ID, "samekey prove"); n != 1 || err != nil {
+		return "", errors.Join(fmt.Errorf("%d jobs were redriven", n), err)
+	}
+	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(parkedPlace); return e == complete })
+	if err != nil {
+		return "", notSeen(err)
+	}
+	if e, _ := w.of(parkedPlace); !done {
+		return "", errors.New(e.wrong())
+	}
+	return fmt.Sprintf("%.0f s after the redrive", time.Since(began).Seconds()), nil
 }
 
 func examineCompletion(ctx context.Context, p *Place) (string, error) {

@@ -27,6 +27,7 @@ func calls() []call {
 	for _, s := range []struct{ service, prefix, operations string }{
 		{"STS", "sts", "GetCallerIdentity"},
 		{"CloudFormation", "cloudformation", "CreateStack DeleteStack DescribeStackEvents DescribeStacks ListStackResources"},
+		{"CloudWatch", "cloudwatch", "DescribeAlarms"},
 		{"S3", "s3", "CreateBucket DeleteBucket PutBucketTagging PutObject"},
 		{"DynamoDB", "dynamodb", "DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
 		{"DynamoDB Streams", "dynamodb", "DescribeStream GetRecords GetShardIterator"},

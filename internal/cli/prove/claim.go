@@ -11,6 +11,8 @@ type Claim struct {
 	// Page is where it is made.
 	Page string
 	Cost Cost
+	// Figure is the figure of a passed claim: # stands for a number. "" if it has none.
+	Figure string
 	// Examine observes, and returns a figure. An error is a failed claim, unless it is
 	// unseen. nil: no examination is built, and Why says what is missing.
 	Examine func(context.Context, *Place) (figure string, err error)

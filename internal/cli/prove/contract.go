@@ -17,7 +17,7 @@ const contractRequests = check.DefaultRequests
 func contract() Claim {
 	return Claim{
 		Name: "contract.http-api", Text: "the deployed API keeps the contract of idempotency keys", Page: "docs/use/http.md",
-		Cost: Cost{Bookings: contractRequests + 1}, Examine: examineContract,
+		Figure: "# checks hold, by # requests", Cost: Cost{Bookings: contractRequests + 1}, Examine: examineContract,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ const (
 
 const crashPage = "docs/use/crashes.md"
 
+// clean is the figure of crashes.
+const clean = "# faults met, 0 lost, 0 doubled, 0 wrong"
+
 // atOnce are the clients of an examination.
 const atOnce = 4
 
@@ -36,7 +40,7 @@ func crashes() []Claim {
 	all := make([]Claim, 0, 8)
 	for i, kind := range []fault.Kind{fault.Before, fault.After, fault.Lose, fault.Hang} {
 		all = append(all, Claim{
-			Name: "crash.api." + string(kind), Text: "a booking loses nothing, doubles nothing and gets one answer, at each of its calls: " + kinds[kind], Page: crashPage,
+			Name: "crash.api." + string(kind), Text: "a booking loses nothing, doubles nothing and gets one answer, at each of its calls: " + kinds[kind], Page: crashPage, Figure: clean,
 			Cost: Cost{Bookings: callsOfAPI * (tries + 1), Reads: 100 * 3 * 128},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashAPI(ctx, kind, callsOfAPI, 100*(i+1))
@@ -46,24 +50,24 @@ func crashes() []Claim {
 	return append(
 		all,
 		Claim{
-			Name: "crash.api.answered", Text: "a process that ends between its answer and the next event loses nothing", Page: crashPage,
+			Name: "crash.api.answered", Text: "a process that ends between its answer and the next event loses nothing", Page: crashPage, Figure: clean,
 			Cost:    Cost{Bookings: tries + 1, Reads: 100 * 3 * 128},
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.crashAPI(ctx, fault.Answered, 1, 500) },
 		},
 		Claim{
-			Name: "crash.api.memory", Text: "a process that runs out of memory loses nothing", Page: crashPage,
+			Name: "crash.api.memory", Text: "a process that runs out of memory loses nothing", Page: crashPage, Figure: clean,
 			Cost: Cost{Bookings: tries + 1, Reads: 100 * 3 * 128}, OnStandIn: "a process of a stand-in has the machine's memory",
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.crashAPI(ctx, fault.Memory, 1, 600) },
 		},
 		Claim{
-			Name: "crash.worker", Text: "a worker that is killed at any of its calls delivers each job once", Page: crashPage,
+			Name: "crash.worker", Text: "a worker that is killed at any of its calls delivers each job once", Page: crashPage, Figure: clean,
 			Cost: Cost{Bookings: 2 * callsOfWorker * (tries + 1), Writes: 2 * 2 * callsOfWorker, Reads: 400 * 3 * 128},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashBehind(ctx, "worker", callsOfWorker, 700)
 			},
 		},
 		Claim{
-			Name: "crash.consumer", Text: "a consumer that is killed at any of its calls does each job once", Page: crashPage,
+			Name: "crash.consumer", Text: "a consumer that is killed at any of its calls does each job once", Page: crashPage, Figure: clean,
 			Cost: Cost{Bookings: 2 * callsOfConsumer * (tries + 1), Writes: 2 * 2 * callsOfConsumer, Reads: 400 * 3 * 128},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashBehind(ctx, "receipts", callsOfConsumer, 800)
@@ -103,25 +107,38 @@ func (p *Place) crashBehind(ctx context.Context, role string, calls, place int) 
 	var all []answers
 	for call := range calls {
 		for _, kind := range []fault.Kind{fault.Before, fault.After} {
-			f := fault.Fault{Kind: kind, Call: call + 1, Cell: role}
-			if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: map[string]types.AttributeValue{
-				"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}, "fault": &types.AttributeValueMemberS{Value: f.String()},
-			}}); err != nil {
-				return "", notSeen(plainError(err))
+			a, err := p.behind(ctx, role, fault.Fault{Kind: kind, Call: call + 1, Cell: role}, place+len(all))
+			if err != nil {
+				return "", err
 			}
-			a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, kind, call+1), place+len(all))}
-			a.last, a.err = p.insist(ctx, a.booking)
-			if dark(a.err) {
-				return "", notSeen(a.err)
-			}
-			a.fault = f
 			all = append(all, a)
-			if _, _, err := p.arrive(ctx, p.patience(), func(w world) bool { _, met := w.happened(f); return met }); err != nil {
+			if _, _, err := p.arrive(ctx, p.patience(), met(a.fault)); err != nil {
 				return "", notSeen(err)
 			}
 		}
 	}
 	return p.count(ctx, all)
+}
+
+// behind books a ride while a fault waits for the worker or the consumer.
+func (p *Place) behind(ctx context.Context, role string, f fault.Fault, place int) (answers, error) {
+	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: map[string]types.AttributeValue{
+		"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}, "fault": &types.AttributeValueMemberS{Value: f.String()},
+	}}); err != nil {
+		return answers{}, notSeen(plainError(err))
+	}
+	a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, f.Kind, f.Call), place)}
+	a.last, a.err = p.insist(ctx, a.booking)
+	a.fault = f
+	if dark(a.err) {
+		return a, notSeen(a.err)
+	}
+	return a, nil
+}
+
+// met is there when a fault has happened.
+func met(f fault.Fault) func(world) bool {
+	return func(w world) bool { _, happened := w.happened(f); return happened }
 }
 
 // patience is for how long jobs and abandoned bookings may be under way: a message is seen
@@ -165,7 +182,7 @@ func (p *Place) count(ctx context.Context, all []answers) (string, error) {
 				say("the replay is %d, %.100s (%v)", again.status, again.body, err)
 			}
 		}
-		if _, met := w.happened(a.fault); !met {
+		if !met(a.fault)(w) {
 			unmet = append(unmet, cell)
 		}
 	}
@@ -175,5 +192,5 @@ func (p *Place) count(ctx context.Context, all []answers) (string, error) {
 	case len(unmet) > 0:
 		return "", notSeen(fmt.Errorf("these faults were never met: %s", strings.Join(unmet, ", ")))
 	}
-	return fmt.Sprintf("%d faults met, 0 lost, 0 doubled, 0 wrong", len(all)), nil
+	return strings.Replace(clean, "#", strconv.Itoa(len(all)), 1), nil
 }

@@ -64,7 +64,7 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 		Streams: dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
-		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics",
+		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Records: s.running.Ready().Table,
 	}, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 )
@@ -17,9 +18,13 @@ type Place struct {
 	DB      *dynamodb.Client
 	Streams *dynamodbstreams.Client
 	// Tables.
-	Rides, Audit, Provider, Semantics string
+	Rides, Audit, Provider, Semantics, Records string
 	// Timeout is the functions' time limit.
 	Timeout time.Duration
+	Alarms  cloudwatch.DescribeAlarmsAPIClient
+	// Stack begins the names of the alarms; Rings is how late an alarm may ring.
+	Stack string
+	Rings time.Duration
 	// Local says that the stand-in is this machine, whose differences are known. Of another
 	// stand-in they aren't, and nothing fails there.
 	Local bool

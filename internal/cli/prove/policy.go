@@ -20,7 +20,7 @@ const Policy = `{
       "arn:aws:cloudwatch:*:*:alarm:samekey-prove-*"]},
     {"Sid": "Nameless", "Effect": "Allow", "Action": [
       "apigateway:DELETE", "apigateway:GET", "apigateway:PATCH", "apigateway:POST", "apigateway:PUT", "apigateway:TagResource",
-      "cloudformation:DescribeStacks", "lambda:CreateEventSourceMapping", "lambda:DeleteEventSourceMapping", "lambda:GetEventSourceMapping",
+      "cloudformation:DescribeStacks", "cloudwatch:DescribeAlarms", "lambda:CreateEventSourceMapping", "lambda:DeleteEventSourceMapping", "lambda:GetEventSourceMapping",
       "lambda:ListTags", "lambda:TagResource", "lambda:UpdateEventSourceMapping", "logs:DescribeLogGroups", "s3:ListAllMyBuckets",
       "sts:GetCallerIdentity"], "Resource": "*"}
   ]

@@ -2,7 +2,6 @@ package prove
 
 import (
 	"encoding/json"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -122,28 +121,6 @@ func TestTemplates(t *testing.T) {
 	}
 	if functions != 2*5 {
 		t.Errorf("%d functions", functions)
-	}
-}
-
-// The example in the repository has the claims of this version.
-func TestExample(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile("../../../proof/prove/" + JSONFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r Report
-	if err := json.Unmarshal(raw, &r); err != nil {
-		t.Fatal(err)
-	}
-	claims := Claims()
-	if r.StandIn == "" || r.Trouble != "" || len(r.Claims) != len(claims) {
-		t.Fatalf("%d of %d claims, %s: make prove-local", len(r.Claims), len(claims), r.Trouble)
-	}
-	for i, c := range claims {
-		if r.Claims[i].Name != c.Name || r.Claims[i].Claim != c.Text || r.Claims[i].Status == Failed {
-			t.Errorf("%+v: make prove-local", r.Claims[i])
-		}
 	}
 }
 

@@ -58,6 +58,19 @@ func (r *Report) Count(s Status) (n int) {
 	return n
 }
 
+// Line is the report in a line.
+func (r *Report) Line() string {
+	line := fmt.Sprintf("%d claims passed, %d failed, %d not shown", r.Count(Passed), r.Count(Failed), r.Count(NotShown))
+	if r.Trouble != "" {
+		line += ", ended early"
+	}
+	place := "in Region " + r.Region
+	if r.StandIn != "" {
+		place = "by a stand-in for AWS"
+	}
+	return fmt.Sprintf("%s, %s, on %s", line, place, r.Date.UTC().Format(time.DateOnly))
+}
+
 // The report's files.
 const (
 	MarkdownFile = "samekey-proof.md"

@@ -106,7 +106,7 @@ func (p *Plan) String() string {
 func (p *Plan) Execute(ctx context.Context) (*Report, error) {
 	m := &meter{}
 	r := &Report{
-		Form: 1, Run: p.opt.Run, Date: p.opt.Now(), Region: p.site.Region(), StandIn: p.site.StandIn(),
+		Form: form, Run: p.opt.Run, Date: p.opt.Now(), Region: p.site.Region(), StandIn: p.site.StandIn(),
 		Planned: p.Cost.Dollars(), Versions: map[string]string{},
 	}
 	began := p.opt.Now()

@@ -11,11 +11,17 @@ import (
 // Header has the fault of a request to the API. Only the throw-away program reads it.
 const Header = "X-Samekey-Prove"
 
-// Items of the provider's table: faults that wait for a function, and those that happened.
+// Items of the provider's table: faults that wait for a function, those that happened, and the calls
+// that AWS has denied to a role.
 const (
 	Waiting  = "waiting#"
 	Happened = "happened#"
+	Denied   = "denied#"
 )
+
+// Unneeded begins the key of an item in the table of records that the worker has no need of: the stream's
+// filters keep it away.
+const Unneeded = "samekey-prove#"
 
 // Kind is a kind of fault.
 type Kind string
@@ -28,6 +34,9 @@ const (
 	Hang     Kind = "hang"     // the call isn't made until the function's time limit
 	Memory   Kind = "memory"   // the process takes more memory than it has, before the call
 	Answered Kind = "answered" // it is killed when Lambda has its answer, before the next event
+	Refuse   Kind = "refuse"   // the sink refuses the job, by the fault of the job, as often as Call says
+	Outside  Kind = "outside"  // the process makes a call that its role doesn't allow, before the call
+	Came     Kind = "came"     // no fault: an item whose key begins with Unneeded came to the worker
 )
 
 // Fault is a fault at a call of an invocation. The zero Fault is none.

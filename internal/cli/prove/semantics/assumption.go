@@ -19,6 +19,8 @@ type Assumption struct {
 	Code []string
 	// Local is what DynamoDB Local does otherwise; "" if it does the same.
 	Local string
+	// Figure is the figure of an examination that holds: # stands for a number. "" if it has none.
+	Figure string
 	// Writes and Reads are the most units that the examination uses.
 	Writes, Reads int
 

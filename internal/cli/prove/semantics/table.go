@@ -13,7 +13,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "one-winner", Text: "of Puts at once that ask for no item, one is made",
-			Code: []string{"dynamo.claimCondition"}, Writes: 400, examine: oneWinner,
+			Code: []string{"dynamo.claimCondition"}, Figure: "# races of #", Writes: 400, examine: oneWinner,
 		},
 		{
 			Name: "absent-compares-false", Text: "a comparison with an attribute that isn't there is false, and its NOT is true",
@@ -37,7 +37,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "consistent-reads", Text: "a consistent read sees the last write",
-			Code: []string{"dynamo.Store.Load"}, Writes: 150, Reads: 60, examine: consistentReads,
+			Code: []string{"dynamo.Store.Load"}, Figure: "# reads", Writes: 150, Reads: 60, examine: consistentReads,
 		},
 		{
 			Name: "transaction-all-or-none", Text: "a cancelled transaction writes nothing; a transaction's writes are all there when it has answered",
@@ -58,7 +58,7 @@ func All() []Assumption {
 		{
 			Name: "conflicts", Text: "writes of one item at once conflict: of transactions by the reason TransactionConflict, of single writes by TransactionConflictException; none is lost",
 			Code:  []string{"dynamo.passing", "dynamo/internal/item.WriteError"},
-			Local: "no write conflicts: all are made one after the other", Writes: 2500, Reads: 20, examine: conflicts,
+			Local: "no write conflicts: all are made one after the other", Figure: "# transactions and # writes of # met one", Writes: 2500, Reads: 20, examine: conflicts,
 		},
 		{
 			Name: "hundred-items", Text: "a transaction takes 100 items, not 101, and no item twice",
@@ -83,11 +83,11 @@ func All() []Assumption {
 		},
 		{
 			Name: "sparse-index", Text: "an item is in the index while it has the index's key, and only then",
-			Code: []string{"dynamo.update.wait", "dynamo.CreateTableInput"}, Writes: 20, Reads: 240, examine: sparseIndex,
+			Code: []string{"dynamo.update.wait", "dynamo.CreateTableInput"}, Figure: "there after # ms", Writes: 20, Reads: 240, examine: sparseIndex,
 		},
 		{
 			Name: "stream-order", Text: "the stream has each change of an item once, in its order, with both images",
-			Code: []string{"dynamo/stream.readChange", "dynamo/stream.netted"}, Writes: 150, examine: streamOrder,
+			Code: []string{"dynamo/stream.readChange", "dynamo/stream.netted"}, Figure: "# changes", Writes: 150, examine: streamOrder,
 		},
 		{
 			Name: "stream-of-changes-only", Text: "the stream has all of a transaction, nothing of a cancelled one, and nothing of a write that changes nothing",

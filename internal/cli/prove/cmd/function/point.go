@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log"
 	"os"
 	"strconv"
@@ -11,8 +12,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/internal/cli/prove/fault"
 )
@@ -40,6 +43,9 @@ func (p *point) begin(ctx context.Context, event []byte) {
 		f = fault.Parse(ev.Headers[strings.ToLower(fault.Header)])
 	} else if bytes.Contains(event, []byte(`"aws:sqs"`)) || bytes.Contains(event, []byte(`"aws:dynamodb"`)) {
 		f = p.taken(ctx)
+	}
+	if bytes.Contains(event, []byte(fault.Unneeded)) {
+		p.happened(fault.Fault{Kind: fault.Came, Cell: p.name()}) //nolint:contextcheck // it is noted whatever the context says
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,6 +102,8 @@ func (p *point) pass() (lose bool) {
 	case fault.Lose:
 		p.happened(f)
 		return true
+	case fault.Outside:
+		p.outside(f)
 	default: // it comes after the call
 	}
 	return false
@@ -123,9 +131,54 @@ func (p *point) answered(ctx context.Context) {
 	case f.Kind == fault.Answered:
 		p.happened(f) //nolint:contextcheck // it is noted whatever the context says
 		kill()
-	case f.Kind != "" && p.role != "api" && calls < f.Call:
+	case f.Kind == fault.Refuse, f.Kind != "" && p.role != "api" && calls < f.Call:
 		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
+}
+
+// refuses reports whether a call is a job's delivery that meets [fault.Refuse]. If the job has to be refused
+// again, the fault waits for the next invocation.
+func (p *point) refuses(ctx context.Context, body []byte) bool {
+	p.mu.Lock()
+	f := p.fault
+	here := f.Kind == fault.Refuse && bytes.Contains(body, []byte(`"QueueUrl"`)) && sinks(body)
+	if here {
+		p.fault = fault.Fault{}
+	}
+	p.mu.Unlock()
+	if !here {
+		return false
+	}
+	p.happened(f) //nolint:contextcheck // it is noted whatever the context says
+	if f.Call--; f.Call > 0 {
+		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
+	}
+	return true
+}
+
+// sinks reports whether a call to SQS is for the queue of a sink.
+func sinks(body []byte) bool {
+	var in struct{ QueueUrl string } //nolint:revive // AWS's name
+	return json.Unmarshal(body, &in) == nil && strings.Contains(os.Getenv("SAMEKEY_SINKS"), in.QueueUrl)
+}
+
+// outside deletes a record that isn't there: no role allows that. Without a permission the fault has happened.
+func (p *point) outside(f fault.Fault) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, err := p.db().DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: aws.String(os.Getenv("IDEM_TABLE")), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: fault.Unneeded}},
+		ConditionExpression: aws.String("attribute_exists(pk)"),
+	})
+	if api, ok := errors.AsType[smithy.APIError](err); !ok || api.ErrorCode() != "AccessDeniedException" {
+		f.Cell += "-allowed"
+	}
+	p.happened(f)
+}
+
+// denied notes that AWS has denied a call to the role.
+func (p *point) denied(ctx context.Context, call string) {
+	p.write(ctx, fault.Denied+p.name()+" "+call, "at", &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli(), 10)})
 }
 
 // happened notes that the fault was met, whatever its call's context says.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -78,7 +79,11 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the program is gone
 	}
-	lose := p.point.pass()                                                                                       //nolint:contextcheck // a fault is noted whatever the context says
+	lose := p.point.pass() //nolint:contextcheck // a fault is noted whatever the context says
+	if p.point.refuses(r.Context(), body) {
+		refuse(w, body)
+		return
+	}
 	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up[service]+"/"+path, bytes.NewReader(body)) //nolint:gosec // the path is the program's, the host isn't
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
@@ -106,11 +111,26 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer, err := io.ReadAll(out.Body)
 	_ = out.Body.Close()
 	p.point.passed() //nolint:contextcheck // as above
+	if bytes.Contains(answer, []byte("AccessDenied")) || strings.Contains(out.Header.Get("X-Amzn-Errortype"), "AccessDenied") {
+		p.point.denied(r.Context(), service+" "+r.Header.Get("X-Amz-Target"))
+	}
 	if err != nil || lose {
 		cut(w)
 		return
 	}
 	copyAnswer(w, out, answer)
+}
+
+// refuse answers SendMessageBatch as SQS does that blames all its entries.
+func refuse(w http.ResponseWriter, body []byte) {
+	var in struct{ Entries []struct{ Id string } } //nolint:revive // AWS's name
+	_ = json.Unmarshal(body, &in)
+	failed := make([]map[string]any, 0, len(in.Entries))
+	for _, e := range in.Entries {
+		failed = append(failed, map[string]any{"Id": e.Id, "Code": "InvalidMessageContents", "Message": "refused by samekey prove", "SenderFault": true})
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_ = json.NewEncoder(w).Encode(map[string]any{"Failed": failed, "Successful": []any{}}) // as in copyAnswer
 }
 
 func copyAnswer(w http.ResponseWriter, out *http.Response, body []byte) {
