@@ -563,10 +563,10 @@ func (d *duty) call(typed string, words []string) (code int, out string) {
 	ctx, cancel := context.WithCancel(d.Context())
 	defer cancel()
 	if words[0] == "tail" { // until Ctrl-C
-		if d.each != nil {
-			time.AfterFunc(30*time.Second, func() { d.each(d) })
+		if each := d.each; each != nil {
+			defer time.AfterFunc(30*time.Second, func() { each(d) }).Stop()
 		}
-		time.AfterFunc(time.Minute, cancel)
+		defer time.AfterFunc(time.Minute, cancel).Stop()
 	}
 	code = run(ctx, environment{
 		stdin: strings.NewReader(typed), stdout: &stdout, stderr: &stderr, now: time.Now, http: d,

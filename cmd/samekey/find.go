@@ -247,8 +247,11 @@ func (op *operator) tellScan(pages float64) int64 {
 // load reads one record. Without one it ends with exit code 3.
 func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Record, error) {
 	rec, err := op.readable(op.store.Load(ctx, pk))
-	if err == nil && rec == nil {
+	switch {
+	case err == nil && rec == nil:
 		err = notFound(otherwise)
+	case errors.Is(err, store.ErrCorrupt):
+		err = fmt.Errorf("record %s: %w", plain.Line(pk), err)
 	}
 	return rec, err
 }

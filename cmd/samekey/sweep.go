@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -63,6 +64,10 @@ for the end of the run, at most the function's timeout. samekey list --scan only
 		}
 		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations stuck, %d records let go; the pass is complete: %t",
 			rep.Scanned, rep.Delivered, rep.Queued, rep.MadeStuck, rep.LetGo, rep.Complete)
+		if rep.Young > 0 {
+			err = errors.Join(err, env.say("%d too young for a sweep: stream and completer come first; sweep again after %s", rep.Young,
+				rep.YoungUntil.Add(time.Second).UTC().Format("2006-01-02 15:04:05 UTC")))
+		}
 		for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
 			err = errors.Join(err, env.say("%s: %d", why, rep.ByReason[why].Count))
 		}

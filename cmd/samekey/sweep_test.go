@@ -30,14 +30,14 @@ func TestSweepIsTheWorkers(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	const report = `{"complete":true,"scanned":7,"delivered":3,"queued":2,"let_go":1,"by_reason":{"undelivered":{"count":3,"oldest_s":9}}}`
+	const report = `{"complete":true,"young":2,"young_until":"2026-11-26T09:15:00.5Z","scanned":7,"delivered":3,"queued":2,"let_go":1,"by_reason":{"undelivered":{"count":3,"oldest_s":9}}}`
 	for name, tt := range map[string]struct {
 		lambdaSays
 		args []string
 		code int
 		want string
 	}{
-		"swept":     {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; the pass is complete: true\nundelivered: 3\n"},
+		"swept":     {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; the pass is complete: true\n2 too young for a sweep: stream and completer come first; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
 		"JSON":      {lambdaSays{answer: report}, []string{"--json"}, 0, `"delivered": 3`},
 		"failed":    {lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"}, nil, 1, "the run left work undone, which the next run tries first: Unhandled: scan of segment 1"},
 		"no worker": {lambdaSays{answer: `"hello"`}, nil, 1, "it is no worker"},

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
@@ -25,7 +26,7 @@ import (
 // A ticket is made only for operations that can be completed, whose request is
 // stored ([idem.Options.Resumable]), once: it waits until the operation has ended, so what
 // later attempts write makes no other. Only if people end its lease, which its ticket
-// waits for, is another made. The sweep handles the rest.
+// waits for, or have it tried again when stuck, is another made. The sweep handles the rest.
 //
 // Completer also reports operations whose records went away unfinished
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -105,8 +106,8 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			before := ch.before()
 			waits[ch.new.PK] = before != nil && state.Completable(before)
 		}
-		if ch.freed() {
-			waits[ch.new.PK] = false // its ticket is hidden until the lease would have ended
+		if ch.freed() || ch.new.State == store.Stuck {
+			waits[ch.new.PK] = false // its ticket is hidden until the lease would have ended, or is over
 		}
 		newest[ch.new.PK] = ch
 	}

@@ -259,6 +259,41 @@ func TestLeaseThatPeopleEndMakesATicket(t *testing.T) {
 	})
 }
 
+// The ticket of an operation ends as the operation becomes stuck. If people have it tried
+// again, it has another; also if the stream is so late that one batch has both.
+func TestRetryOfAStuckOperationMakesATicket(t *testing.T) {
+	t.Parallel()
+	completers(t, func(t *testing.T, newCompleter makeCompleter) {
+		for _, oneBatch := range []bool{false, true} {
+			tab := newTable(t)
+			feed, queue := tab.tail(t), &tickets{}
+			completer := newCompleter(tab, queue)
+			engine := idem.New(tab.Store, anybody, resumable)
+			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), phase)
+			handle(t, completer, feed.event(t))
+			if err := engine.EndLease(t.Context(), jobs.TicketFor(tab.Only(t)), "jane"); err != nil {
+				t.Fatal(err)
+			}
+			handle(t, completer, feed.event(t))
+			queue.all()
+			if err := engine.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "not completed in 2 tries"); err != nil {
+				t.Fatal(err)
+			}
+			if !oneBatch {
+				handle(t, completer, feed.event(t))
+			}
+			rec := tab.Only(t)
+			if err := engine.Settle(t.Context(), rec.PK, idem.Settlement{Seen: jobs.TicketFor(rec), By: "jane", RiskTwice: true}); err != nil {
+				t.Fatal(err)
+			}
+			handle(t, completer, feed.event(t))
+			if got := queue.all(); len(got) != 1 || got[0].Operation != rec.ID {
+				t.Errorf("in one batch %t: queued %+v", oneBatch, got)
+			}
+		}
+	})
+}
+
 // A queue that refuses some: the first of them comes again, in the order of the
 // stream and not of their keys.
 func TestQueueFails(t *testing.T) {

@@ -30,6 +30,17 @@ type findings struct {
 	reviews    []finding       // listed items to look at
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
+
+	young      int       // jobs and operations that are left to the stream's readers as yet
+	youngUntil time.Time // until when the last of them is
+}
+
+// leave counts a job or an operation that the stream's readers may still handle.
+func (f *findings) leave(until time.Time) {
+	f.young++
+	if until.After(f.youngUntil) {
+		f.youngUntil = until
+	}
 }
 
 func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
@@ -68,6 +79,9 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	}
 	s.examineJobs(f, r, now)
 	waits, since := state.Waits(r, now, s.opt.Grace)
+	if state.Completable(r) && !state.Overheld(r, now) && now.Sub(since) <= s.opt.Late {
+		f.leave(since.Add(s.opt.Late))
+	}
 	if waits == state.NoReason {
 		return
 	}
@@ -96,6 +110,12 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
 		case late(r.Run) && late(r.Jobs[name].At):
 			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
 			t.jobs = append(t.jobs, jobRef{name: name})
+		case !state.Later(r.Jobs[name], now):
+			since := r.Run
+			if at := r.Jobs[name].At; at.After(since) {
+				since = at
+			}
+			f.leave(since.Add(s.opt.Late))
 		}
 	}
 	if t.letGo {

@@ -41,6 +41,20 @@ type Report struct {
 	MadeStuck int `json:"stuck"`     // operations that are stuck now
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
 	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
+
+	// Young counts the jobs and operations that this run has left to the stream's readers: a
+	// sweep acts in their place [SweepOptions.Late] after they should have, and for all of
+	// these after YoungUntil.
+	Young      int       `json:"young"`
+	YoungUntil time.Time `json:"young_until,omitzero"`
+}
+
+// leaves counts the work of a page that is too young.
+func (r *Report) leaves(f *findings) {
+	r.Young += f.young
+	if f.youngUntil.After(r.YoungUntil) {
+		r.YoungUntil = f.youngUntil
+	}
 }
 
 // Tally counts entries of one reason.

@@ -34,7 +34,7 @@ func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 		}
 	}
 	if d.run(ctx, []*todo{td}); td.again {
-		return errors.New("dynamo: retry: jobs wait on")
+		return errors.New("dynamo: some jobs are not delivered yet: the ticket waits")
 	}
 	return nil
 }

@@ -167,6 +167,7 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 		defer mu.Unlock()
 		rep.list(found.entries, s.opt.MaxEntries)
 		rep.did(&did)
+		rep.leaves(&found)
 		undone = errors.Join(undone, err)
 		return sum, failed
 	}
@@ -245,8 +246,8 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
 	}
 	if rep.Overdue {
-		s.log.ErrorContext(ctx, "no sweep has seen the whole table in time: it needs more time, runs or pages", "within", s.opt.PassWithin,
-			"pass_began", rep.PassBegan, "last_pass", rep.LastPass)
+		s.log.ErrorContext(ctx, "no sweep has seen the whole table in time: it fails, or needs more time, runs or pages", "within", s.opt.PassWithin,
+			"pass_began", rep.PassBegan, "last_pass", rep.LastPass, "error", err)
 	}
 	level := slog.LevelInfo
 	if err != nil {

@@ -113,8 +113,12 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 
 	t.Run("while it is young: only what waits for people anyway", func(t *testing.T) {
 		want := map[stream.Reason]int{stream.ReasonStuck: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1}
-		if diff := cmp.Diff(want, counts(look(t, tab, in(-time.Minute)))); diff != "" {
+		rep := look(t, tab, in(-time.Minute))
+		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+		if left := time.Until(rep.YoungUntil); rep.Young != 4 || left < 14*time.Minute || left > time.Hour {
+			t.Errorf("%d are young, for %v", rep.Young, left)
 		}
 	})
 	t.Run("later: all of it, and nothing else", func(t *testing.T) {
@@ -131,7 +135,7 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.MadeStuck != 0 {
+		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.MadeStuck+rep.Young != 0 {
 			t.Errorf("got %+v", rep)
 		}
 		if tally := rep.ByReason[stream.ReasonOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {

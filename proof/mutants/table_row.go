@@ -153,6 +153,10 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/operate.May", old: `if $w.By == "" {`, new: `if $w.By == "" && $w.Do == "" {`, run: "^TestReasons$",
 		},
 		{
+			rule: "WhoGoesOn", what: "an operation whose request is not stored is left to the completer",
+			in: "internal/cli/operate.Continues", old: "if $rec.Input == nil {", new: "if false {", run: "^TestReasons$",
+		},
+		{
 			rule: "JobOfAnother", what: "a job of another operation is handed out",
 			in: "internal/cli/operate.Plan.named", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
 		},

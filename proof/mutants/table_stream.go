@@ -206,6 +206,10 @@ func streamMutants() []mutant {
 			run: "^TestSweepWaitsForTheStream$",
 		},
 		{
+			rule: "SweepLate", what: "the sweep doesn't say which operations are too young for it",
+			in: "dynamo/stream.Sweep.examine", old: "$now.Sub($since) <= $s.opt.Late", new: "$now.Sub($since) < 0", run: "^TestListNamesEverythingLeftUndone$",
+		},
+		{
 			rule: "SweepGoesOn", what: "each run begins at the begin",
 			in: "dynamo/stream.scanner.input", where: "$segment int", old: `if $after != "" {`, new: `if $after != "" && $segment < 0 {`, run: "^TestEveryRecordIsVisited$",
 		},

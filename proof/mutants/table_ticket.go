@@ -132,7 +132,11 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketStays", what: "an operation whose lease people have ended is taken up when the lease would have ended",
-			in: "dynamo/stream.Completer.run", old: "if $ch.freed() {", new: "if false {", run: "^TestLeaseThatPeopleEndMakesATicket$",
+			in: "dynamo/stream.Completer.run", old: "if $ch.freed() || $ch.new.State == store.Stuck {", new: "if $ch.new.State == store.Stuck {", run: "^TestLeaseThatPeopleEndMakesATicket$",
+		},
+		{
+			rule: "TicketStays", what: "an operation that was stuck within a batch, and is tried again, has no ticket",
+			in: "dynamo/stream.Completer.run", old: "if $ch.freed() || $ch.new.State == store.Stuck {", new: "if $ch.freed() {", run: "^TestRetryOfAStuckOperationMakesATicket$",
 		},
 		{
 			rule: "TicketStays", what: "each release after a decision makes a ticket",

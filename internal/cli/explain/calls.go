@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -60,6 +61,10 @@ func calls(r *store.Record) (all []Call, note string) {
 				}
 			}
 		}
+	}
+	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && len(r.Doubts) == 0 {
+		call := r.Phases[n-1]
+		note = fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, stamp(r.Created.Add(call.At)))
 	}
 	slices.SortStableFunc(all, func(a, b Call) int {
 		if c := strings.Compare(a.State, b.State); c != 0 {

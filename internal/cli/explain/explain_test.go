@@ -76,6 +76,7 @@ func TestStories(t *testing.T) {
 		"held":                {with(), explain.Options{Now: at(10 * time.Second)}},
 		"held-with-phases":    {with(phased), explain.Options{Now: at(10 * time.Second)}},
 		"abandoned-completer": {with(phased, stored), explain.Options{Now: at(time.Minute)}},
+		"abandoned-late":      {with(phased, stored), explain.Options{Now: at(time.Hour)}},
 		"abandoned-client":    {with(phased), explain.Options{Now: at(time.Minute)}},
 		"abandoned-forgotten": {with(), explain.Options{Now: at(time.Minute)}},
 		"taken-over": {with(phased, stored, func(r *store.Record) {

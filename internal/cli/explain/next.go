@@ -120,12 +120,15 @@ func open(r *store.Record, o Options) (string, []Next) {
 	if r.LastErr != "" {
 		how += ": " + r.LastErr
 	}
+	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
 	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
 	if r.Blocked {
 		all = []Next{
 			{Who: "people", What: "deploy a program that can go on; the next try then does"},
-			{Who: "people", What: "or end the operation with an answer", Command: plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")},
+			{Who: "people", What: "or end the operation with an answer", Command: answers},
 		}
+	} else if state.Settleable(r, state.Settlement{Answer: &store.Response{}}, o.Now) {
+		all = append(all, Next{Who: "people", What: "if its work is done all the same: the operation ends with this answer, which its client gets from now on", Command: answers})
 	}
 	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
 }
@@ -136,7 +139,11 @@ func leftOpen(r *store.Record, o Options) []Next {
 	var all []Next
 	switch waits {
 	case state.ReasonOpen:
-		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)}}
+		what := "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)
+		if o.Now.Sub(since) > state.SweepLate {
+			what = "the completer should have taken it up, and the next sweep asks it again: samekey list and the worker's log say why it doesn't"
+		}
+		all = []Next{{When: utc(since), Who: "completer", What: what}}
 	case state.ReasonNoRequest:
 		all = []Next{{
 			When: utc(state.LeftUntil(r)), Who: "people",

@@ -105,22 +105,38 @@ func (p *Plan) retry(now time.Time) error {
 		return err
 	}
 	if p.rec.State != store.Stuck {
-		return errors.New("it is not stuck: its client's retry or the completer tries it; parked jobs are redriven")
+		return refused(p.rec, now)
 	}
-	p.Says = []string{"It is opened: its client's next retry, or the completer, tries it again."}
-	p.done = "open: its client's next retry takes it up, or the completer"
-	if p.rec.Input == nil {
-		p.Says = []string{"It is opened: its client's next retry tries it again. Its request is not stored, so no completer can."}
-		p.done = "open: its client's next retry takes it up"
-	}
+	p.Says, p.done = []string{"It is opened: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
 	return nil
+}
+
+// Continues says who takes an open operation up.
+func Continues(rec *store.Record) string {
+	if rec.Input == nil {
+		return "only its client's next retry with the same key takes it up, since its request is not stored"
+	}
+	return "its client's next retry takes it up, or the completer"
+}
+
+// refused says why an operation that is not stuck needs no decision, or none of this kind.
+func refused(rec *store.Record, now time.Time) error {
+	switch state.Word(rec, now) {
+	case "free":
+		return errors.New("it is not stuck: its key is free")
+	case "held":
+		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", rec.Lease.UTC().Format("2006-01-02 15:04:05 UTC"))
+	case "abandoned", "released":
+		return errors.New("it is not stuck: " + Continues(rec) + "; people may only end it with an answer")
+	}
+	return errors.New("it is not stuck: it is done, and its answer stays; parked jobs are redriven")
 }
 
 func (p *Plan) settle(now time.Time) error {
 	s := p.wish.Settlement
 	of := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice}
 	if !state.Settleable(p.rec, of, now) {
-		return errors.New("it is not stuck, nor abandoned, and has no use for this")
+		return refused(p.rec, now)
 	}
 	next, err := state.Settled(p.rec, of, now)
 	if err != nil {
@@ -130,7 +146,7 @@ func (p *Plan) settle(now time.Time) error {
 	if c := state.Decidable(p.rec, now); c != nil {
 		call, reads = "The call of phase "+plain.Line(fmt.Sprintf("%q", c.Name)), Example(c)
 	}
-	p.done = "open: its client's next retry takes it up, or the completer"
+	p.done = "open: " + Continues(p.rec)
 	switch {
 	case s.Answer != nil && (s.Answer.Status < 200 || s.Answer.Status > 599):
 		return fmt.Errorf("a status is 200 to 599, not %d", s.Answer.Status)
@@ -151,6 +167,9 @@ func (p *Plan) settle(now time.Time) error {
 		p.Says = []string{call + " may have been made. It is made once more, and may then have its effect twice."}
 	default:
 		return errors.New("say an answer, or what the call came to")
+	}
+	if s.Answer == nil {
+		p.Says = append(p.Says, "It is opened: "+Continues(p.rec)+".")
 	}
 	return nil
 }

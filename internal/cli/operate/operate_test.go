@@ -128,6 +128,11 @@ func TestReasons(t *testing.T) {
 	stuck.Phases = []store.Phase{{Name: "charged", Intent: true}}
 	kept.Keep, kept.Response, kept.Jobs = store.KeepJobs, &store.Response{Status: 201}, map[string]store.Job{"0.0": {Failed: "no"}, "0.1": {}}
 	open := plain(store.Stuck)
+	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
+	held.Lease, released.Keep, free.Expires = now.Add(time.Hour), store.KeepOpen, now.Add(-time.Hour)
+	stored := *released
+	stored.Input = &store.Input{}
+	retry := operate.Wish{Do: operate.Retry, By: "jane"}
 	settle := func(s idem.Settlement) operate.Wish {
 		return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s}
 	}
@@ -143,7 +148,11 @@ func TestReasons(t *testing.T) {
 		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
 		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
 		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
-		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck"},
+		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck: it is done"},
+		"retry, in flight":     {held, retry, "it is not stuck: an attempt works on it until"},
+		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
+		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
+		"retry, free":          {free, retry, "it is not stuck: its key is free"},
 		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
 		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
 		"no later job":         {kept, operate.Wish{Do: operate.Cancel, By: "jane"}, "no such job waits for its time"},
@@ -157,6 +166,13 @@ func TestReasons(t *testing.T) {
 	}
 	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
+	}
+	for _, wish := range []operate.Wish{settle(idem.Settlement{NotMade: true}), settle(idem.Settlement{RiskTwice: true}), settle(idem.Settlement{Result: []byte(`1`)})} {
+		plan, err := operate.May(stuck, now, wish)
+		const want = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
+		if err != nil || plan.Says[len(plan.Says)-1] != want {
+			t.Errorf("%+v: %v, %+v", wish.Settlement, err, plan)
+		}
 	}
 	for said, want := range map[string]string{
 		`"ch_1"`: "came to the text ch_1", `7`: "came to the number 7", `"7"`: "came to the text 7", `null`: "came to null", `true`: "came to the value true",

@@ -37,7 +37,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			Do: string(operate.Retry), Label: "Decide", Call: strings.Join(r.Doubts, ", "), Hint: "First look at the other system, by the derived keys on this page.",
 		})
 	case again:
-		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "The client's next retry takes it up, or the completer."})
+		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
 	}
 	if call := state.Decidable(r, now); call != nil && !call.Intent {
 		offers = append(offers, Offer{
