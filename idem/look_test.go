@@ -447,7 +447,7 @@ func TestSlowTakeOverAfterALook(t *testing.T) {
 			if c.Verb != idemtest.Commit {
 				return idemtest.Fault{}
 			}
-			time.Sleep(1900 * time.Millisecond)
+			time.Sleep(1900 * time.Millisecond) //nolint:forbidigo // virtual
 			return idemtest.Fault{Err: store.ErrUnknown}
 		})
 		const limit = 10 * time.Second

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -149,12 +150,12 @@ func commandPass(ctx context.Context, b *bed, db *dynamotest.DB, program, lock s
 	}
 	does := "`samekey " + strings.TrimSuffix(strings.Join(words, " "), " --lock LOCK") + "`"
 	return passed(does, n, pace, db, func(endpoint string) error {
-		args := []string(nil)
-		for _, w := range append(slices.Clone(words), "--table", b.table, "--pages", "1000000", "--json") {
-			args = append(args, strings.Replace(w, "LOCK", lock, 1))
+		args := append(slices.Clone(words), "--table", b.table, "--pages", "1000000", "--json")
+		for i, w := range args {
+			args[i] = strings.Replace(w, "LOCK", lock, 1)
 		}
 		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Env = append(os.Environ(), append(db.Env(), "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL_DYNAMODB="+endpoint)...)
+		cmd.Env = append(os.Environ(), append(db.Env(), "AWS_REGION=us-east-1", "AWS_ENDPOINT_URL_DYNAMODB="+endpoint)...) //nolint:contextcheck // Env asks nobody
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w: %s", does, err, out)
 		}
@@ -236,9 +237,7 @@ func (g *gate) pass(w http.ResponseWriter, r *http.Request) error {
 		g.pages[string(body)] = units
 		g.mu.Unlock()
 	}
-	for name, values := range got.Header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), got.Header)
 	w.WriteHeader(got.StatusCode)
 	_, err = w.Write(answer)
 	return err

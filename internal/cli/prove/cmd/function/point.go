@@ -158,7 +158,7 @@ func (p *point) refuses(ctx context.Context, body []byte) bool {
 
 // sinks reports whether a call to SQS is for the queue of a sink.
 func sinks(body []byte) bool {
-	var in struct{ QueueUrl string } //nolint:revive // AWS's name
+	var in struct{ QueueUrl string }
 	return json.Unmarshal(body, &in) == nil && strings.Contains(os.Getenv("SAMEKEY_SINKS"), in.QueueUrl)
 }
 

@@ -123,7 +123,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // refuse answers SendMessageBatch as SQS does that blames all its entries.
 func refuse(w http.ResponseWriter, body []byte) {
-	var in struct{ Entries []struct{ Id string } } //nolint:revive // AWS's name
+	var in struct{ Entries []struct{ Id string } }
 	_ = json.Unmarshal(body, &in)
 	failed := make([]map[string]any, 0, len(in.Entries))
 	for _, e := range in.Entries {
