@@ -69,7 +69,7 @@ FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPlantedInTheStack TestShortRun TestStartFromColdCache
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestShortRun TestStartFromColdCache
 LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
@@ -103,7 +103,7 @@ test-modules:
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./signals
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.

@@ -130,7 +130,7 @@ func TestLongTestsAreThere(t *testing.T) {
 		return strings.Fields(firsts(regexp.MustCompile(`(?m)^`+name+` +:= (.+)$`), string(raw))[0])
 	}
 	var declared []string
-	for _, dir := range append(list("LONG_PKGS"), "proof/bench", "proof/signals") {
+	for _, dir := range append(list("LONG_PKGS"), "proof/bench", "proof/memory", "proof/signals") {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
