@@ -86,11 +86,20 @@ func (b batch) part(from int) (to int) {
 	return to
 }
 
+// timeForPart is what a part needs at least. With less, jobs would count as tried that
+// nobody has tried, and tickets would be left to the sweep.
+const timeForPart = 2 * time.Second
+
 // inParts has work done on one part of a batch after the other, and reports the first
-// record that has to come again: the parts behind it come with it.
+// record that has to come again: the parts behind it come with it. So do those for which
+// there is no time.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {
+		if deadline, ok := ctx.Deadline(); ok && from > 0 && time.Until(deadline) < timeForPart {
+			first = from
+			break
+		}
 		to := b.part(from)
 		changes, err := r.changes(ctx, b, from, to, &listed)
 		if err != nil {

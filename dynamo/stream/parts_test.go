@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,7 +29,62 @@ import (
 // part is read, and none behind a part with a record that has to come again.
 func TestBatchIsReadInParts(t *testing.T) {
 	t.Parallel()
-	const table, n, size, most = "parts", 20, 150_000, 1 << 20
+	const n, size, most = 20, 150_000, 1 << 20
+	store, payload := eventOfParts(t, n, size)
+	sink := &sinkOfParts{}
+	drain := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 })
+	invoke := func() (again string) {
+		out, err := drain.Invoke(t.Context(), payload)
+		var re events.DynamoDBEventResponse
+		if err == nil {
+			err = json.Unmarshal(out, &re)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range re.BatchItemFailures {
+			again += f.ItemIdentifier
+		}
+		return again
+	}
+	sink.down = "O9"
+	if again := invoke(); again != "9" || slices.Contains(sink.delivered, "O9") || !slices.Contains(sink.delivered, "O8") || slices.Contains(sink.delivered, "O19") {
+		t.Errorf("%q has to come again, want 9; delivered: %v", again, sink.delivered)
+	}
+	sink.down = ""
+	if again := invoke(); again != "" {
+		t.Errorf("%q has to come again", again)
+	}
+	slices.Sort(sink.delivered)
+	if len(sink.delivered) != n || len(slices.Compact(sink.delivered)) != n || len(sink.parts) < n*size/most || slices.Max(sink.parts) > most {
+		t.Errorf("%d jobs of %d were delivered, in parts of %d bytes", len(sink.delivered), n, sink.parts)
+	}
+}
+
+// A part for which there is no time isn't begun: it comes again, and nothing in it counts as
+// tried.
+func TestPartBeginsWithTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, payload := eventOfParts(t, 20, 150_000)
+		sink := &sinkOfParts{takes: 5 * time.Second}
+		ctx, cancel := context.WithTimeout(t.Context(), 6900*time.Millisecond)
+		defer cancel()
+		out, err := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 }).Invoke(ctx, payload)
+		var re events.DynamoDBEventResponse
+		if err := errors.Join(err, json.Unmarshal(out, &re)); err != nil {
+			t.Fatal(err)
+		}
+		if len(re.BatchItemFailures) != 1 || re.BatchItemFailures[0].ItemIdentifier != strconv.Itoa(len(sink.delivered)) || len(sink.parts) != 1 {
+			t.Errorf("%v comes again; delivered: %v", re.BatchItemFailures, sink.delivered)
+		}
+	})
+}
+
+// eventOfParts is an event of n records, each with a job of size bytes, and their store.
+func eventOfParts(t *testing.T, n, size int) (*dynamo.Store, []byte) {
+	t.Helper()
+	const table = "parts"
 	db := &fakedynamo.DB{}
 	store, err := dynamo.New(db, table)
 	if err != nil {
@@ -65,44 +122,21 @@ func TestBatchIsReadInParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink := &sinkOfParts{}
-	drain := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 })
-	invoke := func() (again string) {
-		out, err := drain.Invoke(t.Context(), payload)
-		var re events.DynamoDBEventResponse
-		if err == nil {
-			err = json.Unmarshal(out, &re)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range re.BatchItemFailures {
-			again += f.ItemIdentifier
-		}
-		return again
-	}
-	sink.down = "O9"
-	if again := invoke(); again != "9" || slices.Contains(sink.delivered, "O9") || !slices.Contains(sink.delivered, "O8") || slices.Contains(sink.delivered, "O19") {
-		t.Errorf("%q has to come again, want 9; delivered: %v", again, sink.delivered)
-	}
-	sink.down = ""
-	if again := invoke(); again != "" {
-		t.Errorf("%q has to come again", again)
-	}
-	slices.Sort(sink.delivered)
-	if len(sink.delivered) != n || len(slices.Compact(sink.delivered)) != n || len(sink.parts) < n*size/most || slices.Max(sink.parts) > most {
-		t.Errorf("%d jobs of %d were delivered, in parts of %d bytes", len(sink.delivered), n, sink.parts)
-	}
+	return store, payload
 }
 
 // sinkOfParts notes the bytes of each call.
 type sinkOfParts struct {
-	down      string // the operation whose jobs it refuses
+	down      string        // the operation whose jobs it refuses
+	takes     time.Duration // each call
 	delivered []string
 	parts     []int
 }
 
 func (s *sinkOfParts) Deliver(_ context.Context, batch []jobs.Delivery) []error {
+	if s.takes > 0 {
+		time.Sleep(s.takes) //nolint:forbidigo // virtual
+	}
 	errs, size := make([]error, len(batch)), 0
 	for i, d := range batch {
 		if size += len(d.Args); d.Operation == s.down {

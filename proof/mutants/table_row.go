@@ -84,7 +84,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ProveCheckPage", what: "a report's two files say different things", row: "M191",
-			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: "false", run: "^TestCheckOfFiles$",
+			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: `string($text) == ""`, run: "^TestCheckOfFiles$",
 		},
 		{
 			rule: "ProveAlarm", what: "an alarm that is there counts as one that rings", row: "M192",

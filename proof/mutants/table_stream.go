@@ -335,6 +335,10 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.batch.part", old: "$size > mostAtOnce", new: "$size < 0", run: "^TestBatchIsReadInParts$",
 		},
 		{
+			rule: "InParts", what: "a part begins for which there is no time", row: "M189",
+			in: "dynamo/stream.reader.inParts", old: "time.Until($deadline) < timeForPart", new: "time.Until($deadline) < -timeForPart", run: "^TestPartBeginsWithTime$",
+		},
+		{
 			rule: "InParts", what: "a batch goes on behind a record that has to come again", row: "M189",
 			in: "dynamo/stream.reader.inParts", old: "$from < $b.n && $first == none", new: "$from < $b.n", run: "^TestBatchIsReadInParts$",
 		},

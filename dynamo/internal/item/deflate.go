@@ -17,21 +17,31 @@ const level = 7
 // pools.
 var (
 	deflaters = sync.Pool{New: func() any {
-		w, _ := flate.NewWriter(io.Discard, level) // fails for unknown levels only
-		return w
+		d := new(deflater)
+		d.w, _ = flate.NewWriter(d, level) // fails for unknown levels only
+		return d
 	}}
 	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 )
+
+// deflater is a writer whose buffer the pool doesn't keep.
+type deflater struct {
+	*bytes.Buffer
+
+	w *flate.Writer
+}
 
 // Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
 	const stored = 64                                                       // and 5 bytes for each block of 64 KB, if nothing is saved
 	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // grown, it would be there twice; its writes don't fail
-	w := deflaters.Get().(*flate.Writer)
-	defer deflaters.Put(w)
-	w.Reset(buf)
-	_, _ = w.Write(body)
-	_ = w.Close()
+	d := deflaters.Get().(*deflater)
+	d.Buffer = buf
+	d.w.Reset(d)
+	_, _ = d.w.Write(body)
+	_ = d.w.Close()
+	d.Buffer = nil
+	deflaters.Put(d)
 	if buf.Len() < buf.Cap()/2 {
 		return bytes.Clone(buf.Bytes())
 	}

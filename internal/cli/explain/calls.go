@@ -62,9 +62,14 @@ func calls(r *store.Record) (all []Call, note string) {
 			}
 		}
 	}
-	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && len(r.Doubts) == 0 {
+	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return name != state.AnyCall })
+	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && keyless {
 		call := r.Phases[n-1]
-		note = fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, stamp(r.Created.Add(call.At)))
+		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, stamp(r.Created.Add(call.At)))
+		if note != "" {
+			says = fmt.Sprintf("%s; the call of phase %q may have had none of these keys: look for it by its data, too, from %s on", note, call.Name, stamp(r.Created.Add(call.At)))
+		}
+		note = says
 	}
 	slices.SortStableFunc(all, func(a, b Call) int {
 		if c := strings.Compare(a.State, b.State); c != 0 {

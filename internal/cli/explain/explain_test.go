@@ -101,6 +101,11 @@ func TestStories(t *testing.T) {
 			r.Calls, r.Jobs = map[string]int{}, nil
 			*r = *state.MadeStuck(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
 		}), explain.Options{Now: at(time.Hour)}},
+		"stuck-keyless-call": {with(phased, func(r *store.Record) { // a process died within the call, and another took over
+			r.Phases = append(r.Phases, store.Phase{Name: "refunded", Intent: true, At: 1500 * time.Millisecond})
+			r.Doubts, r.DoubtSince, r.Jobs = []string{state.AnyCall}, at(time.Second), nil
+			*r = *state.MadeStuck(r, at(time.Minute), "the outcome of phase \"refunded\" is unknown")
+		}), explain.Options{Now: at(time.Hour)}},
 		"stuck-doubts": {with(phased, func(r *store.Record) {
 			r.Doubts, r.DoubtSince, r.Jobs = []string{"payments#2"}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider may have forgotten the key")

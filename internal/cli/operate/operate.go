@@ -127,6 +127,9 @@ func refused(rec *store.Record, now time.Time) error {
 	case "held":
 		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", rec.Lease.UTC().Format("2006-01-02 15:04:05 UTC"))
 	case "abandoned", "released":
+		if rec.Blocked {
+			return errors.New("it is not stuck: its program refuses to go on, and takes it up when it is mended; people may only end it with an answer")
+		}
 		return errors.New("it is not stuck: " + Continues(rec) + "; people may only end it with an answer")
 	}
 	return errors.New("it is not stuck: it is done, and its answer stays; parked jobs are redriven")

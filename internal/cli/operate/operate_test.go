@@ -130,7 +130,8 @@ func TestReasons(t *testing.T) {
 	open := plain(store.Stuck)
 	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
 	held.Lease, released.Keep, free.Expires = now.Add(time.Hour), store.KeepOpen, now.Add(-time.Hour)
-	stored := *released
+	stored, blocked := *released, *released
+	blocked.Blocked = true
 	stored.Input = &store.Input{}
 	retry := operate.Wish{Do: operate.Retry, By: "jane"}
 	settle := func(s idem.Settlement) operate.Wish {
@@ -152,6 +153,7 @@ func TestReasons(t *testing.T) {
 		"retry, in flight":     {held, retry, "it is not stuck: an attempt works on it until"},
 		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
+		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
 		"retry, free":          {free, retry, "it is not stuck: its key is free"},
 		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
 		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},

@@ -51,7 +51,7 @@ var (
 	runName = regexp.MustCompile(`^` + Prefix + `[a-z0-9]{12}$`)
 	commit  = regexp.MustCompile(`^[0-9a-f]{40}$`)
 	release = regexp.MustCompile(`^v\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
-	region  = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-\d$`)
+	region  = regexp.MustCompile(`^[a-z]{2,4}(-[a-z]+)+-\d$`)
 )
 
 // wrongHead looks at all but the claims.
