@@ -74,15 +74,15 @@ export async function launch() {
 
 // visit opens the page in a profile of its own, at its link. Requests to other places fail
 // and are noted in foreign, errors of scripts in errors. The page's clock is ahead of this
-// machine's by window.ahead, in milliseconds. clipboard lets the page write the clipboard.
+// machine's by window.ahead, in milliseconds, or stands still at window.still. clipboard lets the page write the clipboard.
 export async function visit(browser, url, { width = 1280, height = 800, dark = false, calm = true, clipboard = true } = {}) {
   const context = await browser.createBrowserContext();
   await context.overridePermissions(new URL(url).origin, clipboard ? ["clipboard-read", "clipboard-sanitized-write"] : ["clipboard-read"]);
   const page = await context.newPage();
   await page.evaluateOnNewDocument(() => {
-    window.ahead = 0;
+    window.ahead = window.still = 0;
     const now = Date.now;
-    Date.now = () => now() + window.ahead;
+    Date.now = () => window.still || now() + window.ahead;
   });
   page.setDefaultTimeout(patience);
   page.cdp = await page.createCDPSession();
