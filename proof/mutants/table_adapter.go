@@ -98,7 +98,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "IdentityParts", what: "two callers whose names contain the separator are one",
-			in: "lambda.join", old: "scope.Escape($first)", new: "$first", run: "^TestHTTPAPIIdentity$",
+			in: "lambda.join", old: "scope.Escape($first)", new: `scope.Escape("")+$first`, run: "^TestHTTPAPIIdentity$",
 		},
 		{
 			rule: "RoleScope", what: "a request without a verified role gets a scope",
