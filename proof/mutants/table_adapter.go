@@ -114,7 +114,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPSame", what: "under net/http a path in another spelling is another operation", row: "R152",
-			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "sentPath($r)", pkg: "lambda", run: "^TestPathInAnotherSpelling$",
+			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "scope.Escape(sentPath($r))", pkg: "lambda", run: "^TestPathInAnotherSpelling$",
 		},
 		{
 			rule: "HTTPSame", what: "a named stage is a part of the path", row: "M97",

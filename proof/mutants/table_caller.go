@@ -119,7 +119,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OperationsCaller", what: "a completer runs for a caller whom the handlers find in a header", row: "R146",
-			in: "idem.Options.completable", old: "$caller.Kind != scope.Program || ", new: "true || ", run: "^TestCompleterNeedsTheCallerFromTheOperation$",
+			in: "idem.Options.completable", old: "$caller.Kind != scope.Program || ", new: `$caller.Kind != scope.Program+"-" || `, run: "^TestCompleterNeedsTheCallerFromTheOperation$",
 		},
 		{
 			rule: "TenantScope", what: "two tenants share the keys of a caller", row: "R147 M26",
