@@ -183,7 +183,7 @@ func storeMutants() []mutant {
 		{
 			rule: "JobEntry", what: "a commit that stages a job writes the whole map",
 			in: "dynamo.Store.update", old: "$u.addJobs($prev.Jobs, $next.Jobs)",
-			new: `if len($next.Jobs) != len($prev.Jobs) { $u.put(item.AttrJobs, ":jobs", $u.Jobs($next.Jobs)) }`, run: dynamoCommits,
+			new: `if len($next.Jobs) > len($prev.Jobs) { $u.put(item.AttrJobs, ":jobs", $u.Jobs($next.Jobs)) }`, run: dynamoCommits,
 		},
 		{
 			rule: "JobEntry", what: "a commit that stages a job beside others writes the whole map",
