@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 // sweepNow is the event of a schedule that asks a worker, or a function of a sweep's
@@ -66,7 +67,7 @@ for the end of the run, at most the function's timeout. samekey list --scan only
 			rep.Scanned, rep.Delivered, rep.Queued, rep.MadeStuck, rep.LetGo, rep.Complete)
 		if rep.Young > 0 {
 			err = errors.Join(err, env.say("%d too young for a sweep: stream and completer come first; sweep again after %s", rep.Young,
-				rep.YoungUntil.Add(time.Second).UTC().Format("2006-01-02 15:04:05 UTC")))
+				plain.Time(rep.YoungUntil.Add(time.Second))))
 		}
 		for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
 			err = errors.Join(err, env.say("%s: %d", why, rep.ByReason[why].Count))

@@ -10,13 +10,12 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // TestSoak has two applications under mixed traffic for SOAK, 3 s by default. In one,
@@ -160,20 +159,10 @@ func (s *soak) calm(t *testing.T) {
 
 // weigh notes the resident memory of a process.
 func (s *soak) weigh(name string, pid int) {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return // it has just ended
-	}
-	for line := range strings.Lines(string(status)) {
-		rest, ok := strings.CutPrefix(line, "VmRSS:")
-		if !ok {
-			continue
-		}
-		if kb, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64); err == nil {
-			s.mu.Lock()
-			s.rss[name] = append(s.rss[name], kb)
-			s.mu.Unlock()
-		}
+	if kb, ok := harness.Memory(pid, "VmRSS"); ok { // otherwise it has just ended
+		s.mu.Lock()
+		s.rss[name] = append(s.rss[name], int64(kb))
+		s.mu.Unlock()
 	}
 }
 

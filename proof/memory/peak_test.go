@@ -7,8 +7,6 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -17,12 +15,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 const (
@@ -150,12 +148,7 @@ func live(said string) (most int) {
 func newTable(t *testing.T, db *dynamotest.DB) string {
 	t.Helper()
 	name := "memory-" + rand.Text()
-	client := db.Client()
-	if _, err := client.CreateTable(t.Context(), dynamo.CreateTableInput(name)); err != nil {
-		t.Fatal(err)
-	}
-	wait := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond })
-	if err := wait.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &name}, time.Minute); err != nil {
+	if err := dynamo.CreateTable(t.Context(), db.Client(), name); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -214,19 +207,9 @@ func invoke(t *testing.T, f *lambdarun.Function, event []byte) []byte {
 // rss is a figure of a process's memory, in MB.
 func rss(t *testing.T, pid int, name string) float64 {
 	t.Helper()
-	all, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
+	kb, ok := harness.Memory(pid, name)
+	if !ok {
+		t.Fatalf("no %s of process %d", name, pid)
 	}
-	for line := range strings.Lines(string(all)) {
-		if rest, ok := strings.CutPrefix(line, name+":"); ok {
-			kb, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return float64(kb) / 1024
-		}
-	}
-	t.Fatalf("no %s of process %d", name, pid)
-	return 0
+	return float64(kb) / 1024
 }

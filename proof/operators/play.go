@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,8 +227,6 @@ func (p *player) run(ctx context.Context, m *mutant, tests []*test) (verdict, er
 	return survived, nil
 }
 
-var resident = regexp.MustCompile(`(?m)^VmRSS:\s+(\d+) kB$`)
-
 // watch ends a process that takes too much memory, where /proc tells how much it has. The
 // channel says once done is closed whether it did.
 func watch(cmd *exec.Cmd, done <-chan struct{}) <-chan bool {
@@ -244,14 +241,11 @@ func watch(cmd *exec.Cmd, done <-chan struct{}) <-chan bool {
 				return
 			case <-tick.C:
 			}
-			raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid)) // elsewhere nobody watches
-			if found := resident.FindSubmatch(raw); found != nil {
-				if kb, _ := strconv.Atoi(string(found[1])); kb > memory>>10 {
-					_ = endGroup(cmd)
-					<-done
-					large <- true
-					return
-				}
+			if kb, _ := harness.Memory(cmd.Process.Pid, "VmRSS"); kb > memory>>10 { // without /proc nobody watches
+				_ = endGroup(cmd)
+				<-done
+				large <- true
+				return
 			}
 		}
 	}()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -78,7 +79,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	case r.Lease.IsZero():
 		last.End, last.Ended, last.Error = endReleased, utc(r.Run), r.LastErr
 	default:
-		last.End, last.Note = endDied, "its lease ended at "+stamp(r.Lease)
+		last.End, last.Note = endDied, "its lease ended at "+plain.Time(r.Lease)
 	}
 	return all
 }
@@ -88,6 +89,3 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 func taken(r *store.Record) bool {
 	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
 }
-
-// stamp is a time in a sentence.
-func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -52,7 +53,7 @@ func calls(r *store.Record) (all []Call, note string) {
 			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
 			continue
 		}
-		note = "an attempt never came back: it may have made further calls since " + stamp(r.DoubtSince) + "; the next call to each known service is listed"
+		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
 		for service := range r.Calls {
 			if base, numbered := strings.CutSuffix(service, "#"); numbered && service != state.Skipped {
 				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
@@ -65,9 +66,9 @@ func calls(r *store.Record) (all []Call, note string) {
 	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return name != state.AnyCall })
 	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && keyless {
 		call := r.Phases[n-1]
-		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, stamp(r.Created.Add(call.At)))
+		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
 		if note != "" {
-			says = fmt.Sprintf("%s; the call of phase %q may have had none of these keys: look for it by its data, too, from %s on", note, call.Name, stamp(r.Created.Add(call.At)))
+			says = fmt.Sprintf("%s; the call of phase %q may have had none of these keys: look for it by its data, too, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
 		}
 		note = says
 	}

@@ -29,7 +29,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 	case "kept":
 		return kept(r, o.Now)
 	case "tombstone":
-		return "The answer has expired; the key says so until " + stamp(r.Expires) + ".", append(all,
+		return "The answer has expired; the key says so until " + plain.Time(r.Expires) + ".", append(all,
 			Next{Who: "client", What: "a retry is told that the key has expired"},
 			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
@@ -42,7 +42,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 			Next{When: utc(until), Who: "time", What: "the answer expires: a retry is told so"},
 			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
-	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), stamp(until)), all
+	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(until)), all
 }
 
 func free(r *store.Record) (string, []Next) {
@@ -53,12 +53,12 @@ func free(r *store.Record) (string, []Next) {
 	by := state.ForgottenBy(r)
 	switch {
 	case by != nil:
-		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + stamp(by.At) +
+		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
 			". Work that it did stays done.", all
 	case state.Freed(r):
 		return "The key is free: the attempt gave it back with nothing done.", all
 	}
-	return "The key is free: the record expired at " + stamp(r.Expires) + ".", all
+	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
 
 // corrects offers to correct a result that people gave.
@@ -99,7 +99,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 }
 
 func held(r *store.Record, o Options) (string, []Next) {
-	return "An attempt works on it. Its lease ends at " + stamp(r.Lease) + ", unless it renews it.", append([]Next{
+	return "An attempt works on it. Its lease ends at " + plain.Time(r.Lease) + ", unless it renews it.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
 		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
 		{
@@ -112,7 +112,7 @@ func held(r *store.Record, o Options) (string, []Next) {
 func open(r *store.Record, o Options) (string, []Next) {
 	how := "Its attempt gave it back"
 	if !r.Lease.IsZero() {
-		how = "Its attempt never came back, and the lease ended at " + stamp(r.Lease)
+		how = "Its attempt never came back, and the lease ended at " + plain.Time(r.Lease)
 	}
 	if r.Blocked {
 		how = "Its program refuses to go on"

@@ -125,7 +125,7 @@ func refused(rec *store.Record, now time.Time) error {
 	case "free":
 		return errors.New("it is not stuck: its key is free")
 	case "held":
-		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", rec.Lease.UTC().Format("2006-01-02 15:04:05 UTC"))
+		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", plain.Time(rec.Lease))
 	case "abandoned", "released":
 		if rec.Blocked {
 			return errors.New("it is not stuck: its program refuses to go on, and takes it up when it is mended; people may only end it with an answer")
@@ -179,15 +179,14 @@ func (p *Plan) settle(now time.Time) error {
 
 // replayed says until when the answer of a finished record is replayed, and what follows.
 func replayed(r *store.Record) string {
-	utc := func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 	until, free := state.Lifetime(r), r.Expires
-	says := "It is replayed until " + utc(until)
+	says := "It is replayed until " + plain.Time(until)
 	if len(r.Jobs) > 0 {
 		says += ", or longer while jobs are not delivered"
 		free = until.Add(r.Tombstone)
 	}
 	if free.After(until) {
-		return says + "; after that a retry is told that the key has expired, until " + utc(free) + ", and then runs anew."
+		return says + "; after that a retry is told that the key has expired, until " + plain.Time(free) + ", and then runs anew."
 	}
 	return says + "; after that a retry runs anew."
 }
@@ -273,11 +272,10 @@ func (p *Plan) cancel() error {
 	if err != nil {
 		return err
 	}
-	const day = "2006-01-02 15:04:05 UTC"
 	var begun []string
 	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
 		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
-			begun = append(begun, fmt.Sprintf("%s %s stays: a drain began to deliver it at %s, so it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.Begun.UTC().Format(day)))
+			begun = append(begun, fmt.Sprintf("%s %s stays: a drain began to deliver it at %s, so it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
@@ -286,7 +284,7 @@ func (p *Plan) cancel() error {
 	p.Says = []string{"No drain has begun to deliver these jobs. They are removed, and nobody does them:"}
 	for _, name := range p.jobs {
 		j := p.rec.Jobs[name]
-		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), j.At.UTC().Format(day)))
+		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
 	}
 	p.Says = append(append(p.Says, begun...), "This can't be corrected.")
 	return nil

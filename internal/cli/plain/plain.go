@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -200,3 +201,6 @@ func Quote(s string) string {
 func special(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("@%+=:,./-_#", c)
 }
+
+// Time is a time in a sentence.
+func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -77,4 +79,20 @@ func PrintEvidence(w io.Writer, figures any) error {
 	}
 	_, err = fmt.Fprintf(w, "EVIDENCE %s\n", b)
 	return err
+}
+
+// Memory returns a figure of a process's memory in KB, such as VmRSS or VmHWM; not ok if
+// the process has ended, or where there is no /proc.
+func Memory(pid int, figure string) (kb int, ok bool) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, found := strings.CutPrefix(line, figure+":"); found {
+			kb, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(rest), " kB"))
+			return kb, err == nil
+		}
+	}
+	return 0, false
 }
