@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,34 +52,40 @@ func TestFunctionsLinkNothingSlowToStart(t *testing.T) {
 // ./rules -run Initialise -v` prints each package.
 func TestFunctionsInitialiseLittle(t *testing.T) {
 	t.Parallel()
-	const mostPackages, mostAllocations = 5, 32 // a map takes one more or less, by its seed
+	const mostPackages, mostAllocations, starts = 5, 28, 10
 	bin := filepath.Join(t.TempDir(), "bootstrap")
 	if err := lambdarun.BuildBootstrapIn(t.Context(), root, "./examples/hello", bin); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), bin)
-	cmd.Env = []string{ // of no Lambda: it ends with its first request
-		"GODEBUG=inittrace=1", "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "_HANDLER=bootstrap", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "IDEM_TABLE=table",
-	}
-	out, err := cmd.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "127.0.0.1:1") {
-		t.Fatalf("the function didn't ask for its first event: %v\n%s", err, out)
-	}
-	packages, allocations := 0, 0
-	for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) bytes, (\d+) allocs$`).FindAllStringSubmatch(string(out), -1) {
-		if !strings.HasPrefix(m[1], module) {
-			continue
+	// The runtime counts the whole process: on a busy machine its own goroutines allocate meanwhile. So the
+	// least of some starts is what a package does.
+	least := make(map[string]int)
+	for range starts {
+		cmd := exec.CommandContext(t.Context(), bin)
+		cmd.Env = []string{ // of no Lambda: it ends with its first request
+			"GODEBUG=inittrace=1", "AWS_LAMBDA_RUNTIME_API=127.0.0.1:1", "_HANDLER=bootstrap", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=k", "AWS_SECRET_ACCESS_KEY=s", "IDEM_TABLE=table",
 		}
-		n, err := strconv.Atoi(m[3])
-		if err != nil {
-			t.Fatal(err)
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "127.0.0.1:1") {
+			t.Fatalf("the function didn't ask for its first event: %v\n%s", err, out)
 		}
-		packages++
-		allocations += n
-		t.Logf("%3d allocations, %5s bytes: %s", n, m[2], strings.TrimPrefix(m[1], module))
+		for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) allocs$`).FindAllStringSubmatch(string(out), -1) {
+			n, err := strconv.Atoi(m[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if before, ok := least[m[1]]; strings.HasPrefix(m[1], module) && (!ok || n < before) {
+				least[m[1]] = n
+			}
+		}
 	}
-	if packages == 0 || packages > mostPackages || allocations > mostAllocations {
-		t.Errorf("%d packages allocate %d times before main, want at most %d and %d", packages, allocations, mostPackages, mostAllocations)
+	allocations := 0
+	for _, name := range slices.Sorted(maps.Keys(least)) {
+		allocations += least[name]
+		t.Logf("%3d allocations: %s", least[name], strings.TrimPrefix(name, module))
+	}
+	if len(least) == 0 || len(least) > mostPackages || allocations > mostAllocations {
+		t.Errorf("%d packages allocate %d times before main, want at most %d and %d", len(least), allocations, mostPackages, mostAllocations)
 	}
 }
 
