@@ -73,31 +73,22 @@ LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed
 LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
-# Packages with a DynamoDB Local of their own: they have the most requests, or count units and streams.
-OWN           := dynamo dynamo/stream
-OWN_PROOF     := bench
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
 GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -skip $(LONG_TESTS)
 
-# Side by side: some tests wait while others compute.
+# Side by side: some tests wait while others compute. Each test has a database of its own in one process.
 .PHONY: test
 test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
-	@go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j2 test-root test-modules & others=$$!; \
-	$(MAKE) --no-print-directory test-own; own=$$?; wait $$others && exit $$own
-
-.PHONY: test-own
-test-own:
-	$(GOTEST) $(TESTFLAGS) $(OWN:%=./%)
-	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $(OWN_PROOF:%=./%)
+	@DYNAMOTEST_SEPARATE=1 go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j2 test-root test-modules
 
 .PHONY: test-root
 test-root:
-	$(GOTEST) $(TESTFLAGS) $$($(call but,$(OWN:%=samekey/%$$)))
+	$(GOTEST) $(TESTFLAGS) ./...
 
 # -count=1 in proof: Go's cache of results doesn't see the pages and code of another module that its tests read.
 .PHONY: test-modules
 test-modules:
-	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $$($(call but,$(FORCE:%=proof/%) $(OWN_PROOF:%=proof/%)))
+	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $$($(call but,$(FORCE:%=proof/%)))
 	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && $(GOTEST) $(TESTFLAGS) ./...) || exit; done
 
 .PHONY: samples

@@ -7,4 +7,12 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 )
 
-func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+func TestMain(m *testing.M) {
+	// A stack and its programs take the environment's credentials, and these are one database's.
+	for name, value := range map[string]string{"DYNAMOTEST_SEPARATE": "0", "AWS_ACCESS_KEY_ID": "dynamotest", "AWS_SECRET_ACCESS_KEY": "dynamotest"} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(dynamotest.Main(m))
+}

@@ -1,7 +1,6 @@
 package mendstream_test
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,13 +23,11 @@ import (
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 
 // newClient returns a client of the streams at an endpoint, mended.
-func newClient(endpoint string) *dynamodbstreams.Client {
+func newClient(endpoint string, credentials aws.CredentialsProvider) *dynamodbstreams.Client {
 	return dynamodbstreams.New(dynamodbstreams.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1",
-		HTTPClient: &http.Client{Transport: mendstream.Transport(nil)},
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-		}),
+		HTTPClient:  &http.Client{Transport: mendstream.Transport(nil)},
+		Credentials: credentials,
 	})
 }
 
@@ -54,7 +51,7 @@ func TestEmptyMapsOfDynamoDBLocalAreEmptyMaps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := newClient(db.Endpoint)
+	client := newClient(db.Endpoint, db.Client().Options().Credentials)
 	stream, err := client.DescribeStream(t.Context(), &dynamodbstreams.DescribeStreamInput{StreamArn: out.Table.LatestStreamArn})
 	if err != nil {
 		t.Fatal(err)
