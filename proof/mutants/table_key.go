@@ -68,7 +68,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "KeyFrom", what: "a browser's own header makes two of one form",
-			in: "idem.contract.key", where: "$r.Key, $err = $e.opt.KeyFrom($r)", old: "if $e.opt.KeyFrom != nil {", new: "if $e.opt.KeyFrom != nil && !$e.hasKey($r.Header) {", run: "^TestWhichKeyCounts$",
+			in: "idem.contract.key", where: "$r.Key, $err = $e.opt.KeyFrom($r)", old: "if $e.opt.KeyFrom != nil {", new: "if $e.opt.KeyFrom != nil && !$e.opt.hasKey($r.Header) {", run: "^TestWhichKeyCounts$",
 		},
 		{
 			rule: "Sender", what: "a middleware in a handler doesn't know the verified caller",

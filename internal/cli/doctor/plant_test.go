@@ -478,6 +478,10 @@ func plantedMistakes(t *testing.T) {
 		if want := compact(slices.Clone(p.find)); !slices.Equal(got, want) {
 			t.Errorf("%s: found by %v, want %v: %+v", name, got, want, r.Findings)
 		}
+		missing := func(f doctor.Finding) bool { return strings.Contains(f.What, "doesn't exist") }
+		if strings.HasSuffix(name, " that is gone") && !slices.ContainsFunc(r.Findings, missing) {
+			t.Errorf("%s: no finding says that it doesn't exist: %+v", name, r.Findings)
+		}
 		for _, check := range p.find {
 			planted[check] = true
 		}
