@@ -23,6 +23,7 @@ func TestProveThatCantBegin(t *testing.T) {
 	} {
 		t.Setenv("AWS_CONFIG_FILE", "/dev/null")
 		t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+		t.Setenv("AWS_PROFILE", "")
 		t.Setenv("AWS_REGION", "")
 		t.Setenv("AWS_DEFAULT_REGION", "")
 		code, _, stderr := call(t, nil, append([]string{"prove"}, tt.args...)...)
