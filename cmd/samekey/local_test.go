@@ -221,10 +221,10 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	}
 }
 
-// clean leaves out the caller's database and credentials, and what a make that
+// clean leaves out the caller's database, how its tests share it, and credentials, and what a make that
 // runs these tests tells the makes below it.
 func clean(env []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
-		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || servers.OfMake(kv)
+		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || strings.HasPrefix(kv, "DYNAMOTEST_SEPARATE=") || servers.OfMake(kv)
 	})
 }

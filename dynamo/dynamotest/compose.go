@@ -81,11 +81,18 @@ func (c compose) run(ctx context.Context, args ...string) (string, error) {
 	return runDocker(ctx, c.docker, append([]string{"compose", "--project-name", c.project, "--file", "-"}, args...)...)
 }
 
+func composeFile() []byte {
+	if separates() {
+		return bytes.Replace(localFile("compose.yaml"), []byte(" -sharedDb"), nil, 1)
+	}
+	return localFile("compose.yaml")
+}
+
 func runDocker(ctx context.Context, docker string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, docker, args...)
 	var out bytes.Buffer
 	errOut := &servers.HeadTail{}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(localFile("compose.yaml")), &out, errOut
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(composeFile()), &out, errOut
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("docker %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -58,10 +59,7 @@ func TestPeak(t *testing.T) {
 		said := new(localtest.Buffer)
 		f, err := lambdarun.Start(t.Context(), lambdarun.Config{
 			Binary: bin, Stderr: said, Timeout: localtest.Stretch(30 * time.Second),
-			Env: append([]string{
-				"GODEBUG=gctrace=1", gogc, "IDEM_TABLE=" + records, "AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint,
-				"AWS_ACCESS_KEY_ID=memory", "AWS_SECRET_ACCESS_KEY=memory",
-			}, c.env...),
+			Env: slices.Concat([]string{"GODEBUG=gctrace=1", gogc, "IDEM_TABLE=" + records, "AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint}, db.Env(), c.env),
 		})
 		if err != nil {
 			t.Fatal(err)

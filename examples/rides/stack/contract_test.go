@@ -110,7 +110,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 		defer srv.Close()
 		doors[i] = srv.URL
 	}
-	s := start(t, append(short, "LOCAL_SWEEP_EVERY=300ms",
+	s := start(t, append(append(short, db.Env()...), "AWS_REGION=us-east-1", "LOCAL_SWEEP_EVERY=300ms",
 		"LOCAL_API_PORT=0", "LOCAL_WORLD_PORT=0", "LOCAL_CONTROL_PORT=0", "LOCALFLAGS=-stack-name own",
 		"AWS_ENDPOINT_URL_DYNAMODB="+doors[0], "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+doors[1])...)
 	if s.at.DynamoDB != doors[0] || s.at.Table != "own-Samekey-Table" {

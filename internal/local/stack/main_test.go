@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { os.Exit(mainOf(m)) }
 func mainOf(m *testing.M) int {
 	// A stack and its programs take Region and credentials of the environment, and these name one database.
 	for name, value := range map[string]string{
-		"DYNAMOTEST_SEPARATE": "0", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "dynamotest", "AWS_SECRET_ACCESS_KEY": "dynamotest",
+		"DYNAMOTEST_SEPARATE": "0", "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "dynamotest", "AWS_SECRET_ACCESS_KEY": "dynamotest", "AWS_SESSION_TOKEN": "",
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			panic(err)
