@@ -60,7 +60,7 @@ test("lost answers pay once", async () => {
 });
 
 test("a reload goes on with its key", async () => {
-  await set({ Slow: 1500 });
+  await set({ Slow: 3000 });
   const page = await open();
   await page.click("button");
   while ((await set()).Paid === 0) await new Promise((r) => setTimeout(r, 20));
@@ -70,11 +70,12 @@ test("a reload goes on with its key", async () => {
   assert.deepEqual([s.Paid, s.Keys.length], [1, 1], "reloaded while the payment ran");
   assert.ok(s.Requests > 1, "the reload has asked for nothing");
 
-  // And while every answer is lost.
-  await set({ Paid: 0, Requests: 0, Keys: [], Slow: 0, Lose: 1 });
+  // And while every answer is lost: with an answer before the reload there would be nothing to go on with.
+  await set({ Paid: 0, Requests: 0, Keys: [], Slow: 0, Lose: 1000 });
   await page.click("button");
   while ((await set()).Requests === 0) await new Promise((r) => setTimeout(r, 20));
   await page.reload();
+  await set({ Lose: 0 });
   await says(page, "#said", "201 payment 1");
   const again = await set();
   assert.deepEqual([again.Paid, again.Keys.length], [1, 1], "reloaded after a lost answer");
