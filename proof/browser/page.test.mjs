@@ -123,7 +123,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   await page.type("#ask-status", "201");
   await page.type("#ask-answer", '{"ride":"by hand"}');
   await page.click("#ask-yes");
-  await says(page, "#ask-body", "its client gets 201 from now on, with 18 bytes");
+  await says(page, "#ask-body .sure", "its client gets 201 from now on, with 18 bytes");
   const before = await client(stage, { table: "requests", key: stage.key, lost: true });
   assert.ok(before.error, `answered before anybody agreed: ${JSON.stringify(before)}`);
   await page.click("#ask-yes");
@@ -257,8 +257,8 @@ test("a charge whose outcome is unknown: both outcomes, a form, a correction", a
   };
   await fill({ id: "ch_wrong", amount: "1200", paid: "true" });
   await page.click("#ask-yes");
-  await says(page, "#ask-body", '"id": "ch_wrong"');
-  await says(page, "#ask-body", "can be corrected until an attempt has gone on from it");
+  await says(page, "#ask-body .sure", '"id": "ch_wrong"');
+  await says(page, "#ask-body .sure", "can be corrected until an attempt has gone on from it");
   await page.click("#ask-yes");
   await says(page, "#story [data-do=retry]", "Correct the result…");
   await page.click("#story [data-do=retry]");
@@ -325,7 +325,7 @@ test("release and forget, with their warnings", async (t) => {
   assert.equal(await page.$(".sure"), null, "forgotten without a yes to the loss");
   for (const box of await page.$$("#ask [type=checkbox]")) await box.click();
   await page.click("#ask-yes");
-  await says(page, "#ask-body", "This can't be corrected.");
+  await says(page, "#ask-body .sure", "This can't be corrected.");
   await page.click("#ask-yes");
   await says(page, "#status", "forgotten: operation");
   await page.keyboard.press("Escape");
@@ -333,7 +333,7 @@ test("release and forget, with their warnings", async (t) => {
   await page.waitForSelector("#story [data-do=release]");
   await page.click("#story [data-do=release]");
   await page.click("#ask-yes");
-  await says(page, "#ask-body", "Do this only if the attempt is dead.");
+  await says(page, "#ask-body .sure", "Do this only if the attempt is dead.");
   await page.click("#ask-yes");
   await says(page, "#status", "released");
   await sound(page);
@@ -380,7 +380,7 @@ test("hostile texts stay texts", async (t) => {
   await page.click("#story [data-do=retry]");
   await page.click("#ask [value=not_made]");
   await page.click("#ask-yes");
-  await says(page, "#ask-body", "<img src=x onerror");
+  await says(page, "#ask-body .sure", "<img src=x onerror");
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.$$eval("main img, main script, dialog img, dialog script", (all) => all.length), 0);
   await sound(page);
