@@ -264,15 +264,6 @@ func checker(t *testing.T, text map[string][]byte) func(file string, changed []b
 		}
 		return f
 	}
-	without := func(f *ast.File, but string) {
-		for name, nodes := range declarations(f) {
-			for _, n := range nodes {
-				if d, ok := n.(*ast.FuncDecl); ok && name != but {
-					d.Body = nil
-				}
-			}
-		}
-	}
 	undefined := func(files map[string]*ast.File) (missing []string) {
 		conf := types.Config{Error: func(err error) {
 			if _, name, ok := strings.Cut(err.Error(), "undefined: "); ok {
@@ -288,12 +279,12 @@ func checker(t *testing.T, text map[string][]byte) func(file string, changed []b
 	}
 	before := undefined(files) // imports, which aren't read, whose name isn't the end of their path
 	for _, f := range files {
-		without(f, "")
+		bare(f, "")
 	}
 	return func(file string, changed []byte, name string) []string {
 		all := maps.Clone(files)
 		all[file] = parse(file, changed)
-		without(all[file], name)
+		bare(all[file], name)
 		return slices.DeleteFunc(undefined(all), func(missing string) bool { return slices.Contains(before, missing) })
 	}
 }
