@@ -386,7 +386,7 @@ func TestResultsThatPeopleGive(t *testing.T) {
 		"people have risked the call twice": {func(r *store.Record) { r.Settled = Decided(r, clock, "joe", "risk of twice", "") }, false},
 		"another call has begun":            {intent, false},
 		"another phase is committed":        {func(r *store.Record) { r.Phases = append(r.Phases, store.Phase{Name: "next", Result: []byte("1")}) }, false},
-		"it has finished":                   {finished, false},
+		"it has finished":                   {func(r *store.Record) { *r = *Finished(r, store.Response{Status: 201}, clock) }, false},
 		"it is forgotten":                   {func(r *store.Record) { r.Keep = store.KeepFreed }, false},
 		"nobody has said anything":          {func(r *store.Record) { r.Settled = nil }, false},
 		"it has no phases":                  {func(r *store.Record) { r.Phases = nil }, false},
