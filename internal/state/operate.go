@@ -121,7 +121,7 @@ func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) 
 
 // answerKept reports whether the body of a finished record's answer is kept.
 func answerKept(rec *store.Record) bool {
-	return rec.Response != nil && (rec.Overflow == nil || rec.Overflow.Count > 0)
+	return rec.Overflow == nil || rec.Overflow.Count > 0
 }
 
 // AnswerGoes reports whether a commit removes the answer of a finished record, all but its

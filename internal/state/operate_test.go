@@ -150,6 +150,22 @@ func TestDropsJobs(t *testing.T) {
 	}
 }
 
+// People cancel a job that has a time, until a drain begins to deliver it or parks it.
+func TestCancellable(t *testing.T) {
+	t.Parallel()
+	at := clock.Add(time.Hour)
+	r := &store.Record{Jobs: map[string]store.Job{
+		"no time": {}, "begun": {At: at, Begun: clock}, "parked": {At: at, Failed: "refused"},
+		"5": {At: at}, "4": {At: at}, "3": {At: at}, "2": {At: at}, "1": {At: clock.Add(-1)},
+	}}
+	if diff := cmp.Diff([]string{"1", "2", "3", "4", "5"}, Cancellable(r, nil)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"3", "5"}, Cancellable(r, []string{"5", "begun", "parked", "3", "unknown"})); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestSameJobs(t *testing.T) {
 	t.Parallel()
 	jobs := func(failed ...string) map[string]store.Job {
@@ -372,6 +388,9 @@ func TestResultsThatPeopleGive(t *testing.T) {
 	first, err := say(with(charge), `{"id":"a"}`)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if Settleable(first, Settlement{NotMade: true}, clock) {
+		t.Error("a call with a result is settled as not made")
 	}
 	for name, tt := range map[string]struct {
 		then func(r *store.Record)
