@@ -144,10 +144,14 @@ test("a stuck request is settled from the page, and the client's retry gets that
 });
 
 test("keys alone: find, open, act, close", async () => {
-  assert.ok((await client(stage, { table: "requests", key: "order-keys", lost: true })).error);
   const page = await visit(browser, requests.url);
   await loaded(page, 100);
-  await page.waitForFunction(() => document.querySelector("#rows td")?.textContent === "stuck");
+  const newest = await text(page, "#rows tr td:last-child");
+  assert.ok((await client(stage, { table: "requests", key: "order-keys", lost: true })).error);
+  await page.waitForFunction((n) => {
+    const row = document.querySelector("#rows tr");
+    return row.lastChild.textContent !== n && row.firstChild.textContent === "stuck";
+  }, {}, newest);
   const focused = () => page.evaluate(() => document.activeElement.closest("tr")?.dataset.pk ?? document.activeElement.id);
   const name = await text(page, "#rows tr td:last-child");
   await page.keyboard.press("/");
@@ -288,6 +292,11 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await loaded(other, 4, null);
   await other.evaluate(() => [...document.querySelectorAll("#rows tr")].find((tr) => tr.textContent.includes("job parked")).querySelector("a").click());
   await other.waitForSelector("#story [data-do=redrive]");
+  // A third one is in the list, below it.
+  const third = await visit(browser, ui.url);
+  await loaded(third, 4, null);
+  const rows = await third.$$eval("#rows tr", (all) => all.length);
+  await third.focus("#rows tr:last-child a");
   await page.click("#several [data-many=redrive]");
   await says(page, "#ask-head", "2 requests");
   await page.keyboard.press("Enter");
@@ -298,6 +307,9 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await other.click("#ask-yes");
   await says(other, "#status", "1 handed out again");
   await sound(other);
+  await third.waitForFunction((n) => document.querySelectorAll("#rows tr").length === n - 1, {}, rows);
+  assert.ok(await third.evaluate(() => document.querySelector("#rows tr:last-child").contains(document.activeElement)), "a row that goes takes the focus from another");
+  await sound(third);
   await page.keyboard.press("Enter");
   await says(page, "#status", "1 of 2 done.");
   await says(page, "#status", "no such job is parked in it");

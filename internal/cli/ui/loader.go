@@ -116,14 +116,11 @@ func (l *loader) waiting(ctx context.Context) {
 // changed reads the rows of written records anew.
 func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
-		row, ok, err := l.src.Row(ctx, pk)
-		switch {
-		case err != nil: // the next change or scan shows it
-		case ok:
-			l.view.put(row)
-		default:
-			l.view.remove(pk)
+		row, there, err := l.src.Row(ctx, pk)
+		if err != nil {
+			continue // the next change or scan shows it
 		}
+		l.view.read(pk, row, there)
 	}
 	l.hub.tell(pks...)
 }
@@ -155,12 +152,10 @@ func (l *loader) scan(ctx context.Context) {
 	l.mu.Unlock()
 	l.view.begin()
 	err := l.src.Browse(ctx, func(rows []Row, p Progress) {
-		l.view.put(rows...)
+		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	if err == nil {
-		l.view.end()
-	}
+	l.view.end(err == nil)
 	l.set(func(s *scanState) {
 		s.Running, s.Ended = false, time.Now().UnixMilli()
 		if s.Complete = err == nil; err != nil && !errors.Is(err, context.Canceled) {

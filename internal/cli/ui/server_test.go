@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,6 +154,52 @@ func TestScanAgain(t *testing.T) {
 	src.fails = errors.New("throttled")
 	src.mu.Unlock()
 	localtest.Eventually(t, "the error is shown", func() bool { l := scan(); return l.Scan.Error == "throttled" && l.Total == 1 })
+}
+
+// slow is a source whose scan shows what it has read when it is let go.
+type slow struct {
+	*fake
+	has, let chan struct{}
+}
+
+func (s *slow) Browse(_ context.Context, see func([]ui.Row, ui.Progress)) error {
+	s.mu.Lock()
+	rows := slices.Clone(s.rows)
+	s.mu.Unlock()
+	s.has <- struct{}{}
+	<-s.let
+	see(rows, ui.Progress{})
+	return nil
+}
+
+// What a scan has read does not undo what was decided meanwhile.
+func TestScanIsOlderThanADecision(t *testing.T) {
+	t.Parallel()
+	src := &slow{&fake{rows: []ui.Row{{PK: "v1##a", State: "stuck"}, {PK: "v1##b", State: "stuck"}, {PK: "v1##c", State: "open"}}}, make(chan struct{}), make(chan struct{})}
+	v := visit(t, 0, src).enter()
+	v.send("POST", "/api/scan", map[string]string{})
+	<-src.has
+	src.mu.Lock()
+	src.rows = []ui.Row{{PK: "v1##a", State: "done"}, {PK: "v1##c", State: "done"}}
+	src.mu.Unlock()
+	for _, pk := range []string{"v1##a", "v1##b"} {
+		v.send("POST", "/api/act", ui.Action{PK: pk, Seen: "seen", Do: "retry", By: "jane"})
+	}
+	states := func() map[string]string {
+		all := make(map[string]string)
+		for _, r := range loaded(v).Rows {
+			all[r.PK] = r.State
+		}
+		return all
+	}
+	src.let <- struct{}{}
+	if diff := cmp.Diff(map[string]string{"v1##a": "done", "v1##c": "open"}, states()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	v.send("POST", "/api/scan", map[string]string{})
+	<-src.has
+	src.let <- struct{}{}
+	localtest.Eventually(t, "the next scan shows what is there", func() bool { return states()["v1##c"] == "done" })
 }
 
 // A scan can be stopped.

@@ -14,8 +14,9 @@ type view struct {
 
 	mu      sync.Mutex
 	rows    map[string]stamped
-	pass    int  // counts scans
-	dropped bool // some rows had to go
+	pass    int             // counts scans
+	alone   map[string]bool // during a pass: rows that were read alone, perhaps later than the pass read them
+	dropped bool            // some rows had to go
 	version int  // counts changes
 	sorted  []Row
 	sortedV int
@@ -33,20 +34,51 @@ func (v *view) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.pass++
+	v.alone = make(map[string]bool)
 	v.dropped = false
 }
 
-// end removes the rows that the pass, which has seen the whole table, has not met.
-func (v *view) end() {
+// meet puts rows that the pass has read.
+func (v *view) meet(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	maps.DeleteFunc(v.rows, func(_ string, r stamped) bool { return r.pass < v.pass })
-	v.version++
+	v.add(slices.DeleteFunc(rows, func(r Row) bool { return v.alone[r.PK] }))
+}
+
+// end ends the pass. If it has seen the whole table, the rows that it has not met go.
+func (v *view) end(whole bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.alone = nil
+	if whole {
+		maps.DeleteFunc(v.rows, func(_ string, r stamped) bool { return r.pass < v.pass })
+		v.version++
+	}
 }
 
 func (v *view) put(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.add(rows)
+}
+
+// read puts a row that was read alone, or removes it if there is none.
+func (v *view) read(pk string, row Row, there bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.alone != nil {
+		v.alone[pk] = true
+	}
+	if there {
+		v.add([]Row{row})
+		return
+	}
+	delete(v.rows, pk)
+	v.version++
+}
+
+// add is put. v.mu is held.
+func (v *view) add(rows []Row) {
 	for _, r := range rows {
 		v.rows[r.PK] = stamped{r, v.pass}
 	}
@@ -54,13 +86,6 @@ func (v *view) put(rows ...Row) {
 	if len(v.rows) > v.limit+v.limit/4+1000 {
 		v.shrink()
 	}
-}
-
-func (v *view) remove(pk string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	delete(v.rows, pk)
-	v.version++
 }
 
 // shrink drops the oldest rows beyond the limit, those that wait for people last. v.mu is

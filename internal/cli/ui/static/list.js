@@ -134,16 +134,17 @@ function drawRows() {
     shown.set(row.pk, { tr, version });
     return tr;
   });
+  // First the rows that go: a row that stays, and would be moved before them, loses the focus.
+  const stays = new Set(wanted);
+  for (const tr of [...body.children]) {
+    if (stays.has(tr)) continue;
+    shown.delete(tr.dataset.pk);
+    tr.remove();
+  }
   let next = body.firstChild;
   for (const tr of wanted) {
     if (tr === next) next = next.nextSibling;
     else body.insertBefore(tr, next);
-  }
-  while (next) {
-    const gone = next;
-    next = next.nextSibling;
-    shown.delete(gone.dataset.pk);
-    gone.remove();
   }
   mark();
 }
