@@ -136,6 +136,7 @@ func TestInspectWorstInputs(t *testing.T) {
 		{[]string{"names", "--lock", locks, "--table", "nothing"}, "", 1, "there is no table nothing at "},
 		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
 		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
+		{[]string{"get", "--table", "records", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"}, // not: there is none
 		{[]string{"stats"}, "", 2, "which table?"},
 		{[]string{"stats", "--table", "nothing"}, "", 1, "there is no table nothing at "},
 		{[]string{"stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
