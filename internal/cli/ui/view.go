@@ -17,7 +17,7 @@ type view struct {
 	pass    int             // counts scans
 	alone   map[string]bool // during a pass: rows that were read alone, perhaps later than the pass read them
 	dropped bool            // some rows had to go
-	version int  // counts changes
+	version int             // counts changes
 	sorted  []Row
 	sortedV int
 }
