@@ -42,7 +42,7 @@ func (v *view) begin() {
 func (v *view) meet(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.add(slices.DeleteFunc(rows, func(r Row) bool { return v.alone[r.PK] }))
+	v.add(rows, v.alone)
 }
 
 // end ends the pass. If it has seen the whole table, the rows that it has not met go.
@@ -59,7 +59,7 @@ func (v *view) end(whole bool) {
 func (v *view) put(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.add(rows)
+	v.add(rows, nil)
 }
 
 // read puts a row that was read alone, or removes it if there is none.
@@ -70,17 +70,19 @@ func (v *view) read(pk string, row Row, there bool) {
 		v.alone[pk] = true
 	}
 	if there {
-		v.add([]Row{row})
+		v.add([]Row{row}, nil)
 		return
 	}
 	delete(v.rows, pk)
 	v.version++
 }
 
-// add is put. v.mu is held.
-func (v *view) add(rows []Row) {
+// add puts rows, but not those of but. v.mu is held.
+func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
-		v.rows[r.PK] = stamped{r, v.pass}
+		if !but[r.PK] {
+			v.rows[r.PK] = stamped{r, v.pass}
+		}
 	}
 	v.version++
 	if len(v.rows) > v.limit+v.limit/4+1000 {
