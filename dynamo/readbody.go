@@ -27,7 +27,6 @@ func (readBodies) ID() string { return "samekey: bodies that are read" }
 func (readBodies) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	if req, ok := in.Request.(*smithyhttp.Request); ok {
 		if body, ok := req.GetStream().(io.ReadSeeker); ok {
-			empty := smithyhttp.Request{Request: new(http.Request)} // SetStream copies its request: this one has nothing to copy
 			other, err := empty.SetStream(struct{ io.ReadSeeker }{body})
 			if err != nil {
 				return middleware.DeserializeOutput{}, middleware.Metadata{}, err
@@ -37,6 +36,9 @@ func (readBodies) HandleDeserialize(ctx context.Context, in middleware.Deseriali
 	}
 	return next.HandleDeserialize(ctx, in)
 }
+
+// empty is never changed: SetStream copies its request, and this one has nothing to copy.
+var empty = smithyhttp.Request{Request: &http.Request{}}
 
 func addReadBodies(stack *middleware.Stack) error {
 	if _, there := stack.Deserialize.Get(readBodies{}.ID()); there {
