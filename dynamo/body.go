@@ -73,7 +73,7 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *it
 	}
 }
 
-// LoadBody implements [store.BodyLoader] by a strongly consistent read for every 1.5 MiB of
+// LoadBody implements [store.BodyLoader] by a strongly consistent read for every 3 MiB of
 // the stored form, or, if the role doesn't allow BatchGetItem, for every 390 KiB.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {

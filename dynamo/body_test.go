@@ -61,7 +61,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 			if n := len(tab.Items(t)) - 1; n != tt.companions {
 				t.Errorf("%d companions, want %d", n, tt.companions)
 			}
-			want := (tt.companions + 3) / 4 // four at once, for the memory of a small function
+			want := (tt.companions + 7) / 8 // eight at once, for the memory of a small function
 			if c := tab.Transport.Calls(); c["PutItem"]-1+c["BatchWriteItem"] != want {
 				t.Errorf("calls %v, want %d for the body", c, want)
 			}

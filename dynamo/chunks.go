@@ -22,7 +22,7 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 4  // companions in a call: the SDK takes up to four times their bytes, beside the body
+	atOnce     = 8  // companions in a call: the SDK takes up to four times their bytes, beside the body
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )

@@ -354,7 +354,7 @@ func TestLargestStoredRequest(t *testing.T) {
 	if err != nil || !bytes.Equal(rec.Input.Body, body) {
 		t.Errorf("the largest request doesn't come back: %v", err)
 	}
-	if c := tab.Transport.Calls(); c["BatchWriteItem"] != 7 || c["BatchGetItem"] != 7 {
-		t.Errorf("calls %v, want seven batches to write it, and as many to read it", c)
+	if c := tab.Transport.Calls(); c["BatchWriteItem"] != 4 || c["BatchGetItem"] != 4 {
+		t.Errorf("calls %v, want four batches to write it, and as many to read it", c)
 	}
 }
