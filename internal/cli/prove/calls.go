@@ -38,6 +38,7 @@ func calls() []call {
 	}
 	return append(
 		all,
+		call{"Lambda", "Invoke", []string{"lambda:InvokeFunction"}},
 		call{"S3", "DeleteObjects", []string{"s3:DeleteObject"}},
 		call{"S3", "ListObjectsV2", []string{"s3:ListBucket"}},
 		call{"S3", "ListBuckets", []string{"s3:ListAllMyBuckets"}},
@@ -92,10 +93,19 @@ func costOf(service string, in any) Cost {
 	case *dynamodb.ScanInput:
 		return Cost{Reads: 128} // a page of 1 MB
 	}
+	switch service {
+	case "Lambda":
+		return Cost{Calls: invocation20}
+	case "DynamoDB Streams": // a request is cheaper than a read unit
+		return Cost{Reads: 1}
+	}
 	if service == "CloudFormation" || service == "STS" || service == "DynamoDB" {
 		return Cost{}
 	}
 	return Cost{Calls: 1}
 }
+
+// invocation20 are the calls for whose price a function with 256 MB is invoked, and runs for 20 seconds.
+const invocation20 = 18
 
 func units(size int) int { return max(1, (size+1023)/1024) }

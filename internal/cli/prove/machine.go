@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/internal/local/mendstream"
@@ -55,16 +56,17 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 	if err != nil {
 		return nil, err
 	}
-	base := s.running.Database()
+	ready, base := s.running.Ready(), s.running.Database()
 	o := base.Options()
 	cfg := metered(aws.Config{Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint}, m)
 	return &Place{
-		StandIn: s.StandIn(), API: s.running.Ready().API, HTTP: client(), Timeout: localTimeout, Local: true,
+		StandIn: s.StandIn(), API: ready.API, REST: ready.APIs["RestApi"], HTTP: client(), Timeout: localTimeout, Local: true,
 		DB: dynamodb.NewFromConfig(cfg, dynamo.Tune),
 		Streams: dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
-		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Records: s.running.Ready().Table,
+		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Records: ready.Table,
+		Plain: name + "-plain", Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
 	}, nil
 }
 

@@ -3,7 +3,7 @@
 // the programs that users deploy. Between them and AWS stands a proxy in the same process,
 // at which an invocation meets the crash point that was chosen for it.
 //
-// Settings: PROVE_ROLE is api, authorizer, receipts or provider, and empty for the worker;
+// Settings: PROVE_ROLE is api, authorizer, receipts, provider or plain, and empty for the worker;
 // PROVE_PROVIDER, the provider's function; PROVE_TABLE, its table.
 package main
 
@@ -28,6 +28,8 @@ func main() {
 		awslambda.Start(rides.Authorize)
 	case "provider":
 		serveProvider()
+	case "plain":
+		servePlain()
 	default:
 		if err := standBetween(role); err != nil {
 			log.Fatal(err)
