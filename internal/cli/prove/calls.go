@@ -28,8 +28,8 @@ func calls() []call {
 		{"STS", "sts", "GetCallerIdentity"},
 		{"CloudFormation", "cloudformation", "CreateStack DeleteStack DescribeStackEvents DescribeStacks ListStackResources"},
 		{"CloudWatch", "cloudwatch", "DescribeAlarms"},
-		{"S3", "s3", "CreateBucket DeleteBucket PutBucketTagging PutObject"},
-		{"DynamoDB", "dynamodb", "DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
+		{"S3", "s3", "CreateBucket DeleteBucket GetObject PutBucketTagging PutObject"},
+		{"DynamoDB", "dynamodb", "BatchWriteItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
 		{"DynamoDB Streams", "dynamodb", "DescribeStream GetRecords GetShardIterator"},
 	} {
 		for op := range strings.FieldsSeq(s.operations) {
@@ -83,6 +83,14 @@ func costOf(service string, in any) Cost {
 		for _, t := range in.TransactItems {
 			if n += 4; t.Put != nil {
 				n += 2 * units(itemsize.Of(t.Put.Item))
+			}
+		}
+		return Cost{Writes: n}
+	case *dynamodb.BatchWriteItemInput:
+		n := 0
+		for _, all := range in.RequestItems {
+			for _, w := range all {
+				n += units(itemsize.Of(w.PutRequest.Item))
 			}
 		}
 		return Cost{Writes: n}

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/check"
 )
 
-const contractRequests = check.DefaultRequests
+const contractRequests = check.DefaultRequests / 2
 
 // contracts has samekey check examine the deployed fronts: Rocket Rides, and a plain handler.
 func contracts() []Claim {

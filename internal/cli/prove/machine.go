@@ -2,6 +2,7 @@ package prove
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,9 +66,30 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 		Streams: dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
-		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Records: ready.Table,
-		Plain: name + "-plain", Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
+		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Stack: name, Records: ready.Table,
+		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, GivenUp: s.givenUp, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
 	}, nil
+}
+
+// givenUp asks the control server.
+func (s *Machine) givenUp(ctx context.Context) (all [][]byte, _ error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.running.Ready().Control+"/failed", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var failed []stack.Failed
+	if err := json.NewDecoder(resp.Body).Decode(&failed); err != nil {
+		return nil, err
+	}
+	for _, f := range failed {
+		all = append(all, f.Record)
+	}
+	return all, nil
 }
 
 // Remove implements [Site].

@@ -69,7 +69,7 @@ func TestOnThisMachine(t *testing.T) {
 		case NotShown:
 		}
 	}
-	if passed < 32 || all["crash.api.memory"].Status != NotShown || all["dynamodb.conflicts"].Status != NotShown {
+	if passed < 38 || all["crash.api.memory"].Status != NotShown || all["dynamodb.conflicts"].Status != NotShown {
 		t.Errorf("%d claims passed", passed)
 	}
 }
@@ -92,12 +92,15 @@ func TestPlantedInTheStack(t *testing.T) {
 			`	_, _ = s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: map[string]types.AttributeValue{"pk": put.Item["pk"]}})
 	if _, err := s.api.PutItem(ctx, put); err`, "figures.new figures.replay figures.phases", "",
 		},
-		"a start that waits":             {false, "dynamo/store.go", "	opt := Options{Inline: defaultInline}", "	opt := Options{Inline: defaultInline}; time.Sleep(time.Second)", "figures.start", ""},
-		"a REST answer without headers":  {false, "lambda/rest.go", "re.Headers[name] = values[0]", "_ = values[0]", "contract.rest-api", ""},
-		"derived keys of the attempt":    {false, "idem/progress.go", "= p.rec.ID,", "= id,", "crash.api.after", ""},
-		"nothing abandoned is completed": {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
-		"a filter that lets nothing by":  {true, "", `["open","done","stuck"]`, `["nothing"]`, "background.delivery", ""},
-		"no filter":                      {true, "", filters(t), "", "background.filter", ""},
+		"a start that waits":                   {false, "dynamo/store.go", "	opt := Options{Inline: defaultInline}", "	opt := Options{Inline: defaultInline}; time.Sleep(time.Second)", "figures.start", ""},
+		"a REST answer without headers":        {false, "lambda/rest.go", "re.Headers[name] = values[0]", "_ = values[0]", "contract.rest-api", ""},
+		"derived keys of the attempt":          {false, "idem/progress.go", "= p.rec.ID,", "= id,", "crash.api.after", ""},
+		"nothing abandoned is completed":       {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
+		"a filter that lets nothing by":        {true, "", `["open","done","stuck"]`, `["nothing"]`, "background.delivery", ""},
+		"no filter":                            {true, "", filters(t), "", "background.filter", ""},
+		"a mapping without reports":            {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      BisectBatch", "      BisectBatch", "background.partial", ""},
+		"a mapping that bisects nothing":       {true, "", "      BisectBatchOnFunctionError: true\n", "", "background.bisected", ""},
+		"a sweep that leaves it to the stream": {false, "", "SAMEKEY_SWEEP_LATE: " + sweepLate, "SAMEKEY_SWEEP_LATE: 24h", "background.sweep", "figures.new"},
 		// Of permissions this machine checks none, so each role has one too many. A missing one is played by the proxy.
 		"a role with all permissions": {true, "stack.yaml", "", "", "roles.outside", ""},
 		"a permission that is missing": {

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/samekey/samekey/dynamo/stream"
 )
 
 // Place is a deployed stack.
@@ -22,7 +24,11 @@ type Place struct {
 	Streams   *dynamodbstreams.Client
 	Lambda    *lambda.Client
 	// Functions.
-	Plain string
+	Plain, Worker string
+	// GivenUp returns the batches of the stream that were given up, as their destination has them.
+	GivenUp func(context.Context) ([][]byte, error)
+	// Swept is how many records the sweep has to look through.
+	Swept int
 	// Tables.
 	Rides, Audit, Provider, Semantics, Records string
 	// Timeout is the functions' time limit.
@@ -36,7 +42,9 @@ type Place struct {
 	Local bool
 
 	meter  *meter
-	starts []string // the ends of the logs of first invocations
+	starts []string               // the ends of the logs of first invocations
+	parked *stream.Entry          // the job that the run has parked
+	found  map[stream.Reason]bool // by sweeps
 }
 
 // Site is where a stack can be deployed.

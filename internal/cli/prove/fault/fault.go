@@ -17,7 +17,8 @@ const (
 	Waiting  = "waiting#"
 	Happened = "happened#"
 	Denied   = "denied#"
-	Own      = "own#" // an item that a measured request writes
+	Own      = "own#"  // an item that a measured request writes
+	Lost     = "lost#" // while it is there, the worker's program gets no event of the stream
 )
 
 // Measured, in [Header], asks for the [Figures] of a request; they are in the same header of its answer.
@@ -42,6 +43,9 @@ type Start struct {
 // filters keep it away.
 const Unneeded = "samekey-prove#"
 
+// Poison begins the key of an item in the table of records at which the worker dies.
+const Poison = "samekey-poison#"
+
 // Kind is a kind of fault.
 type Kind string
 
@@ -56,6 +60,8 @@ const (
 	Refuse   Kind = "refuse"   // the sink refuses the job, by the fault of the job, as often as Call says
 	Outside  Kind = "outside"  // the process makes a call that its role doesn't allow, before the call
 	Came     Kind = "came"     // no fault: an item whose key begins with Unneeded came to the worker
+	Poisoned Kind = "poisoned" // an item whose key begins with Poison came, in a batch of as many records as Call says
+	Partial  Kind = "partial"  // no fault: the worker has answered that some records of a batch come again
 )
 
 // Fault is a fault at a call of an invocation. The zero Fault is none.

@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/readyworker"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func main() {
@@ -50,14 +51,17 @@ func work(role string) {
 	}
 	provider := http.Client{Transport: newInvoker(os.Getenv("PROVE_PROVIDER"))}
 	const url = "http://provider"
+	measured := func(o *idem.Options) { // for the stack's alarms
+		o.Hooks = idem.Join(metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks(), idem.Log(o.Logger))
+	}
 	if role == "receipts" {
 		mails := &rides.Mails{URL: url, Client: provider}
-		lambda.Start(lambda.WrapEach(rides.Engine(store, rides.ReceiptsNamespace), lambda.SQS, mails.Receive))
+		lambda.Start(lambda.WrapEach(rides.Engine(store, rides.ReceiptsNamespace, measured), lambda.SQS, mails.Receive))
 		return
 	}
 	app := &rides.App{
 		DB: client, RidesTable: os.Getenv("RIDES_TABLE"), AuditTable: os.Getenv("AUDIT_TABLE"),
 		Payments: rides.Payments{URL: url, Client: provider},
 	}
-	lambda.Start(rides.NewFunction(app, rides.Engine(store, rides.RidesNamespace, func(o *idem.Options) { o.Resumable = true })))
+	lambda.Start(rides.NewFunction(app, rides.Engine(store, rides.RidesNamespace, measured, func(o *idem.Options) { o.Resumable = true })))
 }
