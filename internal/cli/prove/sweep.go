@@ -79,7 +79,7 @@ func examineSweep(ctx context.Context, p *Place) (string, error) {
 			return fmt.Sprintf("among %d records, %.0f s after they were lost, by %d runs", most, time.Since(began).Seconds(), run+1), nil
 		case e1 == complete && e2 == complete && report.Complete:
 			return "", fmt.Errorf("a pass has seen %d records, of more than %d", most, p.Swept)
-		case time.Since(began) > 3*p.patience() && most > 0:
+		case time.Since(began) > 2*p.patience() && most > 0:
 			return "", fmt.Errorf("of the job: %s; of the operation: %s", e1.wrong(), e2.wrong())
 		}
 		if err := sleep(ctx, 2*time.Second); err != nil {
