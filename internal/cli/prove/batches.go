@@ -102,6 +102,9 @@ func (p *Place) waits(ctx context.Context) (pk string, _ error) {
 
 // examineBisected writes an item at which the worker dies, among bookings.
 func examineBisected(ctx context.Context, p *Place) (string, error) {
+	if p.API == "" {
+		return "", notSeen(errNoAPI)
+	}
 	pk := fault.Poison + p.Stack
 	began := time.Now()
 	var wg sync.WaitGroup

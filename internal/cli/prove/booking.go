@@ -60,11 +60,13 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.place.HTTP.Transport.RoundTrip(r)
 }
 
+var errNoAPI = errors.New("the stand-in doesn't serve the API at its URL")
+
 // book sends a booking once.
 func (p *Place) book(ctx context.Context, b booking) (answer, error) {
 	url := cmp.Or(b.url, p.API)
 	if url == "" {
-		return answer{}, notSeen(errors.New("the stand-in doesn't serve the API at its URL"))
+		return answer{}, notSeen(errNoAPI)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 35*time.Second)
 	defer cancel()

@@ -51,7 +51,10 @@ func examineSweep(ctx context.Context, p *Place) (string, error) {
 		}
 	}
 	began := time.Now()
-	if err = errors.Join(err, p.fill(ctx), sleep(ctx, 2*p.Timeout)); err != nil {
+	if err == nil {
+		err = errors.Join(p.fill(ctx), sleep(ctx, 2*p.Timeout)) // the stream loses them meanwhile
+	}
+	if err != nil {
 		return "", notSeen(err)
 	}
 	w, err := p.look(ctx)
