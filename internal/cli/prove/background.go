@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,7 +106,7 @@ func examineParked(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(err)
 	}
 	a, err := p.behind(ctx, "worker", fault.Fault{Kind: fault.Refuse, Call: state.MaxRefusals, Cell: "parked"}, parkedPlace)
-	if err = errors.Join(err, a.err); err != nil {
+	if err = cmp.Or(err, a.err); err != nil {
 		return "", notSeen(err)
 	}
 	began := time.Now()

@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,7 +40,7 @@ func batches() []Claim {
 func examinePartial(ctx context.Context, p *Place) (string, error) {
 	refused := fault.Fault{Kind: fault.Refuse, Call: 2, Cell: "partial"}
 	a, err := p.behind(ctx, "worker", refused, 904)
-	if err = errors.Join(err, a.err); err != nil {
+	if err = cmp.Or(err, a.err); err != nil {
 		return "", notSeen(err)
 	}
 	if _, there, err := p.arrive(ctx, p.patience(), met(refused)); err != nil || !there {

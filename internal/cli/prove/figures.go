@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -86,7 +87,7 @@ func (a way) examine(ctx context.Context, p *Place) (string, error) {
 			b = newBooking(fmt.Sprintf("figures-again-%d", i), i)
 			b.route = a.route
 			if first, err := p.book(ctx, b); err != nil || first.status != http.StatusCreated {
-				return "", notSeen(errors.Join(err, fmt.Errorf("the answer is %d: %.100s", first.status, first.body)))
+				return "", notSeen(cmp.Or(err, fmt.Errorf("the answer is %d: %.100s", first.status, first.body)))
 			}
 		}
 		b.measured = true
@@ -96,7 +97,7 @@ func (a way) examine(ctx context.Context, p *Place) (string, error) {
 			err = json.Unmarshal([]byte(got.figures), &f)
 		}
 		if err != nil || got.status != http.StatusCreated {
-			return "", notSeen(errors.Join(err, fmt.Errorf("the answer is %d: %.100s", got.status, got.body)))
+			return "", notSeen(cmp.Or(err, fmt.Errorf("the answer is %d: %.100s", got.status, got.body)))
 		}
 		if !slices.Equal(f.Calls, a.calls) || f.Refused != a.refused || f.Units != float64(a.units) || f.Own != float64(a.own) {
 			return "", fmt.Errorf("%s, %d refused, %v write units and %v of its own items", strings.Join(f.Calls, ", "), f.Refused, f.Units, f.Own)
