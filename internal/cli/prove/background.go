@@ -20,7 +20,7 @@ import (
 const backgroundPage = "docs/operate/background.md"
 
 func background() []Claim {
-	all := []Claim{
+	return append([]Claim{
 		{
 			Name: "background.completion", Text: "the worker completes a booking whose process was killed, and whose client is gone", Page: backgroundPage,
 			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
@@ -42,8 +42,7 @@ func background() []Claim {
 			Name: "background.redriven", Text: "a parked job that people redrive is delivered once", Page: backgroundPage, Figure: "# s after the redrive",
 			Cost: Cost{Writes: 20, Reads: 400 * 3 * 128}, Examine: examineRedriven,
 		},
-	}
-	return append(append(all, batches()...), sweep())
+	}, append(batches(), sweep())...)
 }
 
 // listing are the units of a look at the people's list.

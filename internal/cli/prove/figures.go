@@ -45,16 +45,18 @@ func ways() []way {
 }
 
 func figures() []Claim {
-	all := []Claim{
-		{
+	all := make([]Claim, 0, 2+len(ways()))
+	all = append(
+		all,
+		Claim{
 			Name: "figures.start", Text: "less than half of a function's start is Samekey's", Page: figuresPage,
 			Figure: "# ms for a first answer, # ms for a later one; # µs of the start are Samekey's", Cost: Cost{Calls: invocation20 * 2 * startsAtOnce}, Examine: examineStart,
 		},
-		{
+		Claim{
 			Name: "figures.init", Text: "by Lambda's report a start ends within the ten seconds that Lambda gives it", Page: figuresPage, Figure: "# ms, the longest of # starts",
 			Cost: Cost{Calls: 1}, OnStandIn: "a stand-in writes no report of a start", Examine: examineInit,
 		},
-	}
+	)
 	for _, a := range ways() {
 		all = append(all, Claim{
 			Name: "figures." + a.name, Text: a.text, Page: figuresPage, Figure: a.sum() + "; # µs in the function, # µs for the same calls by the SDK alone",

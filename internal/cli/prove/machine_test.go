@@ -106,7 +106,7 @@ func TestPlantedInTheStack(t *testing.T) {
 		"a permission that is missing": {
 			true, "internal/cli/prove/cmd/function/proxy.go", "	p.point.passed() //nolint:contextcheck // as above\n",
 			`	if p.point.role == "receipts" && service == "dynamodb" {
-		out.StatusCode, answer = http.StatusBadRequest, []byte(` + "`" + `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}` + "`" + `)
+		out.StatusCode, body = http.StatusBadRequest, []byte(` + "`" + `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}` + "`" + `)
 		out.Header.Del("X-Amz-Crc32")
 	}
 `, "roles.enough", "crash.api.answered",

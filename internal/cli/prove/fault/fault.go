@@ -21,7 +21,7 @@ const (
 	Lost     = "lost#" // while it is there, the worker's program gets no event of the stream
 )
 
-// Measured, in [Header], asks for the [Figures] of a request; they are in the same header of its answer.
+// Measured is a value of [Header] that asks for the [Figures] of a request; they are in the same header of its answer.
 const Measured = "measured"
 
 // Figures are those of a measured request, in the function.
