@@ -140,7 +140,7 @@ func copyAnswer(w http.ResponseWriter, a answer) {
 		}
 	}
 	w.WriteHeader(a.status)
-	_, _ = w.Write(a.body) //nolint:gosec // for the program, which needs no answer if it is gone
+	_, _ = w.Write(a.body) // a program that is gone needs no answer
 }
 
 // answer is an answer of a service.
