@@ -88,7 +88,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ProveAlarm", what: "an alarm that is there counts as one that rings", row: "M192",
-			in: "internal/cli/prove.Place.ring", old: "$a.StateValue == types.StateValueAlarm", new: "true", run: "^TestWrongAlarm$",
+			in: "internal/cli/prove.Place.ring", old: "$a.StateValue == $wanted", new: "true", run: "^TestWrongAlarm$",
 		},
 		{
 			rule: "ProveDenied", what: "a denied call isn't told", row: "M192",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -113,20 +115,46 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 	}
 	p := &Place{
 		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings,
-		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune), Streams: dynamodbstreams.NewFromConfig(a.cfg),
+		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune), Streams: dynamodbstreams.NewFromConfig(a.cfg), Lambda: lambda.NewFromConfig(a.cfg),
+		Plain: a.run + "-plain", Swept: 100_000,
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",
 	}
 	for _, o := range stack.Outputs {
 		switch value := aws.ToString(o.OutputValue); aws.ToString(o.OutputKey) {
-		case "ApiUrl": // the URL is one of AWS, and no stand-in's
+		case "ApiUrl", "RestUrl", "FunctionUrl": // the URL is one of AWS, and no stand-in's
 			if p.StandIn == "" {
-				p.API = value
+				*map[string]*string{"ApiUrl": &p.API, "RestUrl": &p.REST, "FunctionUrl": &p.URL}[*o.OutputKey] = strings.TrimSuffix(value, "/")
 			}
 		case "Records":
 			p.Records = value
+		case "Worker":
+			p.Worker = value
+		case "GivenUp":
+			p.GivenUp = func(ctx context.Context) ([][]byte, error) { return a.objects(ctx, value) }
 		}
 	}
 	return p, nil
+}
+
+// objects are those of a bucket.
+func (a *Account) objects(ctx context.Context, bucket string) (all [][]byte, _ error) {
+	list, err := a.bucket().ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket})
+	if err != nil {
+		return nil, plainError(err)
+	}
+	for _, o := range list.Contents {
+		out, err := a.bucket().GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: o.Key})
+		if err != nil {
+			return nil, plainError(err)
+		}
+		raw, err := io.ReadAll(out.Body)
+		_ = out.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, raw)
+	}
+	return all, nil
 }
 
 // use has all later calls counted by m.

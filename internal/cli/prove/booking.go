@@ -2,6 +2,7 @@ package prove
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,9 +22,12 @@ const (
 // booking is a ride under a key. Its place tells it from the others: it is in the ride, in
 // the audit record and, by the ride's id, in the charge and the mail.
 type booking struct {
-	key   string
-	place int
-	fault fault.Fault
+	key      string
+	place    int
+	fault    fault.Fault
+	url      string // "": the API's
+	route    string // "": that of Rocket Rides
+	measured bool   // with figures
 }
 
 func newBooking(name string, place int) booking {
@@ -39,8 +43,9 @@ func bodyAt(place int) []byte {
 
 // answer is an answer of the API.
 type answer struct {
-	status int
-	body   string
+	status  int
+	body    string
+	figures string
 }
 
 // counted is the transport of requests to the API, which counts them.
@@ -55,20 +60,25 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return c.place.HTTP.Transport.RoundTrip(r)
 }
 
+var errNoAPI = errors.New("the stand-in doesn't serve the API at its URL")
+
 // book sends a booking once.
 func (p *Place) book(ctx context.Context, b booking) (answer, error) {
-	if p.API == "" {
-		return answer{}, notSeen(errors.New("the stand-in doesn't serve the API at its URL"))
+	url := cmp.Or(b.url, p.API)
+	if url == "" {
+		return answer{}, notSeen(errNoAPI)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 35*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.API+"/rides", bytes.NewReader(bodyAt(b.place)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+cmp.Or(b.route, "/rides"), bytes.NewReader(bodyAt(b.place)))
 	if err != nil {
 		return answer{}, err
 	}
 	req.Header = http.Header{"Authorization": {"Bearer " + jane}, "Content-Type": {"application/json"}, "Idempotency-Key": {b.key}}
 	if b.fault != (fault.Fault{}) {
 		req.Header.Set(fault.Header, b.fault.String())
+	} else if b.measured {
+		req.Header.Set(fault.Header, fault.Measured)
 	}
 	resp, err := p.counted().RoundTrip(req)
 	if err != nil {
@@ -76,7 +86,7 @@ func (p *Place) book(ctx context.Context, b booking) (answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return answer{resp.StatusCode, string(body)}, err
+	return answer{resp.StatusCode, string(body), resp.Header.Get(fault.Header)}, err
 }
 
 // tries are the most requests of a client that retries.

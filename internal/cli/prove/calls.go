@@ -28,8 +28,8 @@ func calls() []call {
 		{"STS", "sts", "GetCallerIdentity"},
 		{"CloudFormation", "cloudformation", "CreateStack DeleteStack DescribeStackEvents DescribeStacks ListStackResources"},
 		{"CloudWatch", "cloudwatch", "DescribeAlarms"},
-		{"S3", "s3", "CreateBucket DeleteBucket PutBucketTagging PutObject"},
-		{"DynamoDB", "dynamodb", "DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
+		{"S3", "s3", "CreateBucket DeleteBucket GetObject PutBucketTagging PutObject"},
+		{"DynamoDB", "dynamodb", "BatchWriteItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
 		{"DynamoDB Streams", "dynamodb", "DescribeStream GetRecords GetShardIterator"},
 	} {
 		for op := range strings.FieldsSeq(s.operations) {
@@ -38,6 +38,7 @@ func calls() []call {
 	}
 	return append(
 		all,
+		call{"Lambda", "Invoke", []string{"lambda:InvokeFunction"}},
 		call{"S3", "DeleteObjects", []string{"s3:DeleteObject"}},
 		call{"S3", "ListObjectsV2", []string{"s3:ListBucket"}},
 		call{"S3", "ListBuckets", []string{"s3:ListAllMyBuckets"}},
@@ -85,6 +86,14 @@ func costOf(service string, in any) Cost {
 			}
 		}
 		return Cost{Writes: n}
+	case *dynamodb.BatchWriteItemInput:
+		n := 0
+		for _, all := range in.RequestItems {
+			for _, w := range all {
+				n += units(itemsize.Of(w.PutRequest.Item))
+			}
+		}
+		return Cost{Writes: n}
 	case *dynamodb.GetItemInput:
 		return Cost{Reads: 1}
 	case *dynamodb.QueryInput:
@@ -92,10 +101,19 @@ func costOf(service string, in any) Cost {
 	case *dynamodb.ScanInput:
 		return Cost{Reads: 128} // a page of 1 MB
 	}
+	switch service {
+	case "Lambda":
+		return Cost{Calls: invocation20}
+	case "DynamoDB Streams": // a request is cheaper than a read unit
+		return Cost{Reads: 1}
+	}
 	if service == "CloudFormation" || service == "STS" || service == "DynamoDB" {
 		return Cost{}
 	}
 	return Cost{Calls: 1}
 }
+
+// invocation20 are the calls for whose price a function with 256 MB is invoked, and runs for 20 seconds.
+const invocation20 = 18
 
 func units(size int) int { return max(1, (size+1023)/1024) }

@@ -11,22 +11,41 @@ import (
 	"github.com/samekey/samekey/internal/cli/check"
 )
 
-const contractRequests = check.DefaultRequests
+const contractRequests = check.DefaultRequests / 2
 
-// contract has samekey check examine the deployed API.
-func contract() Claim {
-	return Claim{
-		Name: "contract.http-api", Text: "the deployed API keeps the contract of idempotency keys", Page: "docs/use/http.md",
-		Figure: "# checks hold, by # requests", Cost: Cost{Bookings: contractRequests + 1}, Examine: examineContract,
+// contracts has samekey check examine the deployed fronts: Rocket Rides, and a plain handler.
+func contracts() []Claim {
+	all := []Claim{
+		{
+			Name: "contract.http-api", Text: "the deployed API keeps the contract of idempotency keys",
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.API, "/rides") },
+		},
+		{
+			Name: "contract.rest-api", Text: "a REST API keeps the contract",
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.REST, "/plain") },
+		},
+		{
+			Name: "contract.function-url", Text: "a function URL keeps the contract", OnStandIn: "a stand-in serves no function URLs",
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.URL, "/plain") },
+		},
 	}
+	for i := range all {
+		all[i].Page, all[i].Figure, all[i].Cost = "docs/use/http.md", "# checks hold, by # requests", Cost{Bookings: contractRequests + 1}
+	}
+	return all
 }
 
-func examineContract(ctx context.Context, p *Place) (string, error) {
-	if _, err := p.book(ctx, newBooking("warm", 0)); err != nil { // a cold start isn't the contract's
+func (p *Place) contract(ctx context.Context, url, route string) (string, error) {
+	if url == "" {
+		return "", notSeen(errors.New("the stand-in has no such front"))
+	}
+	b := newBooking("warm", 0)
+	b.url, b.route = url, route
+	if _, err := p.book(ctx, b); err != nil { // a cold start isn't the contract's
 		return "", notSeen(err)
 	}
 	plan, err := check.Make(check.Template{
-		URL: p.API + "/rides", Header: http.Header{"Authorization": {"Bearer " + jane}, "Content-Type": {"application/json"}},
+		URL: url + route, Header: http.Header{"Authorization": {"Bearer " + jane}, "Content-Type": {"application/json"}},
 		Body: bodyAt(1), OtherBody: bodyAt(2), RefusedBody: []byte(`{"origin_lat": 1000}`), OtherCaller: http.Header{"Authorization": {"Bearer " + omar}},
 	}, func(o *check.Options) {
 		o.Transport, o.Requests, o.Total = p.counted(), contractRequests, 3*time.Minute

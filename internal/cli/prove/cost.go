@@ -12,7 +12,7 @@ type Cost struct {
 	Bookings int     // requests to the API, each with all that it sets off
 	Writes   int     // units of DynamoDB that the program itself uses
 	Reads    int
-	Calls    int // of the other services: S3, SQS, Lambda, streams
+	Calls    int // of the other services: S3, SQS, Lambda
 }
 
 // The prices of us-east-1 in dollars, read from the price lists in November 2026, doubled: no Region

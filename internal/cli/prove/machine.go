@@ -2,6 +2,7 @@ package prove
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/internal/local/mendstream"
@@ -55,17 +57,39 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 	if err != nil {
 		return nil, err
 	}
-	base := s.running.Database()
+	ready, base := s.running.Ready(), s.running.Database()
 	o := base.Options()
 	cfg := metered(aws.Config{Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint}, m)
 	return &Place{
-		StandIn: s.StandIn(), API: s.running.Ready().API, HTTP: client(), Timeout: localTimeout, Local: true,
+		StandIn: s.StandIn(), API: ready.API, REST: ready.APIs["RestApi"], HTTP: client(), Timeout: localTimeout, Local: true,
 		DB: dynamodb.NewFromConfig(cfg, dynamo.Tune),
 		Streams: dynamodbstreams.NewFromConfig(cfg, func(o *dynamodbstreams.Options) {
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
-		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Records: s.running.Ready().Table,
+		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Stack: name, Records: ready.Table,
+		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, GivenUp: s.givenUp, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
 	}, nil
+}
+
+// givenUp asks the control server.
+func (s *Machine) givenUp(ctx context.Context) (all [][]byte, _ error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.running.Ready().Control+"/failed", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var failed []stack.Failed
+	if err := json.NewDecoder(resp.Body).Decode(&failed); err != nil {
+		return nil, err
+	}
+	for _, f := range failed {
+		all = append(all, f.Record)
+	}
+	return all, nil
 }
 
 // Remove implements [Site].

@@ -8,15 +8,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/samekey/samekey/dynamo/stream"
 )
 
 // Place is a deployed stack.
 type Place struct {
 	StandIn string // names what stands in for AWS; "" in an account
 	API     string // base URL; "" on a stand-in that has none
-	HTTP    *http.Client
-	DB      *dynamodb.Client
-	Streams *dynamodbstreams.Client
+	// REST and URL are the other fronts of the plain handler; "" if there is none.
+	REST, URL string
+	HTTP      *http.Client
+	DB        *dynamodb.Client
+	Streams   *dynamodbstreams.Client
+	Lambda    *lambda.Client
+	// Functions.
+	Plain, Worker string
+	// GivenUp returns the batches of the stream that were given up, as their destination has them.
+	GivenUp func(context.Context) ([][]byte, error)
+	// Swept is how many records the sweep has to look through.
+	Swept int
 	// Tables.
 	Rides, Audit, Provider, Semantics, Records string
 	// Timeout is the functions' time limit.
@@ -29,7 +41,10 @@ type Place struct {
 	// stand-in they aren't, and nothing fails there.
 	Local bool
 
-	meter *meter
+	meter  *meter
+	starts []string               // the ends of the logs of first invocations
+	parked *stream.Entry          // the job that the run has parked
+	found  map[stream.Reason]bool // by sweeps
 }
 
 // Site is where a stack can be deployed.

@@ -119,7 +119,7 @@ func TestTemplates(t *testing.T) {
 			}
 		}
 	}
-	if functions != 2*5 {
+	if functions != 2*6 {
 		t.Errorf("%d functions", functions)
 	}
 }

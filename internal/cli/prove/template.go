@@ -36,6 +36,7 @@ func Nested(packaged bool) string {
 	for _, e := range [][2]string{
 		{"    DeletionPolicy: RetainExceptOnCreate\n", "    DeletionPolicy: Delete\n"},
 		{"    UpdateReplacePolicy: Retain\n", "    UpdateReplacePolicy: Delete\n"},
+		{"          SAMEKEY_SWEEP_PAGES:", "          SAMEKEY_SWEEP_LATE: " + sweepLate + "\n          SAMEKEY_SWEEP_PAGES:"},
 		{"      Timeout: 120\n", "      Timeout: 20\n      ReservedConcurrentExecutions: 5\n"},
 		{"      VisibilityTimeout: 720\n", "      VisibilityTimeout: 120\n"},
 		{"      RetentionInDays: 30\n", "      RetentionInDays: 1\n"},
@@ -51,6 +52,9 @@ func Nested(packaged bool) string {
 	}
 	return head + "\nOutputs:\n" + tail
 }
+
+// sweepLate is how late the stream must be in a throw-away before the sweep does its work.
+const sweepLate = "5s"
 
 // exchanged replaces a text that has to be there.
 func exchanged(t, old, replacement string) string {

@@ -17,11 +17,34 @@ const (
 	Waiting  = "waiting#"
 	Happened = "happened#"
 	Denied   = "denied#"
+	Own      = "own#"  // an item that a measured request writes
+	Lost     = "lost#" // while it is there, the worker's program gets no event of the stream
 )
+
+// Measured is a value of [Header] that asks for the [Figures] of a request; they are in the same header of its answer.
+const Measured = "measured"
+
+// Figures are those of a measured request, in the function.
+type Figures struct {
+	Took, Floor int64    // in µs: of the request, and of its calls made by the SDK alone
+	Calls       []string // of DynamoDB
+	Units, Own  float64  // write units: of the record, of the request's own items
+	Refused     int      // calls, which have no units in their answers
+	Trouble     string   // why the calls couldn't be made again
+}
+
+// Start is how a process of the measured function has started.
+type Start struct {
+	Events int   // that it has had
+	Made   int64 // in µs: Samekey's part of the start
+}
 
 // Unneeded begins the key of an item in the table of records that the worker has no need of: the stream's
 // filters keep it away.
 const Unneeded = "samekey-prove#"
+
+// Poison begins the key of an item in the table of records at which the worker dies.
+const Poison = "samekey-poison#"
 
 // Kind is a kind of fault.
 type Kind string
@@ -37,6 +60,8 @@ const (
 	Refuse   Kind = "refuse"   // the sink refuses the job, by the fault of the job, as often as Call says
 	Outside  Kind = "outside"  // the process makes a call that its role doesn't allow, before the call
 	Came     Kind = "came"     // no fault: an item whose key begins with Unneeded came to the worker
+	Poisoned Kind = "poisoned" // an item whose key begins with Poison came, in a batch of as many records as Call says
+	Partial  Kind = "partial"  // no fault: the worker has answered that some records of a batch come again
 )
 
 // Fault is a fault at a call of an invocation. The zero Fault is none.

@@ -3,7 +3,7 @@
 // the programs that users deploy. Between them and AWS stands a proxy in the same process,
 // at which an invocation meets the crash point that was chosen for it.
 //
-// Settings: PROVE_ROLE is api, authorizer, receipts or provider, and empty for the worker;
+// Settings: PROVE_ROLE is api, authorizer, receipts, provider or plain, and empty for the worker;
 // PROVE_PROVIDER, the provider's function; PROVE_TABLE, its table.
 package main
 
@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/readyworker"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func main() {
@@ -28,6 +29,8 @@ func main() {
 		awslambda.Start(rides.Authorize)
 	case "provider":
 		serveProvider()
+	case "plain":
+		servePlain()
 	default:
 		if err := standBetween(role); err != nil {
 			log.Fatal(err)
@@ -48,14 +51,17 @@ func work(role string) {
 	}
 	provider := http.Client{Transport: newInvoker(os.Getenv("PROVE_PROVIDER"))}
 	const url = "http://provider"
+	measured := func(o *idem.Options) { // for the stack's alarms
+		o.Hooks = idem.Join(metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks(), idem.Log(o.Logger))
+	}
 	if role == "receipts" {
 		mails := &rides.Mails{URL: url, Client: provider}
-		lambda.Start(lambda.WrapEach(rides.Engine(store, rides.ReceiptsNamespace), lambda.SQS, mails.Receive))
+		lambda.Start(lambda.WrapEach(rides.Engine(store, rides.ReceiptsNamespace, measured), lambda.SQS, mails.Receive))
 		return
 	}
 	app := &rides.App{
 		DB: client, RidesTable: os.Getenv("RIDES_TABLE"), AuditTable: os.Getenv("AUDIT_TABLE"),
 		Payments: rides.Payments{URL: url, Client: provider},
 	}
-	lambda.Start(rides.NewFunction(app, rides.Engine(store, rides.RidesNamespace, func(o *idem.Options) { o.Resumable = true })))
+	lambda.Start(rides.NewFunction(app, rides.Engine(store, rides.RidesNamespace, measured, func(o *idem.Options) { o.Resumable = true })))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,6 +30,7 @@ type point struct {
 	fault fault.Fault // the zero Fault is none
 	calls int
 	hangs bool // the calls behind a fault.Hang do, too: clients try again
+	batch bool // the invocation is for records of the stream
 }
 
 // begin finds the point of an invocation: in a header of a request to the API, or in the
@@ -47,9 +49,61 @@ func (p *point) begin(ctx context.Context, event []byte) {
 	if bytes.Contains(event, []byte(fault.Unneeded)) {
 		p.happened(fault.Fault{Kind: fault.Came, Cell: p.name()}) //nolint:contextcheck // it is noted whatever the context says
 	}
+	batch := records(event)
+	if slices.ContainsFunc(batch, record.poison) {
+		p.happened(fault.Fault{Kind: fault.Poisoned, Call: len(batch), Cell: p.name()}) //nolint:contextcheck // as above
+		kill()
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.calls, p.hangs = f, 0, false
+	p.fault, p.calls, p.hangs, p.batch = f, 0, false, len(batch) > 0
+}
+
+// record is a record of the stream.
+type record struct {
+	Name     string `json:"eventName"`
+	DynamoDB *struct {
+		Keys struct {
+			PK struct{ S string } `json:"pk"`
+		}
+	} `json:"dynamodb"`
+}
+
+func (r record) poison() bool {
+	return r.Name == "INSERT" && strings.HasPrefix(r.DynamoDB.Keys.PK.S, fault.Poison)
+}
+
+// records are those of an event of the stream; none of another event.
+func records(event []byte) []record {
+	var in struct{ Records []record }
+	if json.Unmarshal(event, &in) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(in.Records, func(r record) bool { return r.DynamoDB == nil })
+}
+
+// loses reports whether the program is not to get an event, since the stream loses it.
+func (p *point) loses(ctx context.Context, event []byte) bool {
+	if p.role != "" || len(records(event)) == 0 {
+		return false
+	}
+	out, err := p.db().GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &p.table, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Lost}}, ConsistentRead: aws.Bool(true),
+	})
+	return err == nil && out.Item != nil
+}
+
+// answers looks at the program's answer.
+func (p *point) answers(answer []byte) {
+	var report struct {
+		Failed []any `json:"batchItemFailures"`
+	}
+	p.mu.Lock()
+	batch := p.batch
+	p.mu.Unlock()
+	if batch && json.Unmarshal(answer, &report) == nil && len(report.Failed) > 0 {
+		p.happened(fault.Fault{Kind: fault.Partial, Cell: p.name()})
+	}
 }
 
 func (p *point) db() *dynamodb.Client {

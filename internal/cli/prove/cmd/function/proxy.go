@@ -108,17 +108,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(w)
 		return
 	}
-	answer, err := io.ReadAll(out.Body)
+	body, err = io.ReadAll(out.Body)
 	_ = out.Body.Close()
 	p.point.passed() //nolint:contextcheck // as above
-	if bytes.Contains(answer, []byte("AccessDenied")) || strings.Contains(out.Header.Get("X-Amzn-Errortype"), "AccessDenied") {
+	if bytes.Contains(body, []byte("AccessDenied")) || strings.Contains(out.Header.Get("X-Amzn-Errortype"), "AccessDenied") {
 		p.point.denied(r.Context(), service+" "+r.Header.Get("X-Amz-Target"))
 	}
 	if err != nil || lose {
 		cut(w)
 		return
 	}
-	copyAnswer(w, out, answer)
+	copyAnswer(w, answer{out.StatusCode, out.Header, body})
 }
 
 // refuse answers SendMessageBatch as SQS does that blames all its entries.
@@ -133,14 +133,21 @@ func refuse(w http.ResponseWriter, body []byte) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"Failed": failed, "Successful": []any{}}) // as in copyAnswer
 }
 
-func copyAnswer(w http.ResponseWriter, out *http.Response, body []byte) {
-	for name, values := range out.Header {
+func copyAnswer(w http.ResponseWriter, a answer) {
+	for name, values := range a.header {
 		if name != "Content-Length" && name != "Connection" {
 			w.Header()[name] = values
 		}
 	}
-	w.WriteHeader(out.StatusCode)
-	_, _ = w.Write(body) // a program that is gone needs no answer
+	w.WriteHeader(a.status)
+	_, _ = w.Write(a.body) // a program that is gone needs no answer
+}
+
+// answer is an answer of a service.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
 }
 
 // cut ends the connection without an answer.
@@ -163,28 +170,43 @@ type runtimeProxy struct {
 }
 
 func (p *runtimeProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up+r.URL.EscapedPath(), r.Body) //nolint:gosec // as above
+	said, err := io.ReadAll(r.Body)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
+		return // the program is gone
 	}
-	req.Header, req.ContentLength = r.Header.Clone(), r.ContentLength
-	out, err := p.client.Do(req) //nolint:gosec // as above
-	if err != nil {
-		cut(w)
-		return
+	out, err := p.pass(r.Context(), r.Method, r.URL.EscapedPath(), r.Header, said)
+	for err == nil && strings.HasSuffix(r.URL.Path, "/invocation/next") && p.point.loses(r.Context(), out.body) {
+		done := "/2018-06-01/runtime/invocation/" + out.header.Get("Lambda-Runtime-Aws-Request-Id") + "/response"
+		if _, err = p.pass(r.Context(), http.MethodPost, done, http.Header{}, []byte(`{"batchItemFailures":[]}`)); err == nil {
+			out, err = p.pass(r.Context(), r.Method, r.URL.EscapedPath(), r.Header, nil)
+		}
 	}
-	defer func() { _ = out.Body.Close() }()
-	body, err := io.ReadAll(out.Body)
 	if err != nil {
 		cut(w)
 		return
 	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/invocation/next"):
-		p.point.begin(r.Context(), body)
+		p.point.begin(r.Context(), out.body)
 	case strings.HasSuffix(r.URL.Path, "/response"):
+		p.point.answers(said) //nolint:contextcheck // it is noted whatever the context says
 		p.point.answered(r.Context())
 	}
-	copyAnswer(w, out, body)
+	copyAnswer(w, out)
+}
+
+// pass passes a call on to the Runtime API.
+func (p *runtimeProxy) pass(ctx context.Context, method, path string, header http.Header, said []byte) (answer, error) {
+	req, err := http.NewRequestWithContext(ctx, method, p.up+path, bytes.NewReader(said)) //nolint:gosec // as above
+	if err != nil {
+		return answer{}, err
+	}
+	req.Header = header.Clone()
+	out, err := p.client.Do(req) //nolint:gosec // as above
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = out.Body.Close() }()
+	body, err := io.ReadAll(out.Body)
+	return answer{out.StatusCode, out.Header, body}, err
 }
