@@ -50,7 +50,6 @@ func (c *cache) get(pk []byte) *store.Record {
 	}
 	one := el.Value.(cached)
 	if time.Now().After(one.until) {
-		c.remove(el)
 		return nil
 	}
 	c.order.MoveToFront(el)
@@ -103,29 +102,20 @@ func (c *cache) remove(el *list.Element) {
 	c.size -= weight(r)
 }
 
-// weight estimates a record's memory in bytes, rather too high: an underestimate
-// would exceed the limit.
+// weight estimates the memory of a record in the cache in bytes, rather too high: an
+// underestimate would exceed the limit.
 func weight(r *store.Record) int64 {
-	const overhead = 1200 // the structs, the share of map and list, the unused rest of a block
+	const overhead = 1600 // the structs, the share of map and list, a map of up to 8 headers, the unused rest of a block
 	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) +
 		len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += cap(r.Response.Body) + cap(r.Response.Body)/8
-		if len(r.Response.Header) > 0 {
-			n += 400 // a map of up to 8 names
-		}
 		for name, values := range r.Response.Header {
 			n += len(name) + 64
 			for _, v := range values {
 				n += len(v) + 16
 			}
 		}
-	}
-	for _, p := range r.Phases {
-		n += len(p.Name) + cap(p.Result) + 64
-	}
-	for name, j := range r.Jobs {
-		n += len(name) + len(j.Kind) + cap(j.Args) + len(j.Group) + len(j.Failed) + 160
 	}
 	return int64(n)
 }

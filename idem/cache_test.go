@@ -15,6 +15,11 @@ func doneRecord(pk string, size int) *store.Record {
 	return &store.Record{PK: pk, State: store.Done, Response: &Response{Body: make([]byte, size)}, Expires: time.Unix(1<<31, 0)}
 }
 
+func holds(c *cache, r *store.Record) bool {
+	c.put(r)
+	return c.get([]byte(r.PK)) != nil
+}
+
 func TestCacheIsBoundedInBytes(t *testing.T) {
 	t.Parallel()
 	c := newCache(100_000)
@@ -29,6 +34,10 @@ func TestCacheIsBoundedInBytes(t *testing.T) {
 	}
 	if c.get([]byte("0")) != nil || c.get([]byte("999")) == nil {
 		t.Error("the oldest must go first")
+	}
+	one := doneRecord("one", 0)
+	if exact := newCache(weight(one)); !holds(exact, one) {
+		t.Error("a record that just fits is not kept")
 	}
 	c.put(doneRecord("large", 200_000))
 	if c.get([]byte("large")) != nil || c.get([]byte("999")) == nil {
@@ -61,6 +70,9 @@ func TestCacheTakesFinishedRecordsOnly(t *testing.T) {
 			t.Errorf("%s is cached", name)
 		}
 	}
+	if c.drop("open"); len(c.byKey) != 0 {
+		t.Error("what isn't there can't be dropped")
+	}
 	var none *cache
 	if none.put(doneRecord("a", 1)); none.get([]byte("a")) != nil || newCache(0) != nil {
 		t.Error("off must be off")
@@ -73,8 +85,8 @@ func TestCacheSharesNothing(t *testing.T) {
 	r := doneRecord("a", 1)
 	c.put(r)
 	r.Response.Body[0] = 'x'
-	if got := c.get([]byte("a")).Response.Body[0]; got != 0 {
-		t.Error("a caller's change reached the cache")
+	if got := c.get([]byte("a")); got.Response.Body[0] != 0 || !got.Expires.Equal(r.Expires) {
+		t.Errorf("a caller's change reached the cache: %v, until %v", got.Response, got.Expires)
 	}
 	c.put(doneRecord("a", 2))
 	if len(c.get([]byte("a")).Response.Body) != 2 || c.size != weight(c.get([]byte("a"))) {
@@ -102,6 +114,12 @@ func TestCacheBoundsMemory(t *testing.T) {
 		},
 		"headers": func(r *store.Record) {
 			r.Response.Header = http.Header{"Content-Type": {text(30)}, "Link": {text(200), text(200)}}
+		},
+		"many headers": func(r *store.Record) {
+			r.Response.Header = make(http.Header)
+			for i := range 20 {
+				r.Response.Header[fmt.Sprint("X-", i, text(40))] = []string{text(60), text(60)}
+			}
 		},
 		"names": func(r *store.Record) {
 			r.Scope, r.Route, r.Owner, r.ID, r.Secret = text(300), text(300), text(26), text(26), text(50)

@@ -35,7 +35,7 @@ func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, 
 		if r.Key, err = e.opt.KeyFrom(r); err == nil {
 			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false)
 		}
-		if err == nil || !errors.Is(err, ErrKeyMissing) {
+		if !errors.Is(err, ErrKeyMissing) {
 			return "", err == nil, keyError(err)
 		}
 	}
@@ -75,9 +75,7 @@ func (e contract) problem(ctx context.Context, r *Request, err error) Response {
 
 // answers makes the engine's answer to r for a problem.
 func (e contract) answers(r *Request, p Problem) Response {
-	if e.opt.KeyHeader != KeyHeader {
-		p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
-	}
+	p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
 	resp := e.opt.Problem(p)
 	clean(&resp)
 	e.opt.CORS.Allow(&resp, r.Header)

@@ -65,9 +65,48 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"CORS: no origin":             {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Credentials: true} }, "without Origins"},
 		"CORS: exposing all":          {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"*"}} }, "Expose"},
 		"CORS: exposing no name":      {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"a b"}} }, "Expose"},
-		"Stripe":                      {&MemoryStore{}, Stripe, ""},
-		"StripeV1":                    {&MemoryStore{}, StripeV1, ""},
-		"IETF":                        {&MemoryStore{}, IETF, ""},
+		"every limit, from below": {&MemoryStore{}, func(o *Options) {
+			o.Retention, o.Lease, o.Reserve, o.LeaseMargin, o.MaxRetryAfter = time.Hour, time.Hour, time.Hour-1, time.Second, time.Second
+			o.MaxKey, o.MaxBody, o.MaxInput, o.MaxRequest, o.MaxTries, o.WaitMax = 1, 1, 1, 1, 1, 1
+		}, ""},
+		"every limit, from above": {&MemoryStore{}, func(o *Options) {
+			o.Namespace, o.Function = "az-AZ_09."+strings.Repeat("a", 55), strings.Repeat("f", 256)
+			o.MinKey, o.MaxBody, o.MaxInput = 255, 6<<20, store.MaxStoredRequest
+			o.Key, o.InFlight, o.StatusURL = KeyObserve, InFlightAccept, "/status/"
+		}, ""},
+		"function too long":            {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "Function"},
+		"reserve of a whole lease":     {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
+		"negative reserve":             {&MemoryStore{}, func(o *Options) { o.Reserve = -1 }, "Reserve"},
+		"negative minimum":             {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},
+		"negative key mode":            {&MemoryStore{}, func(o *Options) { o.Key = -1 }, "Key -1"},
+		"negative body":                {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
+		"input over 10 MB":             {&MemoryStore{}, func(o *Options) { o.MaxInput = 10<<20 + 1 }, "MaxInput"},
+		"negative input":               {&MemoryStore{}, func(o *Options) { o.MaxInput = -1 }, "MaxInput"},
+		"negative request":             {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
+		"negative retry window":        {&MemoryStore{}, func(o *Options) { o.RetryWindow = -1 }, "RetryWindow"},
+		"negative tombstone":           {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
+		"unknown mode in flight":       {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
+		"negative mode in flight":      {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
+		"Retry-After below a second":   {&MemoryStore{}, func(o *Options) { o.MaxRetryAfter = time.Second - 1 }, "MaxRetryAfter"},
+		"negative wait":                {&MemoryStore{}, func(o *Options) { o.WaitMax = -1 }, "WaitMax"},
+		"a 202 that nobody can follow": {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
+		"a status URL without its end": {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},
+		"a status by route":            {&MemoryStore{}, func(o *Options) { o.StatusURL, o.ScopeRoute = "/status/", true }, "StatusURL and ScopeRoute"},
+		"a status by fingerprint":      {&MemoryStore{}, func(o *Options) { o.StatusURL, o.MismatchIsNew = "/status/", true }, "StatusURL and MismatchIsNew"},
+		"observed phases":              {&MemoryStore{}, func(o *Options) { o.Key, o.MergeClaim = KeyObserve, true }, "KeyObserve"},
+		"observed and completed":       {&MemoryStore{}, func(o *Options) { o.Key, o.Resumable, o.Function = KeyObserve, true, "f" }, "KeyObserve"},
+		"negative tries":               {&MemoryStore{}, func(o *Options) { o.MaxTries = -1 }, "MaxTries"},
+		"phases without their store":   {&MemoryStore{}, func(o *Options) { o.MergeClaim, o.FailOpen = true, true }, "MergeClaim and FailOpen"},
+		"storing a credential":         {&MemoryStore{}, func(o *Options) { o.InputHeaders = []string{"authorization"} }, "Authorization may hold a secret"},
+		"storing the key":              {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{KeyHeader} }, "StoreHeaders"},
+		"keys on HEAD":                 {&MemoryStore{}, func(o *Options) { o.Methods = []string{"HEAD"} }, "Methods"},
+		"keys on no method":            {&MemoryStore{}, func(o *Options) { o.Methods = []string{""} }, "Methods"},
+		"every mismatch is new, of a scheme": {&MemoryStore{}, func(o *Options) {
+			o.MismatchIsNew, o.Fingerprint.Known = true, []Fingerprint{{SkipQuery: true}}
+		}, "MismatchIsNew and Fingerprint.Known"},
+		"Stripe":   {&MemoryStore{}, Stripe, ""},
+		"StripeV1": {&MemoryStore{}, StripeV1, ""},
+		"IETF":     {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,6 +141,11 @@ func TestHeadersOfAConnectionAreNotStored(t *testing.T) {
 			New(&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{name} })
 		}()
 		r := Response{Header: http.Header{http.CanonicalHeaderKey(name): {"x"}, "Etag": {"1"}}}
+		c := newCache(1 << 20)
+		c.put(&store.Record{PK: "a", State: store.Done, Response: &r})
+		if got := c.get([]byte("a")).Response.Header; len(got) != 1 {
+			t.Errorf("a replay from the cache has %v", got)
+		}
 		if replayable(&r); len(r.Header) != 1 {
 			t.Errorf("a replay has %v", r.Header)
 		}

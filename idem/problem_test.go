@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,27 +37,28 @@ func TestProblems(t *testing.T) {
 		code       string
 		retryAfter string
 		stripe     string // type
+		acp        string // type
 	}{
-		{ErrKeyMissing, 400, "idempotency_key_missing", "", "invalid_request_error"},
-		{ErrKeyInvalid, 400, "idempotency_key_invalid", "", "invalid_request_error"},
-		{ErrTooLarge, 413, "request_too_large", "", "invalid_request_error"},
-		{ErrRequest, 400, "request_invalid", "", "invalid_request_error"},
-		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error"},
-		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error"},
-		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error"},
-		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error"},
-		{ErrUnfinished, 503, "idempotency_unfinished", "2", "api_error"},
-		{ErrInFlight, 409, "idempotency_in_flight", "2", "idempotency_error"},
-		{ErrLeaseLost, 409, "idempotency_lease_lost", "2", "idempotency_error"},
-		{ErrConflict, 409, "conflict", "2", "idempotency_error"},
-		{ErrKeyUnknown, 404, "idempotency_key_unknown", "", "idempotency_error"},
-		{ErrNoTime, 503, "no_time_left", "2", "api_error"},
-		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error"},
-		{ErrUnavailable, 503, "store_unavailable", "2", "api_error"},
-		{ErrCorrupt, 500, "record_corrupt", "", "api_error"},
-		{ErrIncomparable, 503, "idempotency_incomparable", "2", "api_error"},
-		{ErrScope, 500, "scope_unknown", "", "api_error"},
-		{errors.New("anything else"), 500, "internal_error", "", "api_error"},
+		{ErrKeyMissing, 400, "idempotency_key_missing", "", "invalid_request_error", "invalid_request"},
+		{ErrKeyInvalid, 400, "idempotency_key_invalid", "", "invalid_request_error", "invalid_request"},
+		{ErrTooLarge, 413, "request_too_large", "", "invalid_request_error", "invalid_request"},
+		{ErrRequest, 400, "request_invalid", "", "invalid_request_error", "invalid_request"},
+		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error", "invalid_request"},
+		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error", "invalid_request"},
+		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error", "invalid_request"},
+		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error", "invalid_request"},
+		{ErrUnfinished, 503, "idempotency_unfinished", "2", "api_error", "service_unavailable"},
+		{ErrInFlight, 409, "idempotency_in_flight", "2", "idempotency_error", "invalid_request"},
+		{ErrLeaseLost, 409, "idempotency_lease_lost", "2", "idempotency_error", "invalid_request"},
+		{ErrConflict, 409, "conflict", "2", "idempotency_error", "invalid_request"},
+		{ErrKeyUnknown, 404, "idempotency_key_unknown", "", "idempotency_error", "invalid_request"},
+		{ErrNoTime, 503, "no_time_left", "2", "api_error", "service_unavailable"},
+		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error", "service_unavailable"},
+		{ErrUnavailable, 503, "store_unavailable", "2", "api_error", "service_unavailable"},
+		{ErrCorrupt, 500, "record_corrupt", "", "api_error", "processing_error"},
+		{ErrIncomparable, 503, "idempotency_incomparable", "2", "api_error", "service_unavailable"},
+		{ErrScope, 500, "scope_unknown", "", "api_error", "processing_error"},
+		{errors.New("anything else"), 500, "internal_error", "", "api_error", "processing_error"},
 	} {
 		t.Run(tt.code, func(t *testing.T) {
 			t.Parallel()
@@ -102,6 +104,21 @@ func TestProblems(t *testing.T) {
 			if s.Status != status || stripe.Error.Type != tt.stripe || stripe.Error.Message == "" {
 				t.Errorf("Stripe's shape: got %d %s", s.Status, s.Body)
 			}
+
+			code := cmp.Or(map[string]string{"idempotency_key_missing": "idempotency_key_required", "idempotency_key_mismatch": "idempotency_conflict"}[tt.code], tt.code)
+			var acp struct{ Type, Code, Message string }
+			a := acpJSON(problemOf(wrap(tt.err)))
+			if err := json.Unmarshal(a.Body, &acp); err != nil || a.Status != tt.status || acp.Type != tt.acp || acp.Code != code || acp.Message != body.Title+". "+body.Detail {
+				t.Errorf("ACP's shape: got %d %s, %v", a.Status, a.Body, err)
+			}
+			if status = tt.status; status == http.StatusUnprocessableEntity {
+				status = http.StatusConflict
+			}
+			var ucp struct{ Code, Content string }
+			u := ucpJSON(problemOf(wrap(tt.err)))
+			if err := json.Unmarshal(u.Body, &ucp); err != nil || u.Status != status || ucp.Code != code || ucp.Content != acp.Message {
+				t.Errorf("UCP's shape: got %d %s, %v", u.Status, u.Body, err)
+			}
 		})
 	}
 	if got := stripeJSON(problemOf(ErrMismatch)); !strings.Contains(string(got.Body), "same parameters") { // R21
@@ -109,6 +126,12 @@ func TestProblems(t *testing.T) {
 	}
 	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") { // R29
 		t.Errorf("in flight in Stripe's words: %s", got.Body)
+	}
+	for _, why := range []error{errNotCanonical, errNotUTF8, errTooDeep, errTwice, errCase, errSurrogate} {
+		got := acpJSON(problemOf(fmt.Errorf("%w: %w", ErrRequest, why)))
+		if !strings.Contains(string(got.Body), `"The body `+why.Error()+". ") || !strings.Contains(string(got.Body), `"request_invalid"`) {
+			t.Errorf("a body that %v, in ACP's words: %s", why, got.Body)
+		}
 	}
 	if problemOf(ErrInFlight).Status != http.StatusConflict {
 		t.Error("in flight isn't 409")
