@@ -44,7 +44,7 @@ func appendSum(b []byte, integer string, n int) []byte {
 		b, n = append(b, '-'), -n
 	}
 	sum, carry := []byte(integer), n
-	for i := len(sum) - 1; carry != 0 && i >= 0; i-- {
+	for i := len(sum) - 1; i >= 0; i-- {
 		carry += int(sum[i] - '0')
 		digit := carry % 10
 		if digit < 0 {
@@ -52,8 +52,8 @@ func appendSum(b []byte, integer string, n int) []byte {
 		}
 		sum[i], carry = '0'+byte(digit), (carry-digit)/10
 	}
-	if carry > 0 {
-		return append(strconv.AppendInt(b, int64(carry), 10), sum...)
+	if carry > 0 { // one
+		return append(append(b, '1'), sum...)
 	}
 	return append(b, bytes.TrimLeft(sum, "0")...)
 }

@@ -68,9 +68,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	if opt.KeyHeader != KeyHeader {
 		expose = append(expose, opt.KeyHeader)
 	}
-	if len(e.opt.CORS.Origins) > 0 {
-		e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
-	}
+	e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
 	return e
 }
 

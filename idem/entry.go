@@ -65,9 +65,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		return Result{}, err
 	}
 	held, v, err := before(e).enters(ctx)
-	if e.place != nil {
-		defer e.place.leave()
-	}
+	defer e.place.leave()
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
 			return e.run(ctx, nil, false, fn)
@@ -116,7 +114,6 @@ func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict
 	if a.unread != nil {
 		return a.known(ctx, "fingerprint", a.unread)
 	}
-	v = state.Again
 	if a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req) {
 		held, v, err = a.look(ctx)
 	}

@@ -42,7 +42,7 @@ func halfSurrogate(body []byte) bool {
 			}
 			continue
 		}
-		unit, _ := strconv.ParseUint(string(body[i+1:i+5]), 16, 16) // valid JSON has four digits
+		unit, _ := strconv.ParseUint(string(body[i+1:i+5]), 16, 0) // valid JSON has four digits
 		i += 4
 		low := unit >= 0xdc00 && unit <= 0xdfff
 		if low != high {

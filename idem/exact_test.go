@@ -35,6 +35,9 @@ func TestExactJSON(t *testing.T) {
 		"nesting":                   {`[[1],2]`, `[1,[2]]`, false},
 		"a name or its value":       {`{"a":"b"}`, `{"b":"a"}`, false},
 		"escapes":                   {`"\u0061\/\u00e9\n\ud83d\ude00"`, "\"a/é\\u000a😀\"", true},
+		"the first pair":            {`"\ud800\udc00"`, "\"\U00010000\"", true},
+		"the last pair":             {`"\udbff\udfff"`, "\"\U0010ffff\"", true},
+		"around the surrogates":     {`"\ud7ff\ue000"`, "\"\ud7ff\ue000\"", true},
 		"an escaped quote":          {`"\""`, `"\u0022"`, true},
 		"a quote in a text":         {`["a","b"]`, `["a\",\"b"]`, false},
 		"the replacement character": {"\"\ufffd\"", `"\ufffd"`, true},
@@ -77,7 +80,7 @@ func TestExactJSON(t *testing.T) {
 		"": errNotCanonical, "{}{}": errNotCanonical, "{": errNotCanonical, "1.": errNotCanonical, "01": errNotCanonical, "\ufeff{}": errNotCanonical, "NaN": errNotCanonical,
 		`{"a":1,"a":1}`: errTwice, `{"a":1,"\u0061":2}`: errTwice, `[{"b":{"a":1,"c":2,"a":3}}]`: errTwice,
 		`{"A":1,"a":1}`: errCase, `{"amount":1,"b":2,"AMOUNT":3}`: errCase, `[{"É":1,"\u00e9":2}]`: errCase, `{"kind":1,"Kind":2}`: errCase, "{\"s\":1,\"ſ\":2}": errCase, // Go's decoder takes the last
-		"\"\xff\"": errNotUTF8, `"\ud800"`: errSurrogate, `"\udc00\ud800"`: errSurrogate, `"\ud800x"`: errSurrogate, `"\ud800\n"`: errSurrogate, `"\ud800\ud800\udc00"`: errSurrogate, `{"\ud800":1}`: errSurrogate,
+		"\"\xff\"": errNotUTF8, `"\ud800"`: errSurrogate, `"\udc00\ud800"`: errSurrogate, `"\ud800x"`: errSurrogate, `"\ud800\n"`: errSurrogate, `"\ud800\ud800\udc00"`: errSurrogate, `"\ud800x\udc00"`: errSurrogate, `"\ud800\n\udc00"`: errSurrogate, `"\udfff"`: errSurrogate, `"\udbff"`: errSurrogate, `{"\ud800":1}`: errSurrogate,
 		strings.Repeat("[", 202) + strings.Repeat("]", 202): errTooDeep,
 	} {
 		if form, err := exactJSON([]byte(body)); !errors.Is(err, want) {

@@ -31,6 +31,31 @@ func fingerprintOf(t testing.TB, f Fingerprint, r Request) string {
 	return hex.EncodeToString(fp[:])
 }
 
+// form makes a request a multipart form with one field, which ends with a boundary.
+func form(kind, boundary, field, value, end string) func(*Request) {
+	return func(r *Request) {
+		r.Header.Set("Content-Type", kind+"; boundary="+boundary)
+		r.Body = []byte("--" + boundary + "\r\nContent-Disposition: form-data; name=" + field + "\r\n\r\n" + value + "\r\n--" + end + "--\r\n")
+	}
+}
+
+// Two forms that can't be read are two requests.
+func TestBrokenFormsDiffer(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]string)
+	for _, body := range []string{
+		"", "--x", "--y--", "--x\r\n\r\n1", "--x\r\n\r\n2", "--x\r\nno header\r\n\r\n1\r\n--x--", "--x\r\nno header\r\n\r\n2\r\n--x--", "--x\r\n\r\n1\r\n--x--\r\n",
+	} {
+		r := base()
+		r.Header, r.Body = http.Header{"Content-Type": {"multipart/form-data; boundary=x"}}, []byte(body)
+		fp := fingerprintOf(t, Fingerprint{}, r)
+		if other, same := seen[fp]; same {
+			t.Errorf("%q is %q", body, other)
+		}
+		seen[fp] = body
+	}
+}
+
 func TestFingerprintParts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -38,39 +63,61 @@ func TestFingerprintParts(t *testing.T) {
 		change func(*Request)
 		same   bool
 	}{
-		"nothing":                              {Fingerprint{}, func(*Request) {}, true},
-		"method":                               {Fingerprint{}, func(r *Request) { r.Method = "PUT" }, false},
-		"path":                                 {Fingerprint{}, func(r *Request) { r.Path = "/orders/1" }, false},
-		"query":                                {Fingerprint{}, func(r *Request) { r.Query = "a=1&b=3" }, false},
-		"query in another order":               {Fingerprint{}, func(r *Request) { r.Query = "b=2&a=1" }, true},
-		"query with other escapes":             {Fingerprint{}, func(r *Request) { r.Query = "a=%31&b=2" }, true},
-		"values of one name in another order":  {Fingerprint{}, func(r *Request) { r.Query = "a=2&a=1" }, false},
-		"body":                                 {Fingerprint{}, func(r *Request) { r.Body = []byte(`{"a":2}`) }, false},
-		"a byte moves from path to query":      {Fingerprint{}, func(r *Request) { r.Path, r.Query = "/orders?a=1&b=2", "" }, false},
-		"white space":                          {Fingerprint{}, func(r *Request) { r.Body = []byte(`{ "a":1}`) }, false},
-		"white space, canonical":               {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Body = []byte("{ \"a\" :\n1}") }, true},
-		"white space, canonical, not JSON":     {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Header.Set("Content-Type", "text/plain") }, false},
-		"credentials (R17)":                    {Fingerprint{}, func(r *Request) { r.Header.Set("Authorization", "Bearer 2") }, true},
-		"tracing (R17)":                        {Fingerprint{}, func(r *Request) { r.Header.Set("Traceparent", "00-1") }, true},
-		"a retry's sign (R17)":                 {Fingerprint{}, func(r *Request) { r.Header.Set("Retry-Attempt", "1") }, true},
-		"key and scope":                        {Fingerprint{}, func(r *Request) { r.Key, r.Scope = "k", "s" }, true},
-		"a header that isn't chosen":           {Fingerprint{}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, true},
-		"a header that is":                     {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, false},
-		"a chosen header in another case":      {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header = http.Header{"stripe-account": {"acct_1"}} }, true},
-		"a value moves to another header":      {Fingerprint{Headers: []string{"A", "B"}}, func(r *Request) { r.Header = http.Header{"B": {"x"}} }, false},
-		"a skipped method":                     {Fingerprint{SkipMethod: true}, func(r *Request) { r.Method = "PUT" }, true},
-		"a skipped path":                       {Fingerprint{SkipPath: true}, func(r *Request) { r.Path = "/" }, true},
-		"a skipped query":                      {Fingerprint{SkipQuery: true}, func(r *Request) { r.Query = "" }, true},
-		"a skipped body":                       {Fingerprint{SkipBody: true}, func(r *Request) { r.Body = nil }, true},
-		"a func's choice":                      {Fingerprint{Func: func(r *Request) ([]byte, error) { return r.Body[:3], nil }}, func(r *Request) { r.Path = "/x" }, true},
-		"what a func looks at":                 {Fingerprint{Func: func(r *Request) ([]byte, error) { return []byte(r.Path), nil }}, func(r *Request) { r.Path = "/x" }, false},
-		"a query with a broken escape":         {Fingerprint{}, func(r *Request) { r.Query = "a=%zz" }, false},
+		"nothing":                             {Fingerprint{}, func(*Request) {}, true},
+		"method":                              {Fingerprint{}, func(r *Request) { r.Method = "PUT" }, false},
+		"path":                                {Fingerprint{}, func(r *Request) { r.Path = "/orders/1" }, false},
+		"query":                               {Fingerprint{}, func(r *Request) { r.Query = "a=1&b=3" }, false},
+		"query in another order":              {Fingerprint{}, func(r *Request) { r.Query = "b=2&a=1" }, true},
+		"query with other escapes":            {Fingerprint{}, func(r *Request) { r.Query = "a=%31&b=2" }, true},
+		"values of one name in another order": {Fingerprint{}, func(r *Request) { r.Query = "a=2&a=1" }, false},
+		"body":                                {Fingerprint{}, func(r *Request) { r.Body = []byte(`{"a":2}`) }, false},
+		"a byte moves from path to query":     {Fingerprint{}, func(r *Request) { r.Path, r.Query = "/orders?a=1&b=2", "" }, false},
+		"white space":                         {Fingerprint{}, func(r *Request) { r.Body = []byte(`{ "a":1}`) }, false},
+		"white space, canonical":              {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Body = []byte("{ \"a\" :\n1}") }, true},
+		"white space, canonical, not JSON":    {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Header.Set("Content-Type", "text/plain") }, false},
+		"credentials (R17)":                   {Fingerprint{}, func(r *Request) { r.Header.Set("Authorization", "Bearer 2") }, true},
+		"tracing (R17)":                       {Fingerprint{}, func(r *Request) { r.Header.Set("Traceparent", "00-1") }, true},
+		"a retry's sign (R17)":                {Fingerprint{}, func(r *Request) { r.Header.Set("Retry-Attempt", "1") }, true},
+		"key and scope":                       {Fingerprint{}, func(r *Request) { r.Key, r.Scope = "k", "s" }, true},
+		"a header that isn't chosen":          {Fingerprint{}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, true},
+		"a header that is":                    {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, false},
+		"a chosen header in another case":     {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header = http.Header{"stripe-account": {"acct_1"}} }, true},
+		"a value moves to another header":     {Fingerprint{Headers: []string{"A", "B"}}, func(r *Request) { r.Header = http.Header{"B": {"x"}} }, false},
+		"a skipped method":                    {Fingerprint{SkipMethod: true}, func(r *Request) { r.Method = "PUT" }, true},
+		"a skipped path":                      {Fingerprint{SkipPath: true}, func(r *Request) { r.Path = "/" }, true},
+		"a skipped query":                     {Fingerprint{SkipQuery: true}, func(r *Request) { r.Query = "" }, true},
+		"a skipped body":                      {Fingerprint{SkipBody: true}, func(r *Request) { r.Body = nil }, true},
+		"a func's choice":                     {Fingerprint{Func: func(r *Request) ([]byte, error) { return r.Body[:3], nil }}, func(r *Request) { r.Path = "/x" }, true},
+		"what a func looks at":                {Fingerprint{Func: func(r *Request) ([]byte, error) { return []byte(r.Path), nil }}, func(r *Request) { r.Path = "/x" }, false},
+		"a query with a broken escape":        {Fingerprint{}, func(r *Request) { r.Query = "a=%zz" }, false},
+		"white space, canonical, a kind of JSON": {Fingerprint{CanonicalJSON: true}, func(r *Request) {
+			r.Body = []byte("{ \"a\" :\n1}")
+		}, true},
+		"a form, submitted again":   {Fingerprint{}, form("multipart/form-data", "y", "a", "1", "y"), true},
+		"a form, cut off":           {Fingerprint{}, form("multipart/form-data", "y", "a", "1", "x"), false},
+		"a form with another field": {Fingerprint{}, form("multipart/form-data", "x", "b", "1", "x"), false},
+		"a form with another value": {Fingerprint{}, form("multipart/form-data", "x", "a", "2", "x"), false},
+		"a form, of another path":   {Fingerprint{}, func(r *Request) { form("multipart/form-data", "x", "a", "1", "x")(r); r.Path = "/" }, false},
+		"a form without a boundary": {Fingerprint{}, func(r *Request) {
+			form("multipart/form-data", "y", "a", "1", "y")(r)
+			r.Header.Set("Content-Type", "multipart/form-data")
+		}, false},
+		"parts of another kind count as sent":  {Fingerprint{}, form("multipart/mixed", "y", "a", "1", "y"), false},
 		"20 six megabytes count as bytes only": {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Body = bytes.Repeat([]byte("["), 6<<20) }, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, b := base(), base()
+			switch {
+			case strings.Contains(name, "kind of JSON"):
+				a.Header.Set("Content-Type", "application/problem+json")
+				b.Header.Set("Content-Type", "application/problem+json")
+			case strings.HasPrefix(name, "a form"):
+				form("multipart/form-data", "x", "a", "1", "x")(&a)
+			case strings.HasPrefix(name, "parts of another kind"):
+				form("multipart/mixed", "x", "a", "1", "x")(&a)
+			}
 			if strings.Contains(name, "moves to another header") {
 				a.Header = http.Header{"A": {"x"}}
 			}
@@ -135,6 +182,9 @@ func TestCanonicalQuery(t *testing.T) {
 		"a=x+y&a=%zz":   "a=x+y&a=%25zz!a=%zz",
 		"a=x%20y&a=%zz": "a=x+y&a=%25zz!a=%zz",
 		"a&&b=":         "a=&b=",
+		"%zz=1":         "%25zz=1!%zz=1",
+		"b=%yy&a=%zz":   "a=%25zz&b=%25yy!a=%zz&b=%yy",
+		"a=%zz&b=%yy":   "a=%25zz&b=%25yy!a=%zz&b=%yy",
 	} {
 		if got := canonicalQuery(raw); got != want {
 			t.Errorf("%q became %q, want %q", raw, got, want)
@@ -281,6 +331,8 @@ func TestSchemes(t *testing.T) {
 		"a name without a function":    {FuncName: "body"},
 		"a name with a space":          {Func: body, FuncName: "the body"},
 		"a long name":                  {Func: body, FuncName: strings.Repeat("x", 65)},
+		"a name with a DEL":            {Func: body, FuncName: "a\x7f"},
+		"a name with an umlaut":        {Func: body, FuncName: "k\u00f6rper"},
 		"no header":                    {Headers: []string{"a b"}},
 		"its own scheme":               {Known: []Fingerprint{{}}},
 		"a scheme twice":               {CanonicalJSON: true, Known: []Fingerprint{{SkipBody: true}, {SkipBody: true, CanonicalJSON: true}}},
@@ -294,9 +346,44 @@ func TestSchemes(t *testing.T) {
 			t.Errorf("%s is accepted", name)
 		}
 	}
+	for _, f := range []Fingerprint{
+		{Known: []Fingerprint{{SkipBody: true}, {SkipQuery: true}}, Secrets: []Secret{{"1", make([]byte, 16)}}},
+		{Func: body, FuncName: "!~" + strings.Repeat("x", 62)},
+	} {
+		if err := f.validate(KeyHeader); err != nil {
+			t.Errorf("%+v: %v", f, err)
+		}
+	}
 	opt := Options{Fingerprint: Fingerprint{Known: []Fingerprint{{SkipBody: true}}}, MismatchIsNew: true}.withDefaults()
 	if err := opt.validate(); err == nil {
 		t.Error("MismatchIsNew with Known is accepted: the fingerprint is part of the key")
+	}
+}
+
+// A record is compared by its own scheme, whichever of the known ones that is.
+func TestKnownSchemes(t *testing.T) {
+	t.Parallel()
+	f := Fingerprint{Known: []Fingerprint{{SkipPath: true}, {SkipQuery: true}}}
+	r, other := base(), base()
+	other.Query = "c=3"
+	held := &store.Record{Scheme: "-query", Fingerprint: fingerprintOf(t, Fingerprint{SkipQuery: true}, r)}
+	if same, err := f.matches(held, &other); err != nil || !same {
+		t.Errorf("without its query, the request is the same: %t, %v", same, err)
+	}
+	other.Path = "/"
+	if same, err := f.matches(held, &other); err != nil || same {
+		t.Errorf("another path is another request: %t, %v", same, err)
+	}
+}
+
+// The first of several secrets may be none: then new records aren't keyed.
+func TestNoSecretYet(t *testing.T) {
+	t.Parallel()
+	r, later := base(), Fingerprint{Secrets: []Secret{{}, {"1", make([]byte, 16)}}}
+	if digest, err := later.digest(&r); err != nil {
+		t.Fatal(err)
+	} else if fp, secret := later.sign(digest); fp != digest || secret != "" {
+		t.Errorf("keyed by %q", secret)
 	}
 }
 
