@@ -43,10 +43,7 @@ func (c *core) due(j Job) (Job, error) {
 // NewJob returns a job with v as JSON in its Args. If v has no JSON form, staging
 // the job fails its phase ([ErrWrite]).
 func NewJob(kind string, v any) Job {
-	args, err := json.Marshal(v)
-	if err != nil {
-		args = nil // not JSON: staging refuses the job with an error
-	}
+	args, _ := json.Marshal(v) // none, if v has no JSON form: staging refuses the job with an error
 	return Job{Kind: kind, Args: args}
 }
 

@@ -66,6 +66,11 @@ func TestParseKey(t *testing.T) {
 			}
 		})
 	}
+	for value, why := range map[string]string{"": "empty", `""`: "empty", `"abc`: "RFC 9651", "abc": "quoted"} {
+		if _, _, err := parseKey([]string{value}, 1, 100, true); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%q: %v, want an error with %q", value, err, why)
+		}
+	}
 	if _, _, err := parseKey([]string{"short"}, 20, 100, false); !errors.Is(err, ErrKeyInvalid) {
 		t.Error("R7: a key under the minimum was taken")
 	}
@@ -77,6 +82,9 @@ func TestHeaderValuesInAnyCase(t *testing.T) {
 		if got := headerValues(http.Header{name: {"abc"}}, KeyHeader); len(got) != 1 || got[0] != "abc" {
 			t.Errorf("%s: found %q", name, got)
 		}
+	}
+	if got := headerValues(http.Header{"Idempotency-\u212aey": {"abc"}}, KeyHeader); got != nil {
+		t.Errorf("a header with a Kelvin sign: found %q", got)
 	}
 	two := http.Header{"Idempotency-Key": {"a"}, "idempotency-key": {"b"}}
 	if got := headerValues(two, KeyHeader); len(got) != 2 {

@@ -154,7 +154,7 @@ func write(w http.ResponseWriter, r Response) {
 	delete(w.Header(), statusHeader)
 	outer := w.Header()[varyHeader]
 	maps.Copy(w.Header(), r.Header)
-	if own := r.Header[varyHeader]; len(own) > 0 && len(outer) > 0 {
+	if own := r.Header[varyHeader]; len(own) > 0 {
 		w.Header()[varyHeader] = varies(own, outer...)
 	}
 	w.WriteHeader(r.Status)

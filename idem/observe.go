@@ -43,9 +43,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	e.limit = observing
 	held, v, err := before(e).enters(ctx)
-	if e.place != nil {
-		defer e.place.leave()
-	}
+	defer e.place.leave()
 	if err == nil && v == state.Again {
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}

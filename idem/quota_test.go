@@ -31,7 +31,11 @@ func (g *gate) set(o *idem.Options) { o.Quota = g }
 func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
-	engine := idem.New(&idem.MemoryStore{}, anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
+	unread := &spoilt{Store: &idem.MemoryStore{}, load: func(context.Context, string) (*store.Record, error) {
+		t.Error("a new operation within its quota reads the record")
+		return nil, errors.New("down")
+	}}
+	engine := idem.New(unread, anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
 	for _, r := range []idem.Request{
 		{Key: "k1", Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}, Tenant: "t", Route: "POST /rides", Body: []byte("12345")},
 		{Key: "k2", Source: "queue", Operation: "charge|s", DeliveryKey: true},

@@ -489,6 +489,8 @@ func TestFormKey(t *testing.T) {
 		"multipart":      {"multipart/form-data; boundary=x", multi, "abc", nil},
 		"missing":        {"application/x-www-form-urlencoded", "a=1", "", idem.ErrKeyMissing},
 		"twice":          {"application/x-www-form-urlencoded", "token=1&token=2", "", idem.ErrKeyInvalid},
+		"a bad type":     {"application/x-www-form-urlencoded; a", "token=abc", "", idem.ErrKeyMissing},
+		"a file":         {"multipart/form-data; boundary=x", strings.Replace(multi, `name="file"`, `name="token"`, 1), "abc", nil},
 		"no form":        {"application/json", `{"token":"abc"}`, "", idem.ErrKeyMissing},
 		"no type":        {"", "token=abc", "", idem.ErrKeyMissing},
 		"broken":         {"application/x-www-form-urlencoded", "token=%zz", "", idem.ErrRequest},
@@ -498,6 +500,9 @@ func TestFormKey(t *testing.T) {
 		if got != tc.want || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
+	}
+	if _, err := idem.FormKey("token")(&idem.Request{Body: []byte("token=abc")}); !errors.Is(err, idem.ErrKeyMissing) {
+		t.Errorf("no Content-Type: %v", err)
 	}
 	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
 	var runs atomic.Int64
