@@ -496,6 +496,60 @@ func TestMiddlewareKeepsRequestIDs(t *testing.T) {
 	}
 }
 
+// The adapters' questions.
+func TestWhatAdaptersAsk(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	var told []error
+	tells := func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Hooks.Refused, o.Hooks.Observed = tells, tells })
+	for err, status := range map[error]int{down: 400, idem.ErrTooLarge: 413} {
+		told = nil
+		if resp := e.Refuse(t.Context(), request, err); resp.Status != status || len(told) != 1 || !errors.Is(told[0], err) || errors.Is(told[0], idem.ErrRequest) != (status == 400) {
+			t.Errorf("%v: %d %s, told %v", err, resp.Status, resp.Body, told)
+		}
+	}
+	if !e.Keeps(201) || e.Keeps(400) || e.StoresRequests() {
+		t.Error("keeps other answers than Stored says, or requests")
+	}
+	told = nil
+	observing := func(o *idem.Options) { o.Key, o.Hooks.Observed = idem.KeyObserve, tells }
+	off := idem.New(nil, observing, func(o *idem.Options) { o.Disabled = true })
+	if e.Observes(t.Context(), request, down) || off.Observes(t.Context(), request, down) || told != nil {
+		t.Errorf("observes, told %v", told)
+	}
+	if !idem.New(&idem.MemoryStore{}, observing).Observes(t.Context(), request, down) || len(told) != 1 {
+		t.Errorf("observes nothing, told %v", told)
+	}
+	if !idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" }).StoresRequests() {
+		t.Error("stores no requests")
+	}
+	for _, h := range []http.Header{nil, {idem.KeyHeader: {"k"}}} {
+		if _, err := e.Serve(t.Context(), idem.Request{Method: "GET", Header: h}, func(context.Context) (idem.Response, error) { return idem.Response{}, down }); err != down { //nolint:errorlint // the handler's own
+			t.Errorf("a handler's error of a request that passes: %#v", err)
+		}
+	}
+	told = nil
+	if res, err := e.Serve(t.Context(), idem.Request{Method: "POST"}, never(t)); err != nil || res.Status != 400 || len(told) != 1 || !errors.Is(told[0], idem.ErrKeyMissing) {
+		t.Errorf("without a key: %+v, %v, told %v", res, err, told)
+	}
+}
+
+// At most 50 jobs wait in a record.
+func TestJobsOfARecord(t *testing.T) {
+	t.Parallel()
+	for n, fine := range map[int]bool{50: true, 51: false} {
+		jobs := make([]idem.Job, n)
+		for i := range jobs {
+			jobs[i] = idem.NewJob("k", i)
+		}
+		_, err := do(t, idem.New(&idem.MemoryStore{}, anybody), answering(func(ctx context.Context) error { return idem.Stage(ctx, jobs...) }))
+		if (err == nil) != fine || !fine && !errors.Is(err, idem.ErrWrite) {
+			t.Errorf("%d jobs: %v", n, err)
+		}
+	}
+}
+
 // A job is refused before it is staged, if no destination could take it or if it has been
 // delivered before.
 func TestJobsThatCannotBeStaged(t *testing.T) {

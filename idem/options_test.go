@@ -101,6 +101,17 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"storing the key":              {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{KeyHeader} }, "StoreHeaders"},
 		"keys on HEAD":                 {&MemoryStore{}, func(o *Options) { o.Methods = []string{"HEAD"} }, "Methods"},
 		"keys on no method":            {&MemoryStore{}, func(o *Options) { o.Methods = []string{""} }, "Methods"},
+		"ACP, kept for a day":          {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24 * time.Hour }, ""},
+		"ACP, kept for less":           {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24*time.Hour - 1 }, "at least 24h"},
+		"ACP, failing open":            {&MemoryStore{}, func(o *Options) { ACP(o); o.FailOpen = true }, ""},
+		"UCP, failing open":            {&MemoryStore{}, func(o *Options) { UCP(o); o.FailOpen = true }, "503 without the store"},
+		"UCP, mismatch is new":         {&MemoryStore{}, func(o *Options) { UCP(o); o.MismatchIsNew = true }, "MismatchIsNew"},
+		"UCP, with a status":           {&MemoryStore{}, func(o *Options) { UCP(o); o.StatusURL = "/status/" }, "StatusURL"},
+		"a status without path":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "status/" }, "must be absolute"},
+		"a status with a query":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/?a=1" }, `must end in "/"`},
+		"a status with a part":         {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/#a" }, `must end in "/"`},
+		"a status of no form":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "/%zz/" }, "not a URL"},
+		"a status by its URL":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "https://shop.example/v1/status/" }, ""},
 		"every mismatch is new, of a scheme": {&MemoryStore{}, func(o *Options) {
 			o.MismatchIsNew, o.Fingerprint.Known = true, []Fingerprint{{SkipQuery: true}}
 		}, "MismatchIsNew and Fingerprint.Known"},
@@ -169,6 +180,9 @@ func TestWhatIsStored(t *testing.T) {
 		400: {false, false, false, true},
 		401: {false, false, false, false},
 		402: {true, true, true, true},
+		408: {false, true, true, true},
+		423: {false, true, true, true},
+		428: {false, true, true, true},
 		403: {false, true, true, true},
 		404: {true, true, true, true},
 		409: {false, false, false, false},
@@ -180,10 +194,71 @@ func TestWhatIsStored(t *testing.T) {
 		502: {false, false, true, false},
 		503: {false, false, true, false},
 	} {
+		if stored := policy(ACP); stored(status) != want[3] || policy(UCP)(status) != want[3] {
+			t.Errorf("ACP and UCP store %d: %t, want %t", status, !want[3], want[3])
+		}
 		for i, stored := range policies {
 			if stored(status) != want[i] {
 				t.Errorf("policy %d stores %d: %t, want %t", i, status, !want[i], want[i])
 			}
 		}
+	}
+}
+
+// What the documentation says of each preset.
+func TestPresetsHaveTheirLimits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		preset    func(*Options)
+		retention time.Duration
+		methods   string
+		least     int
+		key       KeyMode
+	}{
+		"default":  {func(*Options) {}, 24 * time.Hour, "POST PATCH", 1, KeyRequired},
+		"Stripe":   {Stripe, 30 * 24 * time.Hour, "POST DELETE", 1, KeyRequired},
+		"StripeV1": {StripeV1, 24 * time.Hour, "POST", 1, KeyOptional},
+		"IETF":     {IETF, 24 * time.Hour, "POST PATCH", 1, KeyRequired},
+		"ACP":      {ACP, 24 * time.Hour, "POST", 1, KeyRequired},
+		"UCP":      {UCP, 48 * time.Hour, "POST PUT", 22, KeyRequired},
+	} {
+		o := Options{Retention: time.Hour, Methods: []string{"PUT"}, Key: KeyGenerate} // a preset that comes later wins
+		switch name {
+		case "default":
+			o = Options{}
+		case "Stripe", "IETF": // set no mode
+			o.Key = KeyRequired
+		}
+		if name == "IETF" {
+			o.Retention = 0
+		}
+		tc.preset(&o)
+		if o = o.withDefaults(); o.Retention != tc.retention || strings.Join(o.Methods, " ") != tc.methods || o.MinKey != tc.least || o.Key != tc.key {
+			t.Errorf("%s: kept for %v, methods %v, keys of %d bytes, mode %d", name, o.Retention, o.Methods, o.MinKey, o.Key)
+		}
+	}
+	o := (&Options{}).withDefaults()
+	if o.Lease != 30*time.Second || o.LeaseMargin != 2*time.Second || o.RenewFor != 15*time.Minute || o.Reserve != time.Second/2 || o.MaxKey != 255 || o.MaxBody != 256<<10 ||
+		o.MaxRequest != 10<<20 || o.MaxInput != 256<<10 || o.MaxTries != 10 || o.WaitMax != 10*time.Second || o.MaxRetryAfter != 5*time.Second {
+		t.Errorf("the defaults aren't those of the comments of Options: %+v", o)
+	}
+}
+
+// No field may split an answer, or be no field at all.
+func TestHeaderNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"X-Az09": true, "!#$%&'*+-.^_`|~": true, "": false, "a b": false, "a\x7f": false, "\u00fc": false, "a\n": false} {
+		if got := validName(name); got != want {
+			t.Errorf("%q: %t", name, got)
+		}
+	}
+	for _, c := range `"(),/:;<=>?@[\]{}` {
+		if validName("a" + string(c)) {
+			t.Errorf("%q is taken for a name", "a"+string(c))
+		}
+	}
+	r := Response{Header: http.Header{"a\x1f\x7f\u00fc ~": {"1"}, "X-A": {"a\x00"}, "X-B": {"a\r"}, "x-c": {"1"}, "X-C": {"2"}}}
+	if got := strings.Join(clean(&r), " "); got != "X-A X-B a??? ~" || len(r.Header) != 1 || strings.Join(r.Header["X-C"], " ") != "2 1" || r.Status != 200 {
+		t.Errorf("dropped %q, left %v", got, r)
 	}
 }

@@ -86,6 +86,17 @@ func TestProblems(t *testing.T) {
 				t.Errorf("docs/use/http.md doesn't explain %s", body.Type)
 			}
 
+			wait := tt.retryAfter
+			switch {
+			case errors.Is(tt.err, ErrIncomparable):
+				wait = "300"
+			case wait != "":
+				wait = "1"
+			}
+			if got := ProblemJSON(problemOf(tt.err)).Header.Get("Retry-After"); got != wait {
+				t.Errorf("Retry-After %q of an error without one, want %q", got, wait)
+			}
+
 			tested.Add(1)
 			s := stripeJSON(problemOf(wrap(tt.err)))
 			if want := strconv.FormatBool(tt.retryAfter != "" || tt.code == "internal_error"); s.Header.Get("Stripe-Should-Retry") != want {

@@ -3,6 +3,8 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +63,16 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 	large := func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201, Body: make([]byte, 100_000)}, nil
 	}
+	half := func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return strings.Repeat("x", 10_000), nil }); err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Response{}, errors.New("down")
+	}
+	parts := func(ctx context.Context) (idem.Response, error) {
+		err := idem.Stage(ctx, idem.NewJob("k", strings.Repeat("x", 10_000)))
+		return idem.Response{Header: http.Header{"Location": {strings.Repeat("x", 10_000)}}}, err
+	}
 	down := func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }
 	panics := func(context.Context) (idem.Response, error) { panic("at the disco") }
 	for name, tc := range map[string]struct {
@@ -72,6 +84,8 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		"answered":               {fn: answers(201), new: true, least: 300, most: 800},
 		"answered, merged claim": {fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }, new: true, least: 300, most: 800},
 		"a large answer":         {fn: large, new: true, least: 100_000, most: 101_000},
+		"in many parts":          {fn: parts, new: true, least: 20_300, most: 20_700},
+		"failed, in part":        {fn: half, new: true, least: 10_300, most: 10_900},
 		"failed":                 {fn: down, new: true, least: 300, most: 800},
 		"panicked":               {fn: panics, new: true},
 		"replayed":               {before: answers(201), fn: answers(201)},
