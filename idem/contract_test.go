@@ -270,8 +270,17 @@ func TestHandlersNeedNames(t *testing.T) {
 		e                *idem.Engine
 		kind, name, want string
 	}{
-		{first, "Direct", "a", ""}, {first, "Direct", "b", ""}, {first, "SQS", "a", ""}, {second, "Direct", "a", ""}, {first, "Direct", "a", `"a"`}, {first, "Direct", "b", `"b"`},
-		{first, "Direct", "", ""}, {first, "SQS", "", ""}, {other, "Direct", "", ""}, {second, "Direct", "", "without a name"}, {first, "Direct", "", "without a name"},
+		{first, "Direct", "a", ""},
+		{first, "Direct", "b", ""},
+		{first, "SQS", "a", ""},
+		{second, "Direct", "a", ""},
+		{first, "Direct", "a", `"a"`},
+		{first, "Direct", "b", `"b"`},
+		{first, "Direct", "", ""},
+		{first, "SQS", "", ""},
+		{other, "Direct", "", ""},
+		{second, "Direct", "", "without a name"},
+		{first, "Direct", "", "without a name"},
 	} {
 		if err := tc.e.AddOperation(tc.kind, tc.name); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("operation %d: %v, want %q", i, err, tc.want)
