@@ -117,6 +117,9 @@ func median(all []int64) int64 {
 	return all[len(all)/2]
 }
 
+// invokedWithin is more than the function's timeout, with a start.
+const invokedWithin = 20 * time.Second
+
 // start is an invocation of the measured function, with the end of its log.
 type start struct {
 	fault.Start
@@ -124,7 +127,13 @@ type start struct {
 	log  string
 }
 
+// invoke lets an invocation end that has begun, also if ctx ends: the stack is removed afterwards, with its logs.
 func (p *Place) invoke(ctx context.Context, function string, payload string) ([]byte, string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), invokedWithin)
+	defer cancel()
 	out, err := p.Lambda.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: []byte(payload), LogType: types.LogTypeTail})
 	switch {
 	case err != nil:
