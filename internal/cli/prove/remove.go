@@ -63,6 +63,12 @@ func (a *Account) removeStack(ctx context.Context) error {
 		return nil // another's stack of that name
 	}
 	id := aws.ToString(s.StackId)
+	if a.StandIn() != "" && s.StackStatus == cfntypes.StackStatusCreateInProgress {
+		// CloudFormation stops what it makes. MiniStack goes on, beside the removal.
+		if _, err := a.await(ctx, id, cfntypes.StackStatusCreateComplete); err != nil && !final(err) {
+			return err
+		}
+	}
 	if err := a.emptyBuckets(ctx, id); err != nil {
 		return err
 	}
