@@ -23,15 +23,15 @@ func background() []Claim {
 	return append([]Claim{
 		{
 			Name: "background.completion", Text: "the worker completes a booking whose process was killed, and whose client is gone", Page: backgroundPage,
-			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: 400 * 3 * 128}, Examine: examineCompletion,
+			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: waiting}, Examine: examineCompletion,
 		},
 		{
 			Name: "background.delivery", Text: "a job is delivered and done", Page: backgroundPage,
-			Figure: "at most # s after the answer", Cost: Cost{Bookings: tries + 1, Reads: 400 * 3 * 128}, Examine: examineDelivery,
+			Figure: "at most # s after the answer", Cost: Cost{Bookings: tries + 1, Reads: waiting}, Examine: examineDelivery,
 		},
 		{
 			Name: "background.filter", Text: "the stream brings the worker nothing that it has no need of", Page: backgroundPage, Figure: "a job came within # s, and it didn't",
-			Cost: Cost{Bookings: tries + 1, Writes: 4, Reads: 400 * 3 * 128}, Examine: examineFilter,
+			Cost: Cost{Bookings: tries + 1, Writes: 4, Reads: waiting}, Examine: examineFilter,
 		},
 		{
 			Name: "background.parked", Text: "a job that is always refused is on the people's list", Page: backgroundPage, Figure: "# s after the answer, and # refusals",
@@ -40,10 +40,13 @@ func background() []Claim {
 		ringing(),
 		{
 			Name: "background.redriven", Text: "a parked job that people redrive is delivered once", Page: backgroundPage, Figure: "# s after the redrive",
-			Cost: Cost{Writes: 20, Reads: 400 * 3 * 128}, Examine: examineRedriven,
+			Cost: Cost{Writes: 20, Reads: waiting}, Examine: examineRedriven,
 		},
 	}, append(batches(), sweep())...)
 }
+
+// waiting are the units of a wait for effects: it looks once in a second, for 90 of them in an account.
+const waiting = 100 * 3 * 128
 
 // listing are the units of a look at the people's list.
 const listing = 20

@@ -44,7 +44,7 @@ func missing() []Claim {
 	return []Claim{
 		unbuilt("probe.waiting-ticket", "a ticket that waits by its visibility continues no chain that Lambda takes for a loop", later),
 		unbuilt("probe.recursion", "the worker's recursion config is the one that it needs", "samekey doctor looks at it"),
-		unbuilt("contract.others", "a load balancer and the presets keep the contract", later),
+		unbuilt("contract.load-balancer", "a load balancer keeps the contract", "it costs an hour's price and needs a VPC"),
 		unbuilt("crash.throttled", "a throttled invocation loses nothing", later),
 		unbuilt("alarms.others", "each other alarm rings by its trouble, and ends by its remedy", "their troubles last for a quarter of an hour or more, or are those of AWS; tests judge the alarms on the metrics of such troubles"),
 	}

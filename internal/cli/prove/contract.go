@@ -13,7 +13,7 @@ import (
 
 const contractRequests = check.DefaultRequests / 2
 
-// contracts has samekey check examine the deployed fronts: Rocket Rides, and a plain handler.
+// contracts has samekey check examine the deployed fronts: Rocket Rides, a plain handler, and one for each preset.
 func contracts() []Claim {
 	all := []Claim{
 		{
@@ -30,12 +30,32 @@ func contracts() []Claim {
 		},
 	}
 	for i := range all {
-		all[i].Page, all[i].Figure, all[i].Cost = "docs/use/http.md", "# checks hold, by # requests", Cost{Bookings: contractRequests + 1}
+		all[i].Cost = Cost{Bookings: contractRequests + 1}
+	}
+	for _, preset := range []struct {
+		name, of, contract string
+		requests           int
+	}{
+		{"stripe", "Stripe's API v2", check.Stripe, contractRequests},
+		{"stripe-v1", "Stripe's API v1", check.Stripe, contractRequests},
+		{"ietf", "the IETF draft", check.IETF, contractRequests},
+		{"acp", "the Agentic Commerce Protocol", check.ACP, check.DefaultRequests},
+		{"ucp", "the Universal Commerce Protocol", check.UCP, check.DefaultRequests},
+	} {
+		all = append(all, Claim{
+			Name: "contract." + preset.name, Text: "the preset keeps the contract of " + preset.of, Cost: Cost{Bookings: preset.requests + 1},
+			Examine: func(ctx context.Context, p *Place) (string, error) {
+				return p.contract(ctx, p.API, "/presets/"+preset.name, func(o *check.Options) { o.Contract, o.Requests = preset.contract, preset.requests })
+			},
+		})
+	}
+	for i := range all {
+		all[i].Page, all[i].Figure = "docs/use/http.md", "# checks hold, by # requests"
 	}
 	return all
 }
 
-func (p *Place) contract(ctx context.Context, url, route string) (string, error) {
+func (p *Place) contract(ctx context.Context, url, route string, optFns ...func(*check.Options)) (string, error) {
 	if url == "" {
 		return "", notSeen(errors.New("the stand-in has no such front"))
 	}
@@ -47,9 +67,10 @@ func (p *Place) contract(ctx context.Context, url, route string) (string, error)
 	plan, err := check.Make(check.Template{
 		URL: url + route, Header: http.Header{"Authorization": {"Bearer " + jane}, "Content-Type": {"application/json"}},
 		Body: bodyAt(1), OtherBody: bodyAt(2), RefusedBody: []byte(`{"origin_lat": 1000}`), OtherCaller: http.Header{"Authorization": {"Bearer " + omar}},
-	}, func(o *check.Options) {
+		KeyOptional: strings.HasSuffix(route, "/stripe-v1"),
+	}, append([]func(*check.Options){func(o *check.Options) {
 		o.Transport, o.Requests, o.Total = p.counted(), contractRequests, 3*time.Minute
-	})
+	}}, optFns...)...)
 	if err != nil {
 		return "", notSeen(err)
 	}

@@ -92,8 +92,15 @@ func TestPlantedInTheStack(t *testing.T) {
 			`	_, _ = s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: map[string]types.AttributeValue{"pk": put.Item["pk"]}})
 	if _, err := s.api.PutItem(ctx, put); err`, "figures.new figures.replay figures.phases", "",
 		},
-		"a start that waits":                   {false, "dynamo/store.go", "	opt := Options{Inline: defaultInline}", "	opt := Options{Inline: defaultInline}; time.Sleep(time.Second)", "figures.start", ""},
-		"a REST answer without headers":        {false, "lambda/rest.go", "re.Headers[name] = values[0]", "_ = values[0]", "contract.rest-api", ""},
+		"a start that waits":            {false, "dynamo/store.go", "	opt := Options{Inline: defaultInline}", "	opt := Options{Inline: defaultInline}; time.Sleep(time.Second)", "figures.start", ""},
+		"a REST answer without headers": {false, "lambda/rest.go", "re.Headers[name] = values[0]", "_ = values[0]", "contract.rest-api", ""},
+		"presets that are not set": {
+			true, "internal/cli/prove/cmd/function/plain.go", "idem.New(store, preset, ", "idem.New(store, func(o *idem.Options) { o.Methods = append(o.Methods, http.MethodPut) }, ",
+			"contract.stripe contract.stripe-v1 contract.acp contract.ucp", "",
+		},
+		"a draft whose results are not kept": {
+			false, "idem/presets.go", "storedBy(false, http.StatusUnauthorized,", "storedBy(false, http.StatusCreated, http.StatusUnauthorized,", "contract.ietf", "",
+		},
 		"derived keys of the attempt":          {false, "idem/progress.go", "= p.rec.ID,", "= id,", "crash.api.after", ""},
 		"nothing abandoned is completed":       {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
 		"a filter that lets nothing by":        {true, "", `["open","done","stuck"]`, `["nothing"]`, "background.delivery", ""},

@@ -51,6 +51,14 @@ func servePlain() {
 		return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
 	})
 	router.Keyed("POST /phases", engine, phases)
+	for name, preset := range presets {
+		e := idem.New(store, preset, func(o *idem.Options) { o.Namespace, o.Scope = "presets", bearer })
+		for _, route := range []string{"POST /presets/%s", "POST /presets/%s/{id}", "PUT /presets/%s/{id}", "POST /presets/%s/{id}/complete", "POST /presets/%s/{id}/cancel"} {
+			if pattern := fmt.Sprintf(route, name); e.CheckRoute(pattern) == nil { // the preset says which methods have keys
+				router.Keyed(pattern, e, session)
+			}
+		}
+	}
 	p.http = router
 	p.rest = lambda.Wrap(engine, lambda.REST, func(_ context.Context, ev events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 		status, body := made(ev.Body, ev.IsBase64Encoded)
@@ -63,6 +71,9 @@ func servePlain() {
 	p.made, p.calls.client = time.Since(began), client
 	lambda.Start(p)
 }
+
+// presets are served below /presets, each by its name.
+var presets = map[string]func(*idem.Options){"stripe": idem.Stripe, "stripe-v1": idem.StripeV1, "ietf": idem.IETF, "acp": idem.ACP, "ucp": idem.UCP}
 
 var isJSON = map[string]string{"Content-Type": "application/json"}
 
@@ -89,7 +100,16 @@ func made(body string, isBase64 bool) (int, string) {
 	if err := json.Unmarshal([]byte(body), &in); err != nil || in.At > 90 {
 		return http.StatusUnprocessableEntity, `{"error":"no such place"}`
 	}
-	return http.StatusCreated, fmt.Sprintf(`{"at":%v,"made":"%d"}`, in.At, time.Now().UnixNano())
+	return http.StatusCreated, fmt.Sprintf(`{"at":%v,"id":"%d"}`, in.At, time.Now().UnixNano())
+}
+
+// session answers all that the contract of a preset asks for: whoever runs again makes another answer.
+func session(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	status, body := made(ev.Body, ev.IsBase64Encoded)
+	if status == http.StatusUnprocessableEntity { // Stripe frees the key of a 400
+		status = http.StatusBadRequest
+	}
+	return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
 }
 
 // phases has two commits, each with a write of its own; the last one has the answer.
