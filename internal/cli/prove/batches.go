@@ -79,9 +79,13 @@ func keyOf(pk string) map[string]types.AttributeValue {
 
 // waits finds the one record whose job waits, and for nobody.
 func (p *Place) waits(ctx context.Context) (pk string, _ error) {
+	return p.one(ctx, "keep = :jobs AND attribute_not_exists(waits)", map[string]types.AttributeValue{":jobs": &types.AttributeValueMemberS{Value: "jobs"}})
+}
+
+// one finds the one record for which a condition holds.
+func (p *Place) one(ctx context.Context, condition string, values map[string]types.AttributeValue) (pk string, _ error) {
 	pages := dynamodb.NewScanPaginator(p.DB, &dynamodb.ScanInput{
-		TableName: &p.Records, ConsistentRead: aws.Bool(true), FilterExpression: aws.String("keep = :jobs AND attribute_not_exists(waits)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":jobs": &types.AttributeValueMemberS{Value: "jobs"}},
+		TableName: &p.Records, ConsistentRead: aws.Bool(true), FilterExpression: &condition, ExpressionAttributeValues: values,
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
@@ -90,13 +94,13 @@ func (p *Place) waits(ctx context.Context) (pk string, _ error) {
 		}
 		for _, it := range page.Items {
 			if pk != "" {
-				return "", errors.New("the jobs of several records wait")
+				return "", errors.New("there are several such records")
 			}
 			pk = text(it["pk"])
 		}
 	}
 	if pk == "" {
-		return "", errors.New("no job waits")
+		return "", errors.New("there is no such record")
 	}
 	return pk, nil
 }

@@ -73,6 +73,7 @@ func crashes() []Claim {
 				return p.crashBehind(ctx, "receipts", callsOfConsumer, 800)
 			},
 		},
+		throttled(),
 	)
 }
 

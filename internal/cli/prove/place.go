@@ -24,7 +24,7 @@ type Place struct {
 	Streams   *dynamodbstreams.Client
 	Lambda    *lambda.Client
 	// Functions.
-	Plain, Worker string
+	Plain, Booker, Worker string
 	// GivenUp returns the batches of the stream that were given up, as their destination has them.
 	GivenUp func(context.Context) ([][]byte, error)
 	// Swept is how many records the sweep has to look through.

@@ -17,8 +17,9 @@ const (
 	Waiting  = "waiting#"
 	Happened = "happened#"
 	Denied   = "denied#"
-	Own      = "own#"  // an item that a measured request writes
-	Lost     = "lost#" // while it is there, the worker's program gets no event of the stream
+	Own      = "own#"      // an item that a measured request writes
+	Received = "received#" // with a record's key: how often the message with its ticket was received
+	Lost     = "lost#"     // while it is there, the worker's program gets no event of the stream
 )
 
 // Measured is a value of [Header] that asks for the [Figures] of a request; they are in the same header of its answer.

@@ -49,6 +49,9 @@ func (p *point) begin(ctx context.Context, event []byte) {
 	if bytes.Contains(event, []byte(fault.Unneeded)) {
 		p.happened(fault.Fault{Kind: fault.Came, Cell: p.name()}) //nolint:contextcheck // it is noted whatever the context says
 	}
+	for pk, times := range tickets(event) {
+		p.write(ctx, fault.Received+pk, "times", &types.AttributeValueMemberN{Value: times})
+	}
 	batch := records(event)
 	if slices.ContainsFunc(batch, record.poison) {
 		p.happened(fault.Fault{Kind: fault.Poisoned, Call: len(batch), Cell: p.name()}) //nolint:contextcheck // as above
@@ -80,6 +83,27 @@ func records(event []byte) []record {
 		return nil
 	}
 	return slices.DeleteFunc(in.Records, func(r record) bool { return r.DynamoDB == nil })
+}
+
+// tickets are the keys of the records whose tickets an event has, with how often the message of each was received.
+func tickets(event []byte) map[string]string {
+	var in struct {
+		Records []struct {
+			Body       string            `json:"body"`
+			Attributes map[string]string `json:"attributes"`
+		}
+	}
+	_ = json.Unmarshal(event, &in) // another event has none
+	all := map[string]string{}
+	for _, m := range in.Records {
+		var ticket struct {
+			PK string `json:"pk"`
+		}
+		if json.Unmarshal([]byte(m.Body), &ticket) == nil && ticket.PK != "" {
+			all[ticket.PK] = m.Attributes["ApproximateReceiveCount"]
+		}
+	}
+	return all
 }
 
 // loses reports whether the program is not to get an event, since the stream loses it.

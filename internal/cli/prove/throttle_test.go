@@ -1,0 +1,213 @@
+package prove
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// inMemory is Rocket Rides in memory, with the concurrency of its functions.
+type inMemory struct {
+	mu          sync.Mutex
+	concurrency map[string]int32
+	loop        lambdatypes.RecursiveLoop
+	refuse      func(op string, n int) error // the nth call
+	calls       int
+	bug         string
+	booked      map[string]string // rides, by key
+	items       map[string][]map[string]types.AttributeValue
+}
+
+func newInMemory() *inMemory {
+	return &inMemory{concurrency: map[string]int32{"booker": 10, "worker": 5}, booked: map[string]string{}, items: map[string][]map[string]types.AttributeValue{}}
+}
+
+func (m *inMemory) place() *Place {
+	cfg := aws.Config{
+		Region: "eu-west-1", Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1,
+		APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("in memory", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				out, err := m.answer(in.Parameters)
+				return middleware.InitializeOutput{Result: out}, middleware.Metadata{}, err
+			}), middleware.After)
+		}},
+	}
+	meter := &meter{}
+	meter.begin(throttled().Cost)
+	cfg = metered(cfg, meter)
+	return &Place{
+		API: "https://api", HTTP: &http.Client{Transport: m}, Timeout: 5 * time.Second, meter: meter, DB: dynamodb.NewFromConfig(cfg), Lambda: lambda.NewFromConfig(cfg),
+		Booker: "booker", Worker: "worker", Rides: "rides", Audit: "audit", Provider: "provider",
+	}
+}
+
+func (m *inMemory) answer(in any) (any, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	if m.refuse != nil {
+		if err := m.refuse(fmt.Sprintf("%T", in), m.calls); err != nil {
+			return nil, err
+		}
+	}
+	switch in := in.(type) {
+	case *lambda.GetFunctionRecursionConfigInput:
+		return &lambda.GetFunctionRecursionConfigOutput{RecursiveLoop: m.loop}, nil
+	case *lambda.GetFunctionConcurrencyInput:
+		return &lambda.GetFunctionConcurrencyOutput{ReservedConcurrentExecutions: aws.Int32(m.concurrency[*in.FunctionName])}, nil
+	case *lambda.PutFunctionConcurrencyInput:
+		m.concurrency[*in.FunctionName] = *in.ReservedConcurrentExecutions
+		return &lambda.PutFunctionConcurrencyOutput{}, nil
+	case *dynamodb.ScanInput:
+		m.deliver()
+		return &dynamodb.ScanOutput{Items: m.items[*in.TableName]}, nil
+	}
+	return nil, fmt.Errorf("nobody knows %T", in)
+}
+
+// deliver is the worker.
+func (m *inMemory) deliver() {
+	if m.concurrency["worker"] == 0 && m.bug != "a worker that runs" || m.bug == "a lost job" {
+		return
+	}
+	for key, ride := range m.booked {
+		delete(m.booked, key)
+		m.put("provider", "mail#"+ride, map[string]string{"about": ride})
+		if m.bug == "a job delivered twice" {
+			m.put("provider", "mail#again"+ride, map[string]string{"about": ride})
+		}
+	}
+}
+
+func (m *inMemory) put(table, id string, more map[string]string) {
+	item := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}
+	for name, value := range more {
+		item[name] = &types.AttributeValueMemberS{Value: value}
+	}
+	m.items[table] = append(m.items[table], item)
+}
+
+// RoundTrip is the API.
+func (m *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.concurrency["booker"] == 0 && m.bug != "an API that runs" {
+		if m.bug == "a refused request that runs" {
+			m.book(r, "ghost")
+		}
+		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("{}"))}, nil
+	}
+	m.book(r, "ride-"+r.Header.Get("Idempotency-Key"))
+	return &http.Response{StatusCode: http.StatusCreated, Body: io.NopCloser(strings.NewReader("ride-" + r.Header.Get("Idempotency-Key")))}, nil
+}
+
+func (m *inMemory) book(r *http.Request, ride string) {
+	raw, _ := io.ReadAll(r.Body)
+	at, _, _ := strings.Cut(strings.TrimPrefix(string(raw), `{"origin_lat":`), ",")
+	m.put("rides", ride, map[string]string{"origin_lat": at, "charge_id": "ch"})
+	m.items["audit"] = append(m.items["audit"], map[string]types.AttributeValue{"data": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"origin_lat": &types.AttributeValueMemberN{Value: at}}}})
+	m.put("provider", "charge#"+ride, map[string]string{"about": "Ride " + ride, "made": "ch"})
+	m.booked[ride] = ride
+}
+
+// What a throttle loses or doubles fails the claim, what isn't throttled shows nothing, and the functions have their
+// concurrency back, wherever the run is ended or refused.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	for bug, want := range map[string]Status{
+		"": Passed, "a lost job": Failed, "a job delivered twice": Failed, "a refused request that runs": Failed, "an API that runs": NotShown, "a worker that runs": NotShown,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newInMemory()
+			m.bug = bug
+			p := m.place()
+			figure, err := examineThrottled(t.Context(), p)
+			r := throttled().judge(p, figure, err)
+			if r.Status != want || r.Status == Passed && !throttled().figure().MatchString(r.Figure) {
+				t.Errorf("%q: %+v", bug, r)
+			}
+			m.whole(t, bug)
+		})
+	}
+	throttles := func(op string) bool { return strings.HasSuffix(op, "PutFunctionConcurrencyInput") }
+	for name, at := range map[string]func(context.CancelFunc) func(string, int) error{
+		"ended": func(end context.CancelFunc) func(string, int) error {
+			return func(op string, _ int) error {
+				if throttles(op) {
+					end()
+				}
+				return nil
+			}
+		},
+		"refused": func(context.CancelFunc) func(string, int) error {
+			return func(op string, n int) error {
+				if n >= 3 && n < 6 {
+					return errors.New("connection reset by peer")
+				}
+				return nil
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newInMemory()
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			m.refuse = at(end)
+			p := m.place()
+			figure, err := examineThrottled(ctx, p)
+			if r := throttled().judge(p, figure, err); r.Status != NotShown && name == "ended" {
+				t.Errorf("%s: %+v", name, r)
+			}
+			m.whole(t, name)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newInMemory()
+		m.concurrency["booker"] = 0
+		if _, err := examineThrottled(t.Context(), m.place()); !dark(err) {
+			t.Errorf("a function without a reserved concurrency: %v", err)
+		}
+	})
+}
+
+// whole wants the concurrency of all functions back.
+func (m *inMemory) whole(t *testing.T, name string) {
+	t.Helper()
+	if !maps.Equal(m.concurrency, map[string]int32{"booker": 10, "worker": 5}) {
+		t.Errorf("%q leaves %v", name, m.concurrency)
+	}
+}
+
+// A worker that may loop fails the claim about its recursion config.
+func TestRecursion(t *testing.T) {
+	t.Parallel()
+	for loop, want := range map[lambdatypes.RecursiveLoop]Status{lambdatypes.RecursiveLoopTerminate: Passed, lambdatypes.RecursiveLoopAllow: Failed, "": Failed} {
+		m := newInMemory()
+		m.loop = loop
+		p := m.place()
+		figure, err := examineRecursion(t.Context(), p)
+		if r := probes()[0].judge(p, figure, err); r.Name != "probe.recursion" || r.Status != want {
+			t.Errorf("%s: %+v", loop, r)
+		}
+	}
+	m := newInMemory()
+	m.refuse = func(string, int) error { return refusal("AccessDenied", "no") }
+	if _, err := examineRecursion(t.Context(), m.place()); !dark(err) {
+		t.Errorf("a denied call: %v", err)
+	}
+}
