@@ -91,6 +91,10 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/prove.Place.ring", old: "$a.StateValue == $wanted", new: "true", run: "^TestWrongAlarm$",
 		},
 		{
+			rule: "ProveThrottle", what: "a run that is told to end leaves a function throttled", row: "M192",
+			in: "internal/cli/prove.Place.unthrottle", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestThrottled$",
+		},
+		{
 			rule: "ProveDenied", what: "a denied call isn't told", row: "M192",
 			in: "internal/cli/prove.examineDenied", old: "len($denied) > 0", new: "false", run: "^TestDeniedCalls$",
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 
@@ -129,6 +130,8 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 			p.Records = value
 		case "Worker":
 			p.Worker = value
+		case "Tickets":
+			p.Hidden = func(ctx context.Context) (int, error) { return hidden(ctx, sqs.NewFromConfig(a.cfg), value) }
 		case "GivenUp":
 			p.GivenUp = func(ctx context.Context) ([][]byte, error) { return a.objects(ctx, value) }
 		}

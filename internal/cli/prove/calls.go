@@ -31,6 +31,7 @@ func calls() []call {
 		{"S3", "s3", "CreateBucket DeleteBucket GetObject PutBucketTagging PutObject"},
 		{"DynamoDB", "dynamodb", "BatchWriteItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
 		{"Lambda", "lambda", "GetFunctionConcurrency GetFunctionRecursionConfig PutFunctionConcurrency"},
+		{"SQS", "sqs", "GetQueueAttributes"},
 		{"DynamoDB Streams", "dynamodb", "DescribeStream GetRecords GetShardIterator"},
 	} {
 		for op := range strings.FieldsSeq(s.operations) {

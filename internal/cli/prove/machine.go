@@ -9,12 +9,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/internal/local/mendstream"
@@ -67,8 +69,24 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
 		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Stack: name, Records: ready.Table,
-		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, GivenUp: s.givenUp, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
+		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, GivenUp: s.givenUp, Hidden: s.hidden, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
 	}, nil
+}
+
+// hidden asks the queue of the worker's tickets.
+func (s *Machine) hidden(ctx context.Context) (int, error) {
+	o := s.running.Database().Options()
+	client := sqs.New(sqs.Options{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: aws.String(s.running.Ready().SQS)})
+	all, err := client.ListQueues(ctx, &sqs.ListQueuesInput{})
+	if err != nil {
+		return 0, plainError(err)
+	}
+	for _, url := range all.QueueUrls {
+		if strings.Contains(url, "Tickets") && !strings.Contains(url, "DeadLetters") {
+			return hidden(ctx, client, url)
+		}
+	}
+	return 0, fmt.Errorf("no queue of %v is that of tickets", all.QueueUrls)
 }
 
 // givenUp asks the control server.

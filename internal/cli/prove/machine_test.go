@@ -69,7 +69,7 @@ func TestOnThisMachine(t *testing.T) {
 		case NotShown:
 		}
 	}
-	if passed < 44 || all["crash.api.memory"].Status != NotShown || all["dynamodb.conflicts"].Status != NotShown {
+	if passed < 45 || all["crash.api.memory"].Status != NotShown || all["dynamodb.conflicts"].Status != NotShown {
 		t.Errorf("%d claims passed", passed)
 	}
 }
@@ -109,7 +109,7 @@ func TestPlantedInTheStack(t *testing.T) {
 		_ = h.queue.Put(ctx, []jobs.Ticket{t.From(due)})
 		return false
 	}
-	if err := h.queue.hide(`, "probe.waiting-ticket", "",
+	if err := h.queue.hide(`, "probe.waiting-ticket probe.in-flight", "",
 		},
 		"no filter":                            {true, "", filters(t), "", "background.filter", ""},
 		"a mapping without reports":            {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      BisectBatch", "      BisectBatch", "background.partial", ""},

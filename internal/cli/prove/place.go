@@ -27,6 +27,8 @@ type Place struct {
 	Plain, Booker, Worker string
 	// GivenUp returns the batches of the stream that were given up, as their destination has them.
 	GivenUp func(context.Context) ([][]byte, error)
+	// Hidden returns how many messages are in flight in the tickets' queue.
+	Hidden func(context.Context) (int, error)
 	// Swept is how many records the sweep has to look through.
 	Swept int
 	// Tables.
@@ -41,10 +43,11 @@ type Place struct {
 	// stand-in they aren't, and nothing fails there.
 	Local bool
 
-	meter  *meter
-	starts []string               // the ends of the logs of first invocations
-	parked *stream.Entry          // the job that the run has parked
-	found  map[stream.Reason]bool // by sweeps
+	meter           *meter
+	starts          []string               // the ends of the logs of first invocations
+	looks, inFlight int                    // at the tickets' queue, and those that saw a message in flight
+	parked          *stream.Entry          // the job that the run has parked
+	found           map[stream.Reason]bool // by sweeps
 }
 
 // Site is where a stack can be deployed.

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/samekey/samekey/internal/cli/prove/fault"
 )
@@ -22,6 +24,7 @@ const (
 	chain    = 16
 	received = chain + 4
 	held     = 240 // s, at most, for which its operation stays in flight
+	asked    = 5   // s from one look at the queue to the next
 )
 
 // probes come first: how tickets wait was decided on what they show.
@@ -34,7 +37,11 @@ func probes() []Claim {
 		{
 			Name: "probe.waiting-ticket", Text: "a ticket that waits by its visibility continues no chain that Lambda takes for a loop", Page: backgroundPage,
 			Figure: "it came # times, and its operation was completed # s after the last",
-			Cost:   Cost{Bookings: 2, Writes: 2 * held, Reads: waiting + 3*held}, Examine: examineWaitingTicket,
+			Cost:   Cost{Bookings: 2, Writes: 2 * held, Reads: waiting + 3*held, Calls: held / asked}, Examine: examineWaitingTicket,
+		},
+		{
+			Name: "probe.in-flight", Text: "a ticket that waits counts among the messages in flight, by which the worker knows that too many wait", Page: backgroundPage,
+			Figure: "at # of # looks", Cost: Cost{Calls: 1}, Examine: examineInFlight,
 		},
 	}
 }
@@ -66,8 +73,11 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(err)
 	}
 	most, last := 0, time.Now()
-	for range held {
+	for i := range held {
 		n, err := p.came(ctx, pk)
+		if n > 0 && i%asked == 0 {
+			err = errors.Join(err, p.askQueue(ctx))
+		}
 		if n > most {
 			most, last = n, time.Now()
 		}
@@ -97,6 +107,38 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 		return "", fmt.Errorf("after its message came %d times: %s", most, e.wrong())
 	}
 	return fmt.Sprintf("it came %d times, and its operation was completed %.0f s after the last", most, time.Since(last).Seconds()), nil
+}
+
+// askQueue notes whether a ticket is in flight.
+func (p *Place) askQueue(ctx context.Context) error {
+	n, err := p.Hidden(ctx)
+	if err == nil {
+		p.looks++
+		p.inFlight += min(n, 1)
+	}
+	return err
+}
+
+// examineInFlight judges what was seen while the ticket waited, and came for moments.
+func examineInFlight(_ context.Context, p *Place) (string, error) {
+	figure := fmt.Sprintf("at %d of %d looks", p.inFlight, p.looks)
+	switch {
+	case p.looks == 0:
+		return "", notSeen(errors.New("no ticket has waited"))
+	case 2*p.inFlight < p.looks:
+		return "", errors.New(figure)
+	}
+	return figure, nil
+}
+
+// hidden asks a queue how many of its messages are in flight.
+func hidden(ctx context.Context, client *sqs.Client, url string) (int, error) {
+	const notVisible = sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	out, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqstypes.QueueAttributeName{notVisible}})
+	if err != nil {
+		return 0, plainError(err)
+	}
+	return strconv.Atoi(out.Attributes[string(notVisible)])
 }
 
 // hold has an operation's lease end now: its ticket waits for the grace from then on.

@@ -26,7 +26,7 @@ type inMemory struct {
 	mu          sync.Mutex
 	concurrency map[string]int32
 	loop        lambdatypes.RecursiveLoop
-	refuse      func(op string, n int) error // the nth call
+	refuse      func(n int) error // the nth call
 	calls       int
 	bug         string
 	booked      map[string]string // rides, by key
@@ -41,7 +41,10 @@ func (m *inMemory) place() *Place {
 	cfg := aws.Config{
 		Region: "eu-west-1", Credentials: aws.AnonymousCredentials{}, RetryMaxAttempts: 1,
 		APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
-			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("in memory", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("in memory", func(ctx context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+				if err := ctx.Err(); err != nil {
+					return middleware.InitializeOutput{}, middleware.Metadata{}, err
+				}
 				out, err := m.answer(in.Parameters)
 				return middleware.InitializeOutput{Result: out}, middleware.Metadata{}, err
 			}), middleware.After)
@@ -61,7 +64,7 @@ func (m *inMemory) answer(in any) (any, error) {
 	defer m.mu.Unlock()
 	m.calls++
 	if m.refuse != nil {
-		if err := m.refuse(fmt.Sprintf("%T", in), m.calls); err != nil {
+		if err := m.refuse(m.calls); err != nil {
 			return nil, err
 		}
 	}
@@ -144,37 +147,29 @@ func TestThrottled(t *testing.T) {
 			m.whole(t, bug)
 		})
 	}
-	throttles := func(op string) bool { return strings.HasSuffix(op, "PutFunctionConcurrencyInput") }
-	for name, at := range map[string]func(context.CancelFunc) func(string, int) error{
-		"ended": func(end context.CancelFunc) func(string, int) error {
-			return func(op string, _ int) error {
-				if throttles(op) {
-					end()
+	for n := 1; n <= 30; n++ { // more than a whole run makes
+		for name, refusal := range map[string]error{"ended": nil, "lost": errors.New("connection reset by peer")} {
+			synctest.Test(t, func(t *testing.T) {
+				m := newInMemory()
+				ctx, end := context.WithCancel(t.Context())
+				defer end()
+				m.refuse = func(i int) error {
+					if i == n && refusal == nil {
+						end()
+					}
+					if i >= n && i < n+3 {
+						return refusal
+					}
+					return nil
 				}
-				return nil
-			}
-		},
-		"refused": func(context.CancelFunc) func(string, int) error {
-			return func(op string, n int) error {
-				if n >= 3 && n < 6 {
-					return errors.New("connection reset by peer")
+				p := m.place()
+				figure, err := examineThrottled(ctx, p)
+				if r := throttled().judge(p, figure, err); r.Status == Failed {
+					t.Errorf("%s at call %d: %+v", name, n, r)
 				}
-				return nil
-			}
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			m := newInMemory()
-			ctx, end := context.WithCancel(t.Context())
-			defer end()
-			m.refuse = at(end)
-			p := m.place()
-			figure, err := examineThrottled(ctx, p)
-			if r := throttled().judge(p, figure, err); r.Status != NotShown && name == "ended" {
-				t.Errorf("%s: %+v", name, r)
-			}
-			m.whole(t, name)
-		})
+				m.whole(t, fmt.Sprint(name, " at call ", n))
+			})
+		}
 	}
 	synctest.Test(t, func(t *testing.T) {
 		m := newInMemory()
@@ -206,8 +201,22 @@ func TestRecursion(t *testing.T) {
 		}
 	}
 	m := newInMemory()
-	m.refuse = func(string, int) error { return refusal("AccessDenied", "no") }
+	m.refuse = func(int) error { return refusal("AccessDenied", "no") }
 	if _, err := examineRecursion(t.Context(), m.place()); !dark(err) {
 		t.Errorf("a denied call: %v", err)
+	}
+}
+
+// A ticket that waits without being in flight fails its claim.
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		looks, inFlight int
+		want            Status
+	}{{0, 0, NotShown}, {12, 0, Failed}, {12, 5, Failed}, {12, 6, Passed}} {
+		figure, err := examineInFlight(t.Context(), &Place{looks: test.looks, inFlight: test.inFlight})
+		if r := probes()[2].judge(&Place{}, figure, err); r.Name != "probe.in-flight" || r.Status != test.want {
+			t.Errorf("%+v: %+v", test, r)
+		}
 	}
 }
