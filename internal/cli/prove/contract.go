@@ -15,23 +15,22 @@ const contractRequests = check.DefaultRequests / 2
 
 // contracts has samekey check examine the deployed fronts: Rocket Rides, a plain handler, and one for each preset.
 func contracts() []Claim {
-	all := []Claim{
-		{
-			Name: "contract.http-api", Text: "the deployed API keeps the contract of idempotency keys",
+	all := make([]Claim, 0, 8)
+	all = append(
+		all,
+		Claim{
+			Name: "contract.http-api", Text: "the deployed API keeps the contract of idempotency keys", Cost: Cost{Bookings: contractRequests + 1},
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.API, "/rides") },
 		},
-		{
-			Name: "contract.rest-api", Text: "a REST API keeps the contract",
+		Claim{
+			Name: "contract.rest-api", Text: "a REST API keeps the contract", Cost: Cost{Bookings: contractRequests + 1},
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.REST, "/plain") },
 		},
-		{
-			Name: "contract.function-url", Text: "a function URL keeps the contract", OnStandIn: "a stand-in serves no function URLs",
+		Claim{
+			Name: "contract.function-url", Text: "a function URL keeps the contract", Cost: Cost{Bookings: contractRequests + 1}, OnStandIn: "a stand-in serves no function URLs",
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.contract(ctx, p.URL, "/plain") },
 		},
-	}
-	for i := range all {
-		all[i].Cost = Cost{Bookings: contractRequests + 1}
-	}
+	)
 	for _, preset := range []struct {
 		name, of, contract string
 		requests           int
