@@ -37,11 +37,21 @@ func probes() []Claim {
 		{
 			Name: "probe.waiting-ticket", Text: "a ticket that waits by its visibility continues no chain that Lambda takes for a loop", Page: backgroundPage,
 			Figure: "it came # times, and its operation was completed # s after the last",
-			Cost:   Cost{Bookings: 2, Writes: 2 * held, Reads: waiting + 3*held, Calls: held / asked}, Examine: examineWaitingTicket,
+			Cost:   Cost{Bookings: 2, Writes: 2 * held, Reads: 5 * held, Calls: held / asked}, Examine: examineWaitingTicket,
 		},
 		{
 			Name: "probe.in-flight", Text: "a ticket that waits counts among the messages in flight, by which the worker knows that too many wait", Page: backgroundPage,
 			Figure: "at # of # looks", Cost: Cost{Calls: 1}, Examine: examineInFlight,
+		},
+		{
+			Name: "probe.unhidden", Text: "a ticket whose message couldn't be hidden comes again", Page: backgroundPage, Figure: "again # s later",
+			Cost:    Cost{Bookings: 2, Writes: 2*held + 10, Reads: 5 * held},
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.interrupted(ctx, fault.Unhidden, 909) },
+		},
+		{
+			Name: "probe.ended", Text: "a ticket comes again whose worker ends between its answer and the next event", Page: backgroundPage, Figure: "again # s later",
+			Cost:    Cost{Bookings: 2, Writes: 2*held + 10, Reads: 5 * held},
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.interrupted(ctx, fault.Answered, 911) },
 		},
 	}
 }
@@ -57,56 +67,135 @@ func examineRecursion(ctx context.Context, p *Place) (string, error) {
 	return "", nil
 }
 
-// examineWaitingTicket has a ticket come again and again: its operation's process is killed, and its lease ends a little
-// later each time.
+// examineWaitingTicket has a ticket come again and again.
 func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
-	b := newBooking("ticket", 908)
-	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "ticket"}
-	_, err := p.book(ctx, b)
-	if dark(err) || ctx.Err() != nil {
-		return "", notSeen(err)
-	}
-	pk, err := p.one(ctx, "begins_with(pk, :rides) AND st = :open", map[string]types.AttributeValue{
-		":rides": &types.AttributeValueMemberS{Value: "v1#rides#"}, ":open": &types.AttributeValueMemberS{Value: "open"},
-	})
+	pk, err := p.abandon(ctx, newBooking("ticket", 908))
 	if err != nil {
 		return "", notSeen(err)
 	}
-	most, last := 0, time.Now()
-	for i := range held {
+	looks := 0
+	most, quiet, err := p.watch(ctx, pk, func(n int) (bool, error) {
+		if looks++; n > 0 && looks%asked == 0 {
+			return false, p.askQueue(ctx)
+		}
+		return n >= received, nil
+	})
+	last := time.Now()
+	if err == nil {
+		err = p.completed(ctx, pk)
+	}
+	switch {
+	case dark(err) || err != nil && most < received:
+		return "", notSeen(err)
+	case most == 0:
+		return "", notSeen(errors.New("no ticket came"))
+	case most < received && !quiet:
+		return "", notSeen(fmt.Errorf("its message came %d times within %d s", most, held))
+	case most < received:
+		return "", fmt.Errorf("its message came %d times, and then no more", most)
+	case err != nil:
+		return "", fmt.Errorf("after its message came %d times: %w", most, err)
+	}
+	return fmt.Sprintf("it came %d times, and its operation was completed %.0f s after the last", most, time.Since(last).Seconds()), nil
+}
+
+// interrupted has a ticket come while the worker meets a fault, and then again.
+func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (string, error) {
+	f := fault.Fault{Kind: kind, Call: 1, Cell: "ticket"}
+	waits := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Waiting + "worker"}, "fault": &types.AttributeValueMemberS{Value: f.String()}}
+	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: waits}); err != nil {
+		return "", notSeen(plainError(err))
+	}
+	delete(waits, "fault")
+	defer func() { // if it isn't met, it is nobody else's
+		_, _ = p.DB.DeleteItem(context.WithoutCancel(ctx), &dynamodb.DeleteItemInput{TableName: &p.Provider, Key: waits})
+	}()
+	pk, err := p.abandon(ctx, newBooking(string(kind), place))
+	if err != nil {
+		return "", notSeen(err)
+	}
+	var since time.Time
+	at, again := 0, false
+	_, _, err = p.watch(ctx, pk, func(n int) (bool, error) {
+		if !since.IsZero() {
+			at = max(at, 1)
+			again = n > at
+			return again, nil
+		}
+		item, err := p.item(ctx, fault.Happened+f.String())
+		if item != nil {
+			since = time.Now()
+			at, err = p.came(ctx, pk)
+		}
+		return false, err
+	})
+	took := time.Since(since)
+	if err == nil && again {
+		err = p.completed(ctx, pk)
+	}
+	switch {
+	case dark(err) || err != nil && !again:
+		return "", notSeen(err)
+	case since.IsZero():
+		return "", notSeen(errors.New("the worker didn't meet " + f.String()))
+	case !again:
+		return "", errors.New("it doesn't come again")
+	case err != nil:
+		return "", err
+	}
+	return fmt.Sprintf("again %.0f s later", took.Seconds()), nil
+}
+
+// abandon has a booking's process killed, and returns its record's key.
+func (p *Place) abandon(ctx context.Context, b booking) (pk string, _ error) {
+	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "abandon"}
+	if _, err := p.book(ctx, b); dark(err) || ctx.Err() != nil {
+		return "", err
+	}
+	return p.one(ctx, "begins_with(pk, :rides) AND st = :open", map[string]types.AttributeValue{
+		":rides": &types.AttributeValueMemberS{Value: "v1#rides#"}, ":open": &types.AttributeValueMemberS{Value: "open"},
+	})
+}
+
+// watch holds an operation, and looks how often its ticket came, until it is over. quiet: it comes no more.
+func (p *Place) watch(ctx context.Context, pk string, over func(n int) (bool, error)) (most int, quiet bool, _ error) {
+	last := time.Now()
+	for range held {
 		n, err := p.came(ctx, pk)
-		if n > 0 && i%asked == 0 {
-			err = errors.Join(err, p.askQueue(ctx))
+		if err != nil {
+			return most, false, err
 		}
 		if n > most {
 			most, last = n, time.Now()
 		}
-		if most >= received || err == nil && time.Since(last) > p.patience() {
-			break
+		if time.Since(last) > 2*p.patience() {
+			return most, true, nil
 		}
-		if err == nil {
-			err = p.hold(ctx, pk)
+		if done, err := over(most); done || err != nil {
+			return most, false, err
 		}
-		if err = errors.Join(err, sleep(ctx, time.Second)); err != nil {
-			return "", notSeen(err)
+		if err := errors.Join(p.hold(ctx, pk), sleep(ctx, time.Second)); err != nil {
+			return most, false, err
 		}
 	}
-	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })
-	switch e, _ := w.of(b.place); {
-	case err != nil:
-		return "", notSeen(err)
-	case !met(b.fault)(w):
-		return "", notSeen(errors.New("the process was not killed"))
-	case most == 0:
-		return "", notSeen(errors.New("no ticket came"))
-	case most < received && time.Since(last) <= p.patience():
-		return "", notSeen(fmt.Errorf("its message came %d times within %d s", most, held))
-	case most < received:
-		return "", fmt.Errorf("its message came %d times, and then no more", most)
-	case !done:
-		return "", fmt.Errorf("after its message came %d times: %s", most, e.wrong())
+	return most, false, nil
+}
+
+// completed waits until an operation has ended.
+func (p *Place) completed(ctx context.Context, pk string) error {
+	for end := time.Now().Add(p.patience()); time.Now().Before(end); {
+		out, err := p.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: &p.Records, Key: keyOf(pk), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return notSeen(plainError(err))
+		}
+		if text(out.Item["st"]) == "done" {
+			return nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return notSeen(err)
+		}
 	}
-	return fmt.Sprintf("it came %d times, and its operation was completed %.0f s after the last", most, time.Since(last).Seconds()), nil
+	return errors.New("its operation isn't completed")
 }
 
 // askQueue notes whether a ticket is in flight.
@@ -161,12 +250,18 @@ func (p *Place) hold(ctx context.Context, pk string) error {
 
 // came is how often a message with a record's ticket was received; 0 if none was.
 func (p *Place) came(ctx context.Context, pk string) (n int, _ error) {
+	item, err := p.item(ctx, fault.Received+pk)
+	n, _ = strconv.Atoi(text(item["times"])) // "" if there is no such item
+	return n, err
+}
+
+// item is one of the provider's table; nil if it isn't there.
+func (p *Place) item(ctx context.Context, id string) (map[string]types.AttributeValue, error) {
 	out, err := p.DB.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &p.Provider, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Received + pk}}, ConsistentRead: aws.Bool(true),
+		TableName: &p.Provider, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return 0, plainError(err)
+		return nil, plainError(err)
 	}
-	n, _ = strconv.Atoi(text(out.Item["times"])) // "" if there is no such item
-	return n, nil
+	return out.Item, nil
 }

@@ -57,8 +57,9 @@ const (
 	Lose     Kind = "lose"     // the call's answer is lost
 	Hang     Kind = "hang"     // the call isn't made until the function's time limit
 	Memory   Kind = "memory"   // the process takes more memory than it has, before the call
-	Answered Kind = "answered" // it is killed when Lambda has its answer, before the next event
+	Answered Kind = "answered" // it is killed when Lambda has its answer, before the next event; the worker by a ticket's
 	Refuse   Kind = "refuse"   // the sink refuses the job, by the fault of the job, as often as Call says
+	Unhidden Kind = "unhidden" // SQS refuses to hide the message of a ticket
 	Outside  Kind = "outside"  // the process makes a call that its role doesn't allow, before the call
 	Came     Kind = "came"     // no fault: an item whose key begins with Unneeded came to the worker
 	Poisoned Kind = "poisoned" // an item whose key begins with Poison came, in a batch of as many records as Call says

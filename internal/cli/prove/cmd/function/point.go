@@ -31,6 +31,7 @@ type point struct {
 	calls int
 	hangs bool // the calls behind a fault.Hang do, too: clients try again
 	batch bool // the invocation is for records of the stream
+	queue bool // it is for tickets
 }
 
 // begin finds the point of an invocation: in a header of a request to the API, or in the
@@ -49,7 +50,8 @@ func (p *point) begin(ctx context.Context, event []byte) {
 	if bytes.Contains(event, []byte(fault.Unneeded)) {
 		p.happened(fault.Fault{Kind: fault.Came, Cell: p.name()}) //nolint:contextcheck // it is noted whatever the context says
 	}
-	for pk, times := range tickets(event) {
+	waiting := tickets(event)
+	for pk, times := range waiting {
 		p.write(ctx, fault.Received+pk, "times", &types.AttributeValueMemberN{Value: times})
 	}
 	batch := records(event)
@@ -59,7 +61,7 @@ func (p *point) begin(ctx context.Context, event []byte) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fault, p.calls, p.hangs, p.batch = f, 0, false, len(batch) > 0
+	p.fault, p.calls, p.hangs, p.batch, p.queue = f, 0, false, len(batch) > 0, len(waiting) > 0
 }
 
 // record is a record of the stream.
@@ -202,14 +204,14 @@ func (p *point) passed() {
 // come to waits for another one.
 func (p *point) answered(ctx context.Context) {
 	p.mu.Lock()
-	f, calls := p.fault, p.calls
+	f, calls, queue := p.fault, p.calls, p.queue
 	p.fault = fault.Fault{}
 	p.mu.Unlock()
 	switch {
-	case f.Kind == fault.Answered:
+	case f.Kind == fault.Answered && (p.role != "" || queue):
 		p.happened(f) //nolint:contextcheck // it is noted whatever the context says
 		kill()
-	case f.Kind == fault.Refuse, f.Kind != "" && p.role != "api" && calls < f.Call:
+	case f.Kind == fault.Answered, f.Kind == fault.Unhidden, f.Kind == fault.Refuse, f.Kind != "" && p.role != "api" && calls < f.Call:
 		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
 }
@@ -232,6 +234,21 @@ func (p *point) refuses(ctx context.Context, body []byte) bool {
 		p.write(ctx, fault.Waiting+p.name(), "fault", &types.AttributeValueMemberS{Value: f.String()})
 	}
 	return true
+}
+
+// unhides reports whether a call hides a message, and meets [fault.Unhidden].
+func (p *point) unhides(target string) bool {
+	p.mu.Lock()
+	f := p.fault
+	here := f.Kind == fault.Unhidden && target == "AmazonSQS.ChangeMessageVisibility"
+	if here {
+		p.fault = fault.Fault{}
+	}
+	p.mu.Unlock()
+	if here {
+		p.happened(f)
+	}
+	return here
 }
 
 // sinks reports whether a call to SQS is for the queue of a sink.

@@ -84,6 +84,10 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, body)
 		return
 	}
+	if p.point.unhides(r.Header.Get("X-Amz-Target")) { //nolint:contextcheck // as above
+		copyAnswer(w, answer{http.StatusBadRequest, http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, []byte(`{"__type":"com.amazonaws.sqs#MessageNotInflight","message":"refused by samekey prove"}`)})
+		return
+	}
 	req, err := http.NewRequestWithContext(r.Context(), r.Method, p.up[service]+"/"+path, bytes.NewReader(body)) //nolint:gosec // the path is the program's, the host isn't
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
