@@ -111,7 +111,8 @@ func TestPlantedInTheStack(t *testing.T) {
 	}
 	if err := h.queue.hide(`, "probe.waiting-ticket probe.in-flight", "",
 		},
-		"tickets without reports":              {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      # After", "      # After", "probe.unhidden probe.ended", ""},
+		"tickets without reports":                        {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      # After", "      # After", "probe.unhidden", ""},
+		"tickets of a worker that ends, without reports": {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      # After", "      # After", "probe.ended", ""},
 		"no filter":                            {true, "", filters(t), "", "background.filter", ""},
 		"a mapping without reports":            {false, "", "      FunctionResponseTypes: [ReportBatchItemFailures]\n      BisectBatch", "      BisectBatch", "background.partial", ""},
 		"a mapping that bisects nothing":       {true, "", "      BisectBatchOnFunctionError: true\n", "", "background.bisected", ""},

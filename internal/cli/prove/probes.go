@@ -81,7 +81,7 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 		return n >= received, nil
 	})
 	last := time.Now()
-	if err == nil {
+	if err == nil && most >= received {
 		err = p.completed(ctx, pk)
 	}
 	switch {
