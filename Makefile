@@ -93,7 +93,7 @@ test-modules:
 
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
-	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
+	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
