@@ -140,8 +140,8 @@ func (l *loader) stop() {
 	}
 }
 
-func (l *loader) scan(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
+func (l *loader) scan(all context.Context) {
+	ctx, cancel := context.WithCancel(all)
 	defer cancel()
 	l.mu.Lock()
 	if l.now.Running {
@@ -155,7 +155,9 @@ func (l *loader) scan(ctx context.Context) {
 		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	l.view.end(err == nil)
+	if alone := l.view.end(err == nil); !l.state().Live { // nothing tells of later changes
+		l.changed(all, alone)
+	}
 	l.set(func(s *scanState) {
 		s.Running, s.Ended = false, time.Now().UnixMilli()
 		if s.Complete = err == nil; err != nil && !errors.Is(err, context.Canceled) {

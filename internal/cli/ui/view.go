@@ -45,15 +45,18 @@ func (v *view) meet(rows ...Row) {
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If it has seen the whole table, the rows that it has not met go.
-func (v *view) end(whole bool) {
+// end ends the pass. If it has seen the whole table, the rows that it has not met go. It returns the keys of those that
+// were read alone meanwhile: the pass may have read them later.
+func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	alone = slices.Collect(maps.Keys(v.alone))
 	v.alone = nil
 	if whole {
 		maps.DeleteFunc(v.rows, func(_ string, r stamped) bool { return r.pass < v.pass })
 		v.version++
 	}
+	return alone
 }
 
 func (v *view) put(rows ...Row) {
