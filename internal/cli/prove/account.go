@@ -39,6 +39,7 @@ type Account struct {
 	pause   time.Duration // between two looks at a stack
 	meter   *meter
 	made    bool // the bucket is this run's
+	skew    time.Duration
 }
 
 // The tags of all that a run makes.
@@ -60,8 +61,8 @@ func OpenAccount(ctx context.Context, cfg aws.Config) (*Account, error) {
 	}
 	a.id = aws.ToString(out.Account)
 	if at, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok && !at.IsZero() {
-		if skew := time.Since(at); skew.Abs() > maxSkew {
-			return nil, fmt.Errorf("this machine's clock is wrong by %s: set it first, since what is left behind is known by its time", skew.Round(time.Minute))
+		if a.skew = time.Until(at); a.skew.Abs() > maxSkew {
+			return nil, fmt.Errorf("this machine's clock is wrong by %s: set it first, since what is left behind is known by its time", a.skew.Abs().Round(time.Minute))
 		}
 	}
 	return a, nil
@@ -115,7 +116,7 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 		return nil, fmt.Errorf("the stack %s: %w", a.run, plainError(err))
 	}
 	p := &Place{
-		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings,
+		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings, skew: a.skew,
 		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune), Streams: dynamodbstreams.NewFromConfig(a.cfg), Lambda: lambda.NewFromConfig(a.cfg),
 		Plain: a.run + "-plain", Booker: a.run + "-rides", Swept: 100_000,
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",

@@ -2,8 +2,11 @@ package prove
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,18 +18,24 @@ import (
 	"github.com/samekey/samekey/internal/cli/prove/fault"
 )
 
+// alarmed is the part of CloudWatch that knows alarms.
+type alarmed interface {
+	cloudwatch.DescribeAlarmsAPIClient
+	cloudwatch.DescribeAlarmHistoryAPIClient
+}
+
 // rings is how late an alarm may ring: the worker counts every five minutes, and the alarm has a period of
 // five.
 const rings = 12 * time.Minute
 
-// looks are how often an alarm's state is asked for meanwhile.
+// looks are how often an alarm's history is asked for meanwhile.
 const looks = 60
 
 // trouble is that for which an alarm rings.
 type trouble struct {
 	alarm, name, text string
-	// made makes the trouble, or says that the run hasn't made it.
-	made func(context.Context, *Place) error
+	// made makes the trouble, or says that the run hasn't made it. It returns since when there is one.
+	made func(context.Context, *Place) (time.Time, error)
 	ends bool // it is over, and the alarm is to end
 	cost Cost
 }
@@ -40,7 +49,7 @@ func troubles() []trouble {
 		{"Undelivered", "undelivered", "the alarm on jobs that nobody has delivered rings when a sweep has found one", swept(stream.ReasonUndelivered), false, Cost{}},
 		{"Abandoned", "abandoned", "the alarm on operations that nobody has ended rings when a sweep has found one", swept(stream.ReasonOpen), false, Cost{}},
 		{"Mismatch", "mismatch", "the alarm on keys that are used again for other requests rings", mismatch, false, Cost{Bookings: mismatches + tries + 1}},
-		{"WaitingParked", "parked-ends", "the alarm on parked jobs ends when none is parked", redriven, true, Cost{Reads: listing}},
+		{"WaitingParked", "parked-ends", "the alarm on parked jobs ends when none is parked", redriven, true, Cost{}},
 	}
 }
 
@@ -59,49 +68,52 @@ func alarms() (all []Claim) {
 func alarming(t trouble) Claim {
 	return Claim{
 		Name: "alarms." + t.name, Text: t.text, Page: "docs/operate/runbook.md#" + strings.ToLower(t.alarm), Figure: "# s later",
-		Cost: t.cost.plus(Cost{Calls: 4 * (looks + 1)}), OnStandIn: "a stand-in has no metrics that alarms are judged by",
+		Cost: t.cost.plus(Cost{Calls: looks + 4}), OnStandIn: "a stand-in has no metrics that alarms are judged by",
 		Examine: func(ctx context.Context, p *Place) (string, error) {
-			if err := t.made(ctx, p); err != nil {
+			since, err := t.made(ctx, p)
+			if err != nil {
 				return "", notSeen(err)
 			}
-			return p.ring(ctx, t)
+			return p.ring(ctx, t, since)
 		},
 	}
 }
 
-func isParked(_ context.Context, p *Place) error {
+func isParked(_ context.Context, p *Place) (time.Time, error) {
 	if p.parked == nil {
-		return errors.New("no job is parked")
+		return time.Time{}, errors.New("no job is parked")
 	}
-	return nil
+	return p.parkedAt, nil
 }
 
-func redriven(ctx context.Context, p *Place) error {
-	switch all, err := p.listed(ctx); {
-	case err != nil:
-		return err
-	case p.parked == nil, len(all) > 0:
-		return errors.New("no job was parked, or one is")
+func redriven(_ context.Context, p *Place) (time.Time, error) {
+	if p.redrivenAt.IsZero() {
+		return time.Time{}, errors.New("no parked job was redriven")
 	}
-	return nil
+	return p.redrivenAt, nil
 }
 
-func happenedBefore(kind fault.Kind) func(context.Context, *Place) error {
-	return func(ctx context.Context, p *Place) error {
+func happenedBefore(kind fault.Kind) func(context.Context, *Place) (time.Time, error) {
+	return func(ctx context.Context, p *Place) (time.Time, error) {
 		w, err := p.look(ctx)
-		if err == nil && w.largest(kind) == 0 {
+		if err != nil {
+			return time.Time{}, err
+		}
+		_, at := w.largest(kind)
+		if at.IsZero() {
 			err = fmt.Errorf("no worker has met %s", kind)
 		}
-		return err
+		return at, err
 	}
 }
 
-func swept(reason stream.Reason) func(context.Context, *Place) error {
-	return func(_ context.Context, p *Place) error {
-		if !p.found[reason] {
-			return errors.New("no sweep has found one")
+func swept(reason stream.Reason) func(context.Context, *Place) (time.Time, error) {
+	return func(_ context.Context, p *Place) (time.Time, error) {
+		at, found := p.found[reason]
+		if !found {
+			return at, errors.New("no sweep has found one")
 		}
-		return nil
+		return at, nil
 	}
 }
 
@@ -109,41 +121,79 @@ func swept(reason stream.Reason) func(context.Context, *Place) error {
 const mismatches = 12
 
 // mismatch sends other requests under a key.
-func mismatch(ctx context.Context, p *Place) error {
+func mismatch(ctx context.Context, p *Place) (at time.Time, _ error) {
 	b := newBooking("mismatch", 907)
 	if _, err := p.insist(ctx, b); err != nil {
-		return err
+		return at, err
 	}
+	at = p.now()
 	for range mismatches {
 		b.place++
-		if _, err := p.book(ctx, b); err != nil {
-			return err
+		switch got, err := p.book(ctx, b); {
+		case err != nil:
+			return at, err
+		case got.status != http.StatusUnprocessableEntity:
+			return at, fmt.Errorf("the answer to another request under the key is %d", got.status)
 		}
 	}
-	return nil
+	return at, nil
 }
 
-// ring waits until an alarm of the stack rings, or ends.
-func (p *Place) ring(ctx context.Context, t trouble) (string, error) {
-	began, wanted := time.Now(), types.StateValueAlarm
-	if t.ends {
-		wanted = types.StateValueOk
+// ring waits until an alarm of the stack has rung, or ended, by its history: it may have done both meanwhile.
+func (p *Place) ring(ctx context.Context, t trouble, since time.Time) (string, error) {
+	a, err := p.alarm(ctx, t.alarm+"Alarm")
+	switch {
+	case err != nil:
+		return "", notSeen(plainError(err))
+	case a == nil:
+		return "", errors.New("there is no such alarm")
 	}
 	for range looks {
-		a, err := p.alarm(ctx, t.alarm+"Alarm")
+		at, turned, err := p.turned(ctx, a.AlarmName, t.ends, since)
 		switch {
 		case err != nil:
 			return "", notSeen(plainError(err))
-		case a == nil:
-			return "", errors.New("there is no such alarm")
-		case a.StateValue == wanted:
-			return fmt.Sprintf("%.0f s later", time.Since(began).Seconds()), nil
+		case turned:
+			return fmt.Sprintf("%.0f s later", max(0, at.Sub(since)).Seconds()), nil
 		}
 		if err := sleep(ctx, p.Rings/looks); err != nil {
 			return "", notSeen(err)
 		}
 	}
-	return "", fmt.Errorf("it isn't in the state %s within %s", wanted, p.Rings)
+	return "", fmt.Errorf("it has not turned within %s", p.Rings)
+}
+
+// turned says when an alarm has rung, first after a time, or before it; or when it has ended after that time.
+func (p *Place) turned(ctx context.Context, alarm *string, ended bool, since time.Time) (at time.Time, turned bool, _ error) {
+	out, err := p.Alarms.DescribeAlarmHistory(ctx, &cloudwatch.DescribeAlarmHistoryInput{
+		AlarmName: alarm, HistoryItemType: types.HistoryItemTypeStateUpdate, ScanBy: types.ScanByTimestampDescending,
+	})
+	if err != nil {
+		return at, false, err
+	}
+	for _, h := range slices.Backward(out.AlarmHistoryItems) { // the oldest first
+		var of struct {
+			Old struct {
+				State types.StateValue `json:"stateValue"`
+			} `json:"oldState"`
+			New struct {
+				State types.StateValue `json:"stateValue"`
+			} `json:"newState"`
+		}
+		if err := json.Unmarshal([]byte(aws.ToString(h.HistoryData)), &of); err != nil {
+			return at, false, err
+		}
+		when := aws.ToTime(h.Timestamp)
+		switch later := !when.Before(since); {
+		case ended && later && of.Old.State == types.StateValueAlarm && of.New.State == types.StateValueOk:
+			return when, true, nil
+		case !ended && of.New.State == types.StateValueAlarm:
+			if at, turned = when, true; later {
+				return at, true, nil
+			}
+		}
+	}
+	return at, turned, nil
 }
 
 // alarm returns the stack's alarm of a resource; nil if there is none.

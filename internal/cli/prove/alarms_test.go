@@ -2,8 +2,11 @@ package prove
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,21 +20,37 @@ import (
 
 // judged is CloudWatch with the alarms of a template, which judges them as it does.
 type judged struct {
-	alarms map[string]alarmtest.Alarm
-	data   alarmtest.Data
-	looks  int
+	alarms  map[string]alarmtest.Alarm
+	data    alarmtest.Data
+	was     types.StateValue // before now
+	history []types.AlarmHistoryItem
+	looks   int
 }
 
 func (j *judged) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
 	j.looks++
 	out := &cloudwatch.DescribeAlarmsOutput{}
-	for id, a := range j.alarms {
-		out.MetricAlarms = append(out.MetricAlarms, types.MetricAlarm{
-			AlarmName:  aws.String(*in.AlarmNamePrefix + "-Samekey-1A2B-" + id + "-3C4D"),
-			StateValue: types.StateValue(a.At(j.data, time.Now())),
-		})
+	for id := range j.alarms {
+		out.MetricAlarms = append(out.MetricAlarms, types.MetricAlarm{AlarmName: aws.String(*in.AlarmNamePrefix + "-Samekey-1A2B-" + id + "-3C4D")})
 	}
 	return out, nil
+}
+
+// DescribeAlarmHistory has the changes of an alarm's state, the newest first.
+func (j *judged) DescribeAlarmHistory(_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
+	j.looks++
+	_, rest, _ := strings.Cut(*in.AlarmName, "-Samekey-1A2B-")
+	id, _, _ := strings.Cut(rest, "-")
+	if now := types.StateValue(j.alarms[id].At(j.data, time.Now())); now != j.was {
+		j.turn(j.was, now, time.Now())
+		j.was = now
+	}
+	return &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: j.history}, nil
+}
+
+func (j *judged) turn(old, next types.StateValue, at time.Time) {
+	j.history = slices.Insert(j.history, 0, types.AlarmHistoryItem{Timestamp: &at, HistoryData: aws.String(fmt.Sprintf(
+		`{"version":"1.0","oldState":{"stateValue":%q,"stateReason":"r"},"newState":{"stateValue":%q,"stateReason":"r"}}`, old, next))})
 }
 
 // An alarm of another metric, dimension or threshold doesn't ring, and its claim fails. In the first row nothing
@@ -94,21 +113,86 @@ func TestTroubles(t *testing.T) {
 	}
 	for _, trouble := range troubles() {
 		for _, happens := range []bool{true, false} {
-			j := &judged{alarms: alarms}
-			if happens {
-				j.data.Add(made[trouble.alarm].metric, time.Now().Add(-2*time.Minute), made[trouble.alarm].value)
+			j := &judged{alarms: alarms, was: types.StateValueOk}
+			counted := made[trouble.alarm].value
+			if trouble.ends {
+				j.was = types.StateValueAlarm
+				if !happens { // one is parked still
+					counted = 1
+				}
+			}
+			if happens || trouble.ends {
+				j.data.Add(made[trouble.alarm].metric, time.Now().Add(-2*time.Minute), counted)
 			}
 			p := &Place{Alarms: j, Stack: run, Rings: time.Millisecond, meter: &meter{}}
-			trouble.made = func(context.Context, *Place) error { return nil }
+			trouble.made = func(context.Context, *Place) (time.Time, error) { return time.Now().Add(-time.Minute), nil }
 			c := alarming(trouble)
 			figure, err := c.Examine(t.Context(), p)
-			if r := c.judge(p, figure, err); (r.Status == Passed) != happens {
+			if r := c.judge(p, figure, err); (r.Status == Passed) != happens || happens && r.Figure != "60 s later" {
 				t.Errorf("%s, %t: %+v", trouble.name, happens, r)
 			}
 		}
 	}
-	p := &Place{found: map[stream.Reason]bool{stream.ReasonOpen: true}}
-	if swept(stream.ReasonOpen)(t.Context(), p) != nil || swept(stream.ReasonUndelivered)(t.Context(), p) == nil || isParked(t.Context(), p) == nil {
-		t.Error("a trouble that wasn't made")
+	p := &Place{found: map[stream.Reason]time.Time{stream.ReasonOpen: time.Now()}}
+	for _, unmade := range []func(context.Context, *Place) (time.Time, error){swept(stream.ReasonUndelivered), isParked, redriven} {
+		if _, err := unmade(t.Context(), p); err == nil {
+			t.Error("a trouble that wasn't made")
+		}
 	}
+	if _, err := swept(stream.ReasonOpen)(t.Context(), p); err != nil {
+		t.Error(err)
+	}
+}
+
+// An alarm that has rung and ended before the run looks has rung. One that never rang doesn't end, nor one that ended
+// before the remedy.
+func TestAlarmsHistory(t *testing.T) {
+	t.Parallel()
+	const ok, alarm = types.StateValueOk, types.StateValueAlarm
+	since := time.Now()
+	type turn struct {
+		old, next types.StateValue
+		after     time.Duration
+	}
+	for name, test := range map[string]struct {
+		turns []turn
+		ends  bool
+		want  time.Duration // -1: not
+	}{
+		"rang and ended":              {[]turn{{ok, alarm, 70 * time.Second}, {alarm, ok, 400 * time.Second}}, false, 70 * time.Second},
+		"rings already":               {[]turn{{ok, alarm, -time.Minute}}, false, -time.Minute},
+		"rang twice":                  {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, 0}, {ok, alarm, time.Minute}, {ok, alarm, time.Hour}}, false, time.Minute},
+		"never rang":                  {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, false, -1},
+		"never rang, and doesn't end": {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, true, -1},
+		"ended before":                {[]turn{{ok, alarm, -time.Hour}, {alarm, ok, -time.Minute}}, true, -1},
+		"ends":                        {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, 90 * time.Second}}, true, 90 * time.Second},
+	} {
+		j := &judged{}
+		for _, x := range test.turns {
+			j.turn(x.old, x.next, since.Add(x.after))
+		}
+		p := &Place{Alarms: alarmsOf{j}}
+		at, turned, err := p.turned(t.Context(), aws.String("a"), test.ends, since)
+		if err != nil || turned != (test.want != -1) || turned && at.Sub(since) != test.want {
+			t.Errorf("%s: %s, %t, %v", name, at.Sub(since), turned, err)
+		}
+	}
+}
+
+// alarmsOf judges nothing: its history is what it is.
+type alarmsOf struct{ *judged }
+
+func (a alarmsOf) DescribeAlarmHistory(context.Context, *cloudwatch.DescribeAlarmHistoryInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
+	return &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: a.history}, nil
+}
+
+// A key that other requests get answers for makes no trouble for the alarm, and shows nothing.
+func TestMismatchesThatAreNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newInMemory()
+		if _, err := mismatch(t.Context(), m.place()); err == nil || !strings.Contains(err.Error(), "is 201") {
+			t.Error(err)
+		}
+	})
 }

@@ -20,7 +20,7 @@ import (
 const backgroundPage = "docs/operate/background.md"
 
 func background() []Claim {
-	return append([]Claim{
+	all := []Claim{
 		{
 			Name: "background.completion", Text: "the worker completes a booking whose process was killed, and whose client is gone", Page: backgroundPage,
 			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: waiting}, Examine: examineCompletion,
@@ -37,12 +37,15 @@ func background() []Claim {
 			Name: "background.parked", Text: "a job that is always refused is on the people's list", Page: backgroundPage, Figure: "# s after the answer, and # refusals",
 			Cost: Cost{Bookings: tries + 1, Writes: 2, Reads: 401*listing + 3*128}, Examine: examineParked,
 		},
-		ringing(),
-		{
+	}
+	all = append(all, batches()...) // while the parked job's alarm begins to ring
+	return append(
+		all, sweep(), ringing(),
+		Claim{
 			Name: "background.redriven", Text: "a parked job that people redrive is delivered once", Page: backgroundPage, Figure: "# s after the redrive",
 			Cost: Cost{Writes: 20, Reads: waiting}, Examine: examineRedriven,
 		},
-	}, append(batches(), sweep())...)
+	)
 }
 
 // waiting are the units of a wait for effects: it looks once in a second, for 90 of them in an account.
@@ -121,7 +124,7 @@ func examineParked(ctx context.Context, p *Place) (string, error) {
 		case err != nil:
 			return "", notSeen(err)
 		case len(all) > 0:
-			p.parked = &all[0]
+			p.parked, p.parkedAt = &all[0], p.now()
 			return fmt.Sprintf("%.0f s after the answer, and %d refusals", time.Since(began).Seconds(), p.parked.Tries), nil
 		case time.Since(began) > parkedWithin:
 			return p.unparked(ctx, a)
@@ -152,10 +155,11 @@ func examineRedriven(ctx context.Context, p *Place) (string, error) {
 	if err != nil {
 		return "", notSeen(err)
 	}
-	began := time.Now()
+	began := p.now()
 	if n, err := stream.Redrive(ctx, table, p.parked.PK, p.parked.ID, "samekey prove"); n != 1 || err != nil {
 		return "", errors.Join(fmt.Errorf("%d jobs were redriven", n), err)
 	}
+	p.redrivenAt = began
 	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(parkedPlace); return e == complete })
 	if err != nil {
 		return "", notSeen(err)
@@ -163,7 +167,7 @@ func examineRedriven(ctx context.Context, p *Place) (string, error) {
 	if e, _ := w.of(parkedPlace); !done {
 		return "", errors.New(e.wrong())
 	}
-	return fmt.Sprintf("%.0f s after the redrive", time.Since(began).Seconds()), nil
+	return fmt.Sprintf("%.0f s after the redrive", p.now().Sub(began).Seconds()), nil
 }
 
 func examineCompletion(ctx context.Context, p *Place) (string, error) {
@@ -184,7 +188,7 @@ func examineCompletion(ctx context.Context, p *Place) (string, error) {
 	case !done:
 		return "", fmt.Errorf("after %s: %s", p.patience(), e.wrong())
 	}
-	return fmt.Sprintf("%.0f s after the kill", time.Since(killed).Seconds()), nil
+	return fmt.Sprintf("%.0f s after the kill", p.now().Sub(killed).Seconds()), nil
 }
 
 func examineDelivery(ctx context.Context, p *Place) (string, error) {

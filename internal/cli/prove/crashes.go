@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ func crashes() []Claim {
 	for i, kind := range []fault.Kind{fault.Before, fault.After, fault.Lose, fault.Hang} {
 		all = append(all, Claim{
 			Name: "crash.api." + string(kind), Text: "a booking loses nothing, doubles nothing and gets one answer, at each of its calls: " + kinds[kind], Page: crashPage, Figure: clean,
-			Cost: Cost{Bookings: callsOfAPI * (tries + 1), Reads: 100 * 3 * 128},
+			Cost: Cost{Bookings: callsOfAPI * (tries + 1), Reads: waiting},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashAPI(ctx, kind, callsOfAPI, 100*(i+1))
 			},
@@ -51,24 +52,24 @@ func crashes() []Claim {
 		all,
 		Claim{
 			Name: "crash.api.answered", Text: "a process that ends between its answer and the next event loses nothing", Page: crashPage, Figure: clean,
-			Cost:    Cost{Bookings: tries + 1, Reads: 100 * 3 * 128},
+			Cost:    Cost{Bookings: tries + 1, Reads: waiting},
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.crashAPI(ctx, fault.Answered, 1, 500) },
 		},
 		Claim{
 			Name: "crash.api.memory", Text: "a process that runs out of memory loses nothing", Page: crashPage, Figure: clean,
-			Cost: Cost{Bookings: tries + 1, Reads: 100 * 3 * 128}, OnStandIn: "a process of a stand-in has the machine's memory",
+			Cost: Cost{Bookings: tries + 1, Reads: waiting}, OnStandIn: "a process of a stand-in has the machine's memory",
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.crashAPI(ctx, fault.Memory, 1, 600) },
 		},
 		Claim{
 			Name: "crash.worker", Text: "a worker that is killed at any of its calls delivers each job once", Page: crashPage, Figure: clean,
-			Cost: Cost{Bookings: 2 * callsOfWorker * (tries + 1), Writes: 2 * 2 * callsOfWorker, Reads: 400 * 3 * 128},
+			Cost: Cost{Bookings: 2 * callsOfWorker * (tries + 1), Writes: 2 * 2 * callsOfWorker, Reads: 4 * waiting},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashBehind(ctx, "worker", callsOfWorker, 700)
 			},
 		},
 		Claim{
 			Name: "crash.consumer", Text: "a consumer that is killed at any of its calls does each job once", Page: crashPage, Figure: clean,
-			Cost: Cost{Bookings: 2 * callsOfConsumer * (tries + 1), Writes: 2 * 2 * callsOfConsumer, Reads: 400 * 3 * 128},
+			Cost: Cost{Bookings: 2 * callsOfConsumer * (tries + 1), Writes: 2 * 2 * callsOfConsumer, Reads: 4 * waiting},
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				return p.crashBehind(ctx, "receipts", callsOfConsumer, 800)
 			},
@@ -123,10 +124,8 @@ func (p *Place) crashBehind(ctx context.Context, role string, calls, place int) 
 
 // behind books a ride while a fault waits for the worker or the consumer.
 func (p *Place) behind(ctx context.Context, role string, f fault.Fault, place int) (answers, error) {
-	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: map[string]types.AttributeValue{
-		"id": &types.AttributeValueMemberS{Value: fault.Waiting + role}, "fault": &types.AttributeValueMemberS{Value: f.String()},
-	}}); err != nil {
-		return answers{}, notSeen(plainError(err))
+	if _, err := p.plant(ctx, fault.Waiting+role, f); err != nil {
+		return answers{}, notSeen(err)
 	}
 	a := answers{booking: newBooking(fmt.Sprintf("%s-%s-%d", role, f.Kind, f.Call), place)}
 	a.last, a.err = p.insist(ctx, a.booking)
@@ -135,6 +134,19 @@ func (p *Place) behind(ctx context.Context, role string, f fault.Fault, place in
 		return a, notSeen(a.err)
 	}
 	return a, nil
+}
+
+// plant has a fault wait in the provider's table. undo takes it away.
+func (p *Place) plant(ctx context.Context, id string, f fault.Fault) (undo func(), _ error) {
+	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}
+	item := maps.Clone(key)
+	item["fault"] = &types.AttributeValueMemberS{Value: f.String()}
+	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: item}); err != nil {
+		return nil, plainError(err)
+	}
+	return func() {
+		_, _ = p.DB.DeleteItem(context.WithoutCancel(ctx), &dynamodb.DeleteItemInput{TableName: &p.Provider, Key: key})
+	}, nil
 }
 
 // met is there when a fault has happened.

@@ -99,12 +99,17 @@ func (e effects) wrong() string {
 func (w world) happened(f fault.Fault) (time.Time, bool) {
 	for _, x := range w.provider {
 		if text(x["id"]) == fault.Happened+f.String() {
-			var ms int64
-			_ = json.Unmarshal([]byte(text(x["at"])), &ms)
-			return time.UnixMilli(ms), true
+			return timeOf(x), true
 		}
 	}
 	return time.Time{}, false
+}
+
+// timeOf is when an item of the provider says that it happened.
+func timeOf(x map[string]types.AttributeValue) time.Time {
+	var ms int64
+	_ = json.Unmarshal([]byte(text(x["at"])), &ms)
+	return time.UnixMilli(ms)
 }
 
 // arrive waits until a look at the tables finds what is waited for.

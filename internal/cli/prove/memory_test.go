@@ -34,7 +34,9 @@ type cloud struct {
 	before func(n int, op string) error
 	// fails is why a stack's creation fails; "" if it doesn't.
 	fails string
-	seq   int
+	// givenUp are how many batches are given up into a stack's bucket while the stack is deleted.
+	givenUp int
+	seq     int
 }
 
 type formed struct {
@@ -110,6 +112,10 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 	case *cloudformation.DeleteStackInput:
 		s := c.find(*in.StackName)
 		s.StackStatus, s.looks = cfntypes.StackStatusDeleteInProgress, 2
+		if b := c.buckets["failed-"+s.name()]; b != nil && c.givenUp > 0 {
+			c.givenUp--
+			b.keys["late"] = true
+		}
 		return &cloudformation.DeleteStackOutput{}, nil
 	}
 	return c.store(in)

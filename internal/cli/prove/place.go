@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -35,7 +34,7 @@ type Place struct {
 	Rides, Audit, Provider, Semantics, Records string
 	// Timeout is the functions' time limit.
 	Timeout time.Duration
-	Alarms  cloudwatch.DescribeAlarmsAPIClient
+	Alarms  alarmed
 	// Stack begins the names of the alarms; Rings is how late an alarm may ring.
 	Stack string
 	Rings time.Duration
@@ -43,12 +42,17 @@ type Place struct {
 	// stand-in they aren't, and nothing fails there.
 	Local bool
 
-	meter           *meter
-	starts          []string               // the ends of the logs of first invocations
-	looks, inFlight int                    // at the tickets' queue, and those that saw a message in flight
-	parked          *stream.Entry          // the job that the run has parked
-	found           map[stream.Reason]bool // by sweeps
+	meter                *meter
+	starts               []string      // the ends of the logs of first invocations
+	skew                 time.Duration // by which AWS's clock is before this machine's
+	looks                []bool        // at the tickets' queue: whether they saw a message in flight
+	parked               *stream.Entry // the job that the run has parked
+	parkedAt, redrivenAt time.Time
+	found                map[stream.Reason]time.Time // by sweeps, and since when
 }
+
+// now is AWS's time.
+func (p *Place) now() time.Time { return time.Now().Add(p.skew) }
 
 // Site is where a stack can be deployed.
 type Site interface {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	received = chain + 4
 	held     = 240 // s, at most, for which its operation stays in flight
 	asked    = 5   // s from one look at the queue to the next
+	lag      = 60  // s until SQS counts a message
 )
 
 // probes come first: how tickets wait was decided on what they show.
@@ -41,7 +43,7 @@ func probes() []Claim {
 		},
 		{
 			Name: "probe.in-flight", Text: "a ticket that waits counts among the messages in flight, by which the worker knows that too many wait", Page: backgroundPage,
-			Figure: "at # of # looks", Cost: Cost{Calls: 1}, Examine: examineInFlight,
+			Figure: "seen after # s, then at # of # looks", Cost: Cost{Calls: 1}, Examine: examineInFlight,
 		},
 		{
 			Name: "probe.unhidden", Text: "a ticket whose message couldn't be hidden comes again", Page: backgroundPage, Figure: "again # s later",
@@ -102,21 +104,18 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 // interrupted has a ticket come while the worker meets a fault, and then again.
 func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (string, error) {
 	f := fault.Fault{Kind: kind, Call: 1, Cell: "ticket"}
-	waits := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Waiting + "worker"}, "fault": &types.AttributeValueMemberS{Value: f.String()}}
-	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: waits}); err != nil {
-		return "", notSeen(plainError(err))
+	undo, err := p.plant(ctx, fault.Waiting+"worker", f)
+	if err != nil {
+		return "", notSeen(err)
 	}
-	delete(waits, "fault")
-	defer func() { // if it isn't met, it is nobody else's
-		_, _ = p.DB.DeleteItem(context.WithoutCancel(ctx), &dynamodb.DeleteItemInput{TableName: &p.Provider, Key: waits})
-	}()
+	defer undo() // if it isn't met, it is nobody else's
 	pk, err := p.abandon(ctx, newBooking(string(kind), place))
 	if err != nil {
 		return "", notSeen(err)
 	}
 	var since time.Time
 	at, again := 0, false
-	_, _, err = p.watch(ctx, pk, func(n int) (bool, error) {
+	_, quiet, err := p.watch(ctx, pk, func(n int) (bool, error) {
 		if !since.IsZero() {
 			at = max(at, 1)
 			again = n > at
@@ -138,6 +137,8 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 		return "", notSeen(err)
 	case since.IsZero():
 		return "", notSeen(errors.New("the worker didn't meet " + f.String()))
+	case !again && !quiet:
+		return "", notSeen(fmt.Errorf("it didn't come again within %d s", held))
 	case !again:
 		return "", errors.New("it doesn't come again")
 	case err != nil:
@@ -202,19 +203,30 @@ func (p *Place) completed(ctx context.Context, pk string) error {
 func (p *Place) askQueue(ctx context.Context) error {
 	n, err := p.Hidden(ctx)
 	if err == nil {
-		p.looks++
-		p.inFlight += min(n, 1)
+		p.looks = append(p.looks, n > 0)
 	}
 	return err
 }
 
-// examineInFlight judges what was seen while the ticket waited, and came for moments.
+// examineInFlight judges what was seen while the ticket waited, and came for moments. SQS may take a minute until it
+// counts.
 func examineInFlight(_ context.Context, p *Place) (string, error) {
-	figure := fmt.Sprintf("at %d of %d looks", p.inFlight, p.looks)
+	late := slices.Index(p.looks, true)
 	switch {
-	case p.looks == 0:
-		return "", notSeen(errors.New("no ticket has waited"))
-	case 2*p.inFlight < p.looks:
+	case late < 0 && len(p.looks) > lag/asked:
+		return "", fmt.Errorf("at none of %d looks", len(p.looks))
+	case late < 0:
+		return "", notSeen(fmt.Errorf("no ticket was seen at %d looks", len(p.looks)))
+	}
+	counted := p.looks[late:]
+	seen := 0
+	for _, there := range counted {
+		if there {
+			seen++
+		}
+	}
+	figure := fmt.Sprintf("seen after %d s, then at %d of %d looks", late*asked, seen, len(counted))
+	if 2*seen < len(counted) {
 		return "", errors.New(figure)
 	}
 	return figure, nil
@@ -236,7 +248,7 @@ func (p *Place) hold(ctx context.Context, pk string) error {
 		TableName: &p.Records, Key: keyOf(pk), UpdateExpression: aws.String("SET lease_ms = :now"), ConditionExpression: aws.String("st = :open AND lease_ms > :zero"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":open": &types.AttributeValueMemberS{Value: "open"}, ":zero": &types.AttributeValueMemberN{Value: "0"},
-			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli(), 10)},
+			":now": &types.AttributeValueMemberN{Value: strconv.FormatInt(p.now().UnixMilli(), 10)},
 		},
 	})
 	if _, ended := errors.AsType[*types.ConditionalCheckFailedException](err); ended {

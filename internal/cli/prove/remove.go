@@ -69,15 +69,24 @@ func (a *Account) removeStack(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := a.emptyBuckets(ctx, id); err != nil {
-		return err
+	for range deletions {
+		if err = a.emptyBuckets(ctx, id); err != nil {
+			return err
+		}
+		if _, err = a.formation().DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &id}); err != nil {
+			return err
+		}
+		_, err = a.await(ctx, id, cfntypes.StackStatusDeleteComplete)
+		if _, failed := errors.AsType[stackFailed](err); !failed {
+			return err
+		}
 	}
-	if _, err := a.formation().DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &id}); err != nil {
-		return err
-	}
-	_, err = a.await(ctx, id, cfntypes.StackStatusDeleteComplete)
 	return err
 }
+
+// deletions are how often a stack is deleted whose deletion fails: a batch of the stream that is given up meanwhile
+// fills a bucket again.
+const deletions = 3
 
 func tagOf(s cfntypes.Stack, key string) string {
 	for _, t := range s.Tags {

@@ -20,7 +20,7 @@ func roles() []Claim {
 	return []Claim{
 		{
 			Name: "roles.outside", Text: "a call that isn't in its function's role is denied", Page: rolesPage, Figure: "# roles",
-			Cost: Cost{Bookings: 3 * (tries + 1), Writes: 4, Reads: 400 * 3 * 128}, OnStandIn: unchecked, Examine: examineOutside,
+			Cost: Cost{Bookings: 3 * (tries + 1), Writes: 4, Reads: 3 * waiting}, OnStandIn: unchecked, Examine: examineOutside,
 		},
 		{
 			Name: "roles.enough", Text: "no call of a function is denied", Page: rolesPage, Figure: "# rides, 0 denied calls",

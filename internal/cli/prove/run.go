@@ -12,7 +12,7 @@ import (
 // Defaults of [Options].
 const (
 	DefaultDollars = 1.0
-	DefaultLimit   = 45 * time.Minute
+	DefaultLimit   = 75 * time.Minute
 	// removal is how long the removal may take.
 	removal = 20 * time.Minute
 	// Prefix begins the names of all that a run makes.
@@ -97,7 +97,7 @@ func (p *Plan) String() string {
 		}
 	}
 	return fmt.Sprintf("samekey prove makes the stack %s in %s: Rocket Rides with its table, worker and queues, a payment provider's stand-in, "+
-		"and a bucket with their programs. It examines %d claims, of %d, for at most %s, costs at most %.2f dollars, and removes all of it.",
+		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines %d claims, of %d, for at most %s, costs at most %.2f dollars, and removes all of it.",
 		p.opt.Run, p.site.Where(), built, len(p.claims), p.opt.Limit, p.Cost.Dollars())
 }
 

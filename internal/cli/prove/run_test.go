@@ -176,6 +176,19 @@ func TestDeniedAction(t *testing.T) {
 	}
 }
 
+// A batch that is given up while the stack is removed keeps a bucket from its deletion, which is tried again.
+func TestGivenUpWhileRemoved(t *testing.T) {
+	t.Parallel()
+	for late, gone := range map[int]bool{1: true, deletions - 1: true, deletions: false} {
+		c := newCloud()
+		c.givenUp = late
+		r, err := execute(t, t.Context(), c.account(t), "samekey-prove-a", few())
+		if left := c.left(); (left == nil) != gone || (err == nil) != gone || (r.Left == "") != gone {
+			t.Errorf("%d batches: left %v, said %q, %v", late, left, r.Left, err)
+		}
+	}
+}
+
 // What has the run's name and is another's stays.
 func TestAnothersStays(t *testing.T) {
 	t.Parallel()
@@ -238,9 +251,12 @@ func TestClock(t *testing.T) {
 	if _, err := OpenAccount(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "clock is wrong by 3h") {
 		t.Errorf("a clock that is 3 h ahead: %v", err)
 	}
-	cfg.HTTPClient = clock(time.Now())
-	if _, err := OpenAccount(t.Context(), cfg); err != nil {
-		t.Error(err)
+	for _, ahead := range []time.Duration{0, 4 * time.Minute, -4 * time.Minute} {
+		cfg.HTTPClient = clock(time.Now().Add(ahead))
+		a, err := OpenAccount(t.Context(), cfg)
+		if err != nil || (a.skew-ahead).Abs() > 30*time.Second {
+			t.Errorf("%s ahead: %+v, %v", ahead, a, err)
+		}
 	}
 }
 

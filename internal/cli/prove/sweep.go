@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -20,6 +19,7 @@ import (
 
 const (
 	sweeps        = 60 // at most
+	scheduled     = 2  // passes of which the worker's own schedule may have done a part
 	writersAtOnce = 8
 )
 
@@ -27,7 +27,7 @@ func sweep() Claim {
 	return Claim{
 		Name: "background.sweep", Text: "a sweep of the whole table finds the job and the operation that the stream lost", Page: backgroundPage,
 		Figure:  "among # records, # s after they were lost, by # runs",
-		Cost:    Cost{Bookings: tries + 2, Writes: 110_000, Reads: 100*3*128 + 128 + 20_000, Calls: sweeps*invocation20 + 500}, // with the worker's reads, and its invocations for what the stream loses
+		Cost:    Cost{Bookings: tries + 2, Writes: 110_000, Reads: waiting + 128 + 20_000, Calls: sweeps*invocation20 + 500}, // with the worker's reads, and its invocations for what the stream loses
 		Examine: examineSweep,
 	}
 }
@@ -35,16 +35,14 @@ func sweep() Claim {
 // examineSweep has the stream lose all that comes while two bookings are made, one of which is killed, among many
 // records that have ended.
 func examineSweep(ctx context.Context, p *Place) (string, error) {
-	lost := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: fault.Lost}}
-	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Provider, Item: lost}); err != nil {
-		return "", notSeen(plainError(err))
+	undo, err := p.plant(ctx, fault.Lost, fault.Fault{})
+	if err != nil {
+		return "", notSeen(err)
 	}
-	defer func() {
-		_, _ = p.DB.DeleteItem(context.WithoutCancel(ctx), &dynamodb.DeleteItemInput{TableName: &p.Provider, Key: lost})
-	}()
+	defer undo()
 	job, open := newBooking("lost-job", 905), newBooking("lost-operation", 906)
 	open.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "lost"}
-	_, err := p.insist(ctx, job)
+	_, err = p.insist(ctx, job)
 	if err == nil {
 		if _, err = p.book(ctx, open); !dark(err) && ctx.Err() == nil {
 			err = nil // nobody answers
@@ -63,33 +61,61 @@ func examineSweep(ctx context.Context, p *Place) (string, error) {
 	if err != nil || e1.mails != 0 || e2.charges != 0 || !met(open.fault)(w) {
 		return "", notSeen(errors.Join(err, errors.New("the stream didn't lose them, or nobody was killed")))
 	}
-	most, seen := 0, 0
+	var passes passes
 	for run := range sweeps {
 		report, err := p.sweepOnce(ctx)
 		if err != nil {
 			return "", notSeen(err)
 		}
-		if seen += report.Scanned; report.Complete {
-			most, seen = max(most, seen), 0
-		}
+		passes.add(report, time.Now())
 		if w, err = p.look(ctx); err != nil {
 			return "", notSeen(err)
 		}
 		e1, _ = w.of(job.place)
 		e2, _ = w.of(open.place)
-		switch {
-		case e1 == complete && e2 == complete && most > p.Swept:
-			return fmt.Sprintf("among %d records, %.0f s after they were lost, by %d runs", most, time.Since(began).Seconds(), run+1), nil
-		case e1 == complete && e2 == complete && report.Complete:
-			return "", fmt.Errorf("a pass has seen %d records, of more than %d", most, p.Swept)
-		case time.Since(began) > 2*p.patience() && most > 0:
-			return "", fmt.Errorf("of the job: %s; of the operation: %s", e1.wrong(), e2.wrong())
+		switch over, err := passes.over(e1, e2, p.Swept, time.Now(), 2*p.patience()); {
+		case err != nil:
+			return "", err
+		case over:
+			return fmt.Sprintf("among %d records, %.0f s after they were lost, by %d runs", passes.most, time.Since(began).Seconds(), run+1), nil
 		}
 		if err := sleep(ctx, 2*time.Second); err != nil {
 			return "", notSeen(err)
 		}
 	}
-	return "", fmt.Errorf("after %d runs, of the job: %s; of the operation: %s", sweeps, e1.wrong(), e2.wrong())
+	return "", notSeen(fmt.Errorf("after %d runs, of the job: %s; of the operation: %s", sweeps, e1.wrong(), e2.wrong()))
+}
+
+// passes are what the sweeps of an examination have seen of the table.
+type passes struct {
+	seen, most int       // records: by the pass that is under way, by the largest that is done
+	done       int       // passes
+	first      time.Time // when the first one was done
+}
+
+func (s *passes) add(r stream.Report, now time.Time) {
+	if s.seen += r.Scanned; !r.Complete {
+		return
+	}
+	if s.done++; s.done == 1 {
+		s.first = now
+	}
+	s.seen, s.most = 0, max(s.most, s.seen)
+}
+
+// over reports whether the job and the operation are done, and a pass has seen the whole table. What a pass has found is
+// done within patience. The worker's own schedule may do a part of a pass or two.
+func (s *passes) over(job, operation effects, records int, now time.Time, patience time.Duration) (bool, error) {
+	both := job == complete && operation == complete
+	switch {
+	case both && s.most > records:
+		return true, nil
+	case both && s.done > scheduled:
+		return false, fmt.Errorf("a pass has seen %d records, of more than %d", s.most, records)
+	case !both && s.done > 0 && now.Sub(s.first) > patience:
+		return false, fmt.Errorf("of the job: %s; of the operation: %s", job.wrong(), operation.wrong())
+	}
+	return false, nil
 }
 
 // sweepOnce asks the worker for a sweep, as its schedule does.
@@ -99,11 +125,13 @@ func (p *Place) sweepOnce(ctx context.Context) (r stream.Report, _ error) {
 		return r, err
 	}
 	if p.found == nil {
-		p.found = map[stream.Reason]bool{}
+		p.found = map[stream.Reason]time.Time{}
 	}
 	err = json.Unmarshal(out, &r)
 	for reason, t := range r.ByReason {
-		p.found[reason] = p.found[reason] || t.Count > 0
+		if _, known := p.found[reason]; !known && t.Count > 0 {
+			p.found[reason] = p.now()
+		}
 	}
 	return r, err
 }
@@ -111,23 +139,16 @@ func (p *Place) sweepOnce(ctx context.Context) (r stream.Report, _ error) {
 // fill writes copies of a record that has ended.
 func (p *Place) fill(ctx context.Context) error {
 	const names = "v1#plain#"
-	var ended map[string]types.AttributeValue
-	pages := dynamodb.NewScanPaginator(p.DB, &dynamodb.ScanInput{
-		TableName: &p.Records, ConsistentRead: aws.Bool(true), FilterExpression: aws.String("begins_with(pk, :names) AND st = :done AND attribute_not_exists(keep)"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":names": &types.AttributeValueMemberS{Value: names}, ":done": &types.AttributeValueMemberS{Value: "done"}},
+	all, err := p.some(ctx, 1, "begins_with(pk, :names) AND st = :done AND attribute_not_exists(keep)", map[string]types.AttributeValue{
+		":names": &types.AttributeValueMemberS{Value: names}, ":done": &types.AttributeValueMemberS{Value: "done"},
 	})
-	for ended == nil && pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return plainError(err)
-		}
-		if len(page.Items) > 0 {
-			ended = page.Items[0]
-		}
+	if err != nil {
+		return err
 	}
-	if ended == nil {
+	if len(all) == 0 {
 		return errors.New("no record has ended")
 	}
+	ended := all[0]
 	const each, aSecond = 25, 3000 // a table takes 4000 before it has grown
 	todo, errs := make(chan int), make([]error, writersAtOnce)
 	var wg sync.WaitGroup
