@@ -17,6 +17,7 @@ type template struct {
 	} `yaml:"Parameters"`
 	Resources map[string]struct {
 		Type                string `yaml:"Type"`
+		DependsOn           string `yaml:"DependsOn"`
 		DeletionPolicy      string `yaml:"DeletionPolicy"`
 		UpdateReplacePolicy string `yaml:"UpdateReplacePolicy"`
 		Properties          struct {
@@ -32,6 +33,10 @@ type template struct {
 				PointInTimeRecoveryEnabled bool `yaml:"PointInTimeRecoveryEnabled"`
 			} `yaml:"PointInTimeRecoverySpecification"`
 			DashboardBody string `yaml:"DashboardBody"`
+			FunctionName  string `yaml:"FunctionName"`
+			TracingConfig struct {
+				Mode string `yaml:"Mode"`
+			} `yaml:"TracingConfig"`
 		} `yaml:"Properties"`
 	} `yaml:"Resources"`
 	Outputs map[string]any `yaml:"Outputs"`
@@ -66,6 +71,34 @@ func TestDefaultsAreSafe(t *testing.T) {
 		if p.Default == nil {
 			t.Errorf("parameter %s has no default", name)
 		}
+	}
+}
+
+// Lambda makes no function with traces whose role may not write them, and no mapping whose role may not read its source:
+// CloudFormation makes the policy first.
+func TestPermissionsComeFirst(t *testing.T) {
+	t.Parallel()
+	mappings := 0
+	for id, r := range read(t, Nested()).Resources {
+		if r.Properties.TracingConfig.Mode == "Active" && r.DependsOn != "WorkerPolicy" {
+			t.Errorf("%s is made before its permissions", id)
+		}
+		if r.Type == "AWS::Lambda::EventSourceMapping" {
+			mappings++
+			if r.Properties.FunctionName != "Worker" { // whose policy is there
+				t.Errorf("%s is of %s", id, r.Properties.FunctionName)
+			}
+		}
+	}
+	_, policy, _ := strings.Cut(Nested(), "\n  WorkerPolicy:\n")
+	policy, _, _ = strings.Cut(policy, "\n\n  #")
+	for _, action := range []string{"xray:PutTraceSegments", "dynamodb:GetRecords", "sqs:ReceiveMessage"} {
+		if !strings.Contains(policy, "- "+action+"\n") {
+			t.Errorf("WorkerPolicy has no %s", action)
+		}
+	}
+	if mappings != 2 {
+		t.Errorf("%d mappings", mappings)
 	}
 }
 
