@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -135,11 +136,15 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}{
 		{syscall.SIGTERM, "exit status 0"},
 		{syscall.SIGINT, "exit status 0"},
+		{syscall.SIGHUP, "exit status 0"}, // the terminal is closed
 		{syscall.SIGKILL, "signal: killed"},
 	} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
 			if tt.signal == syscall.SIGKILL && runtime.GOOS != "linux" {
 				t.Skip("only Linux ends the children of a process that is killed")
+			}
+			if signal.Ignored(tt.signal) {
+				t.Skip("the test runs by nohup, and its processes take no SIGHUP")
 			}
 			endLocal(t, tt.signal, tt.want)
 		})

@@ -29,7 +29,11 @@ type environment struct {
 
 func main() {
 	vetTool(os.Args[1:])
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
 	// A second signal ends the program as usual.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, environment{

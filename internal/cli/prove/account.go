@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
@@ -117,7 +118,7 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 	}
 	p := &Place{
 		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings, skew: a.skew,
-		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune), Streams: dynamodbstreams.NewFromConfig(a.cfg), Lambda: lambda.NewFromConfig(a.cfg),
+		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune, patient), Streams: dynamodbstreams.NewFromConfig(a.cfg), Lambda: lambda.NewFromConfig(a.cfg),
 		Plain: a.run + "-plain", Booker: a.run + "-rides", Swept: 100_000,
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",
 	}
@@ -138,6 +139,13 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 		}
 	}
 	return p, nil
+}
+
+// patient waits longer for an answer than a function does: 4 MB go by slow lines.
+func patient(o *dynamodb.Options) {
+	if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+		o.HTTPClient = client.WithTimeout(time.Minute)
+	}
 }
 
 // objects are those of a bucket.

@@ -18,12 +18,6 @@ import (
 	"github.com/samekey/samekey/internal/cli/prove/fault"
 )
 
-// alarmed is the part of CloudWatch that knows alarms.
-type alarmed interface {
-	cloudwatch.DescribeAlarmsAPIClient
-	cloudwatch.DescribeAlarmHistoryAPIClient
-}
-
 // rings is how late an alarm may ring: the worker counts every five minutes, and the alarm has a period of
 // five.
 const rings = 12 * time.Minute
@@ -49,7 +43,7 @@ func troubles() []trouble {
 		{"Undelivered", "undelivered", "the alarm on jobs that nobody has delivered rings when a sweep has found one", swept(stream.ReasonUndelivered), false, Cost{}},
 		{"Abandoned", "abandoned", "the alarm on operations that nobody has ended rings when a sweep has found one", swept(stream.ReasonOpen), false, Cost{}},
 		{"Mismatch", "mismatch", "the alarm on keys that are used again for other requests rings", mismatch, false, Cost{Bookings: mismatches + tries + 1}},
-		{"WaitingParked", "parked-ends", "the alarm on parked jobs ends when none is parked", redriven, true, Cost{}},
+		{"WaitingParked", "parked-ends", "the alarm on parked jobs ends when none is parked", redriven, true, Cost{Reads: listing}},
 	}
 }
 
@@ -86,9 +80,12 @@ func isParked(_ context.Context, p *Place) (time.Time, error) {
 	return p.parkedAt, nil
 }
 
-func redriven(_ context.Context, p *Place) (time.Time, error) {
-	if p.redrivenAt.IsZero() {
-		return time.Time{}, errors.New("no parked job was redriven")
+func redriven(ctx context.Context, p *Place) (time.Time, error) {
+	switch all, err := p.listed(ctx); {
+	case err != nil:
+		return time.Time{}, err
+	case p.redrivenAt.IsZero(), len(all) > 0:
+		return time.Time{}, errors.New("no parked job was redriven, or another one is parked")
 	}
 	return p.redrivenAt, nil
 }
@@ -148,28 +145,35 @@ func (p *Place) ring(ctx context.Context, t trouble, since time.Time) (string, e
 	case a == nil:
 		return "", errors.New("there is no such alarm")
 	}
+	var rang, ended time.Time
 	for range looks {
-		at, turned, err := p.turned(ctx, a.AlarmName, t.ends, since)
-		switch {
-		case err != nil:
+		if rang, ended, err = p.history(ctx, a.AlarmName, since); err != nil {
 			return "", notSeen(plainError(err))
-		case turned:
+		}
+		at := rang
+		if t.ends {
+			at = ended
+		}
+		if !at.IsZero() {
 			return fmt.Sprintf("%.0f s later", max(0, at.Sub(since)).Seconds()), nil
 		}
 		if err := sleep(ctx, p.Rings/looks); err != nil {
 			return "", notSeen(err)
 		}
 	}
-	return "", fmt.Errorf("it has not turned within %s", p.Rings)
+	if t.ends && rang.IsZero() {
+		return "", notSeen(errors.New("it didn't ring before"))
+	}
+	return "", fmt.Errorf("not within %s", p.Rings)
 }
 
-// turned says when an alarm has rung, first after a time, or before it; or when it has ended after that time.
-func (p *Place) turned(ctx context.Context, alarm *string, ended bool, since time.Time) (at time.Time, turned bool, _ error) {
+// history says when an alarm has rung, first after a time, or last before it; and when it has ended after that time.
+func (p *Place) history(ctx context.Context, alarm *string, since time.Time) (rang, ended time.Time, _ error) {
 	out, err := p.Alarms.DescribeAlarmHistory(ctx, &cloudwatch.DescribeAlarmHistoryInput{
 		AlarmName: alarm, HistoryItemType: types.HistoryItemTypeStateUpdate, ScanBy: types.ScanByTimestampDescending,
 	})
 	if err != nil {
-		return at, false, err
+		return rang, ended, err
 	}
 	for _, h := range slices.Backward(out.AlarmHistoryItems) { // the oldest first
 		var of struct {
@@ -181,19 +185,17 @@ func (p *Place) turned(ctx context.Context, alarm *string, ended bool, since tim
 			} `json:"newState"`
 		}
 		if err := json.Unmarshal([]byte(aws.ToString(h.HistoryData)), &of); err != nil {
-			return at, false, err
+			return rang, ended, err
 		}
-		when := aws.ToTime(h.Timestamp)
-		switch later := !when.Before(since); {
-		case ended && later && of.Old.State == types.StateValueAlarm && of.New.State == types.StateValueOk:
-			return when, true, nil
-		case !ended && of.New.State == types.StateValueAlarm:
-			if at, turned = when, true; later {
-				return at, true, nil
-			}
+		at := aws.ToTime(h.Timestamp)
+		switch later := !at.Before(since); {
+		case of.New.State == types.StateValueAlarm && (rang.IsZero() || rang.Before(since)):
+			rang = at
+		case of.New.State == types.StateValueOk && of.Old.State == types.StateValueAlarm && later && ended.IsZero():
+			ended = at
 		}
 	}
-	return at, turned, nil
+	return rang, ended, nil
 }
 
 // alarm returns the stack's alarm of a resource; nil if there is none.

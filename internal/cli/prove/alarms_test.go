@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/smithy-go/middleware"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
@@ -27,25 +28,37 @@ type judged struct {
 	looks   int
 }
 
-func (j *judged) DescribeAlarms(_ context.Context, in *cloudwatch.DescribeAlarmsInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmsOutput, error) {
-	j.looks++
-	out := &cloudwatch.DescribeAlarmsOutput{}
-	for id := range j.alarms {
-		out.MetricAlarms = append(out.MetricAlarms, types.MetricAlarm{AlarmName: aws.String(*in.AlarmNamePrefix + "-Samekey-1A2B-" + id + "-3C4D")})
-	}
-	return out, nil
+// client is one of the SDK, whose calls pass by the meter.
+func (j *judged) client() *cloudwatch.Client {
+	cfg := aws.Config{Region: "eu-west-1", APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("judged", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
+			return middleware.InitializeOutput{Result: j.answer(in.Parameters)}, middleware.Metadata{}, nil
+		}), middleware.After)
+	}}}
+	return cloudwatch.NewFromConfig(metered(cfg, &meter{most: Cost{Calls: looks + 4}}))
 }
 
-// DescribeAlarmHistory has the changes of an alarm's state, the newest first.
-func (j *judged) DescribeAlarmHistory(_ context.Context, in *cloudwatch.DescribeAlarmHistoryInput, _ ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
+func (j *judged) answer(in any) any {
 	j.looks++
-	_, rest, _ := strings.Cut(*in.AlarmName, "-Samekey-1A2B-")
-	id, _, _ := strings.Cut(rest, "-")
-	if now := types.StateValue(j.alarms[id].At(j.data, time.Now())); now != j.was {
-		j.turn(j.was, now, time.Now())
-		j.was = now
+	switch in := in.(type) {
+	case *cloudwatch.DescribeAlarmsInput:
+		out := &cloudwatch.DescribeAlarmsOutput{}
+		for id := range j.alarms {
+			out.MetricAlarms = append(out.MetricAlarms, types.MetricAlarm{AlarmName: aws.String(*in.AlarmNamePrefix + "-Samekey-1A2B-" + id + "-3C4D")})
+		}
+		return out
+	case *cloudwatch.DescribeAlarmHistoryInput: // the newest first
+		_, rest, _ := strings.Cut(*in.AlarmName, "-Samekey-1A2B-")
+		id, _, _ := strings.Cut(rest, "-")
+		if alarm, judges := j.alarms[id]; judges {
+			if now := types.StateValue(alarm.At(j.data, time.Now())); now != j.was {
+				j.turn(j.was, now, time.Now())
+				j.was = now
+			}
+		}
+		return &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: j.history}
 	}
-	return &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: j.history}, nil
+	return nil
 }
 
 func (j *judged) turn(old, next types.StateValue, at time.Time) {
@@ -79,7 +92,7 @@ func TestWrongAlarm(t *testing.T) {
 		}
 		j := &judged{alarms: alarms}
 		j.data.Add(alarmtest.Metric{Namespace: metrics.Namespace, Name: "WaitingParked", Dimensions: map[string]string{"App": run}}, time.Now().Add(-2*time.Minute), 1)
-		p := &Place{Alarms: j, Stack: run, Rings: time.Millisecond, meter: &meter{}, parked: &stream.Entry{}}
+		p := &Place{Alarms: j.client(), Stack: run, Rings: time.Millisecond, meter: &meter{}, parked: &stream.Entry{}}
 		figure, err := ringing().Examine(t.Context(), p)
 		want := Failed
 		if name == "" {
@@ -124,7 +137,7 @@ func TestTroubles(t *testing.T) {
 			if happens || trouble.ends {
 				j.data.Add(made[trouble.alarm].metric, time.Now().Add(-2*time.Minute), counted)
 			}
-			p := &Place{Alarms: j, Stack: run, Rings: time.Millisecond, meter: &meter{}}
+			p := &Place{Alarms: j.client(), Stack: run, Rings: time.Millisecond, meter: &meter{}}
 			trouble.made = func(context.Context, *Place) (time.Time, error) { return time.Now().Add(-time.Minute), nil }
 			c := alarming(trouble)
 			figure, err := c.Examine(t.Context(), p)
@@ -133,8 +146,12 @@ func TestTroubles(t *testing.T) {
 			}
 		}
 	}
+	never := &judged{alarms: alarms, was: types.StateValueOk}
+	if _, err := (&Place{Alarms: never.client(), Stack: run, Rings: time.Millisecond}).ring(t.Context(), trouble{alarm: "WaitingParked", ends: true}, time.Now()); !dark(err) {
+		t.Errorf("an alarm that never rang: %v", err)
+	}
 	p := &Place{found: map[stream.Reason]time.Time{stream.ReasonOpen: time.Now()}}
-	for _, unmade := range []func(context.Context, *Place) (time.Time, error){swept(stream.ReasonUndelivered), isParked, redriven} {
+	for _, unmade := range []func(context.Context, *Place) (time.Time, error){swept(stream.ReasonUndelivered), isParked} {
 		if _, err := unmade(t.Context(), p); err == nil {
 			t.Error("a trouble that wasn't made")
 		}
@@ -144,46 +161,41 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// An alarm that has rung and ended before the run looks has rung. One that never rang doesn't end, nor one that ended
+// An alarm that has rung and ended before the run looks has rung. One that never rang doesn't end, nor does one that ended
 // before the remedy.
 func TestAlarmsHistory(t *testing.T) {
 	t.Parallel()
-	const ok, alarm = types.StateValueOk, types.StateValueAlarm
+	const ok, alarm, none = types.StateValueOk, types.StateValueAlarm, time.Duration(-1)
 	since := time.Now()
 	type turn struct {
 		old, next types.StateValue
 		after     time.Duration
 	}
 	for name, test := range map[string]struct {
-		turns []turn
-		ends  bool
-		want  time.Duration // -1: not
+		turns       []turn
+		rang, ended time.Duration
 	}{
-		"rang and ended":              {[]turn{{ok, alarm, 70 * time.Second}, {alarm, ok, 400 * time.Second}}, false, 70 * time.Second},
-		"rings already":               {[]turn{{ok, alarm, -time.Minute}}, false, -time.Minute},
-		"rang twice":                  {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, 0}, {ok, alarm, time.Minute}, {ok, alarm, time.Hour}}, false, time.Minute},
-		"never rang":                  {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, false, -1},
-		"never rang, and doesn't end": {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, true, -1},
-		"ended before":                {[]turn{{ok, alarm, -time.Hour}, {alarm, ok, -time.Minute}}, true, -1},
-		"ends":                        {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, 90 * time.Second}}, true, 90 * time.Second},
+		"rang and ended": {[]turn{{ok, alarm, 70 * time.Second}, {alarm, ok, 400 * time.Second}}, 70 * time.Second, 400 * time.Second},
+		"rings already":  {[]turn{{ok, alarm, -time.Minute}}, -time.Minute, none},
+		"rang twice":     {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, -time.Second}, {ok, alarm, time.Minute}, {ok, alarm, time.Hour}}, time.Minute, none},
+		"never rang":     {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, none, none},
+		"ended before":   {[]turn{{ok, alarm, -time.Hour}, {alarm, ok, -time.Minute}}, -time.Hour, none},
+		"no history":     {nil, none, none},
 	} {
 		j := &judged{}
 		for _, x := range test.turns {
 			j.turn(x.old, x.next, since.Add(x.after))
 		}
-		p := &Place{Alarms: alarmsOf{j}}
-		at, turned, err := p.turned(t.Context(), aws.String("a"), test.ends, since)
-		if err != nil || turned != (test.want != -1) || turned && at.Sub(since) != test.want {
-			t.Errorf("%s: %s, %t, %v", name, at.Sub(since), turned, err)
+		rang, ended, err := (&Place{Alarms: j.client()}).history(t.Context(), aws.String("a"), since)
+		for what, x := range map[string]struct {
+			got  time.Time
+			want time.Duration
+		}{"rang": {rang, test.rang}, "ended": {ended, test.ended}} {
+			if err != nil || x.got.IsZero() != (x.want == none) || x.want != none && x.got.Sub(since) != x.want {
+				t.Errorf("%s: %s %s, %v", name, what, x.got.Sub(since), err)
+			}
 		}
 	}
-}
-
-// alarmsOf judges nothing: its history is what it is.
-type alarmsOf struct{ *judged }
-
-func (a alarmsOf) DescribeAlarmHistory(context.Context, *cloudwatch.DescribeAlarmHistoryInput, ...func(*cloudwatch.Options)) (*cloudwatch.DescribeAlarmHistoryOutput, error) {
-	return &cloudwatch.DescribeAlarmHistoryOutput{AlarmHistoryItems: a.history}, nil
 }
 
 // A key that other requests get answers for makes no trouble for the alarm, and shows nothing.

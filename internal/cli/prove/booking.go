@@ -108,6 +108,21 @@ func (p *Place) insist(ctx context.Context, b booking) (a answer, err error) {
 	return a, errors.Join(err, fmt.Errorf("no answer after %d requests, the last one is %d: %.200s", tries, a.status, a.body))
 }
 
+// warm books a ride until the API does: routes and permissions are everywhere only a while after the stack is made.
+func (p *Place) warm(ctx context.Context) (err error) {
+	for try := range tries {
+		var a answer
+		if a, err = p.book(ctx, newBooking("first", 899)); err == nil && a.status == http.StatusCreated {
+			return nil
+		}
+		err = cmp.Or(err, fmt.Errorf("the last one is %d: %.200s", a.status, a.body))
+		if late := sleep(ctx, time.Duration(try+1)*p.Timeout/6); late != nil {
+			return late
+		}
+	}
+	return err
+}
+
 func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -63,10 +64,45 @@ func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 			return app, err
 		}
 	}
-	if app.Versions, app.Commit, err = versions(out); err == nil && app.Commit == "" && app.Versions["samekey"] == "(devel)" {
+	if app.Versions, app.Commit, err = versions(out); err == nil {
+		err = sameVersion(app.Versions["samekey"], ownVersion())
+	}
+	if err == nil && app.Commit == "" && app.Versions["samekey"] == "(devel)" {
 		app.Commit = commitOf(ctx, o.Source)
 	}
 	return app, err
+}
+
+// sameVersion refuses a program of another release: the templates are those of this one. Versions of checkouts are not
+// compared.
+func sameVersion(program, own string) error {
+	if program == own || !released(program) || !released(own) {
+		return nil
+	}
+	return fmt.Errorf("this is samekey %s, and the module uses %s: run that one, by go tool samekey prove", own, program)
+}
+
+func released(version string) bool {
+	return version != "" && version != "(devel)" && !strings.Contains(version, "+dirty")
+}
+
+// ownVersion is that of Samekey in this process; "" if nobody knows.
+func ownVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return versionIn(info)
+}
+
+// versionIn is the version of Samekey of which a program was built.
+func versionIn(info *debug.BuildInfo) string {
+	for _, m := range info.Deps {
+		if m.Path == "github.com/samekey/samekey" {
+			return m.Version
+		}
+	}
+	return info.Main.Version
 }
 
 // commitOf is the commit of a checkout; "" if git doesn't know it.
@@ -94,12 +130,9 @@ func versions(program string) (map[string]string, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	all := map[string]string{"go": info.GoVersion, "samekey": info.Main.Version}
+	all := map[string]string{"go": info.GoVersion, "samekey": versionIn(info)}
 	for _, m := range info.Deps {
-		switch m.Path {
-		case "github.com/samekey/samekey":
-			all["samekey"] = m.Version
-		case "github.com/aws/aws-sdk-go-v2":
+		if m.Path == "github.com/aws/aws-sdk-go-v2" {
 			all["aws-sdk-go-v2"] = m.Version
 		}
 	}

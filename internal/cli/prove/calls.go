@@ -27,7 +27,7 @@ func calls() []call {
 	for _, s := range []struct{ service, prefix, operations string }{
 		{"STS", "sts", "GetCallerIdentity"},
 		{"CloudFormation", "cloudformation", "CreateStack DeleteStack DescribeStackEvents DescribeStacks ListStackResources"},
-		{"CloudWatch", "cloudwatch", "DescribeAlarms"},
+		{"CloudWatch", "cloudwatch", "DescribeAlarmHistory DescribeAlarms"},
 		{"S3", "s3", "CreateBucket DeleteBucket GetObject PutBucketTagging PutObject"},
 		{"DynamoDB", "dynamodb", "BatchWriteItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
 		{"Lambda", "lambda", "GetFunctionConcurrency GetFunctionRecursionConfig PutFunctionConcurrency"},

@@ -11,7 +11,7 @@ func Claims() []Claim {
 	all := probes()
 	for _, a := range semantics.All() {
 		all = append(all, Claim{
-			Name: "dynamodb." + a.Name, Text: a.Text, Page: "docs/operate/prove.md#dynamodb", Figure: a.Figure, Cost: Cost{Writes: a.Writes, Reads: a.Reads + 1000},
+			Name: "dynamodb." + a.Name, Text: a.Text, Page: "docs/operate/prove.md", Figure: a.Figure, Cost: Cost{Writes: a.Writes, Reads: a.Reads + 1000},
 			OnStandIn: a.Local, Differs: a.Local != "",
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				figure, err := a.Examine(ctx, semantics.Place{DB: p.DB, Streams: p.Streams, Table: p.Semantics})

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -34,7 +35,7 @@ type Place struct {
 	Rides, Audit, Provider, Semantics, Records string
 	// Timeout is the functions' time limit.
 	Timeout time.Duration
-	Alarms  alarmed
+	Alarms  *cloudwatch.Client
 	// Stack begins the names of the alarms; Rings is how late an alarm may ring.
 	Stack string
 	Rings time.Duration

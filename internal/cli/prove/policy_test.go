@@ -113,6 +113,9 @@ func TestTemplates(t *testing.T) {
 						t.Errorf("%s has no cap of its concurrency", id)
 					}
 				}
+				if recovery, ok := r.Properties["PointInTimeRecoverySpecification"].(map[string]any); ok && recovery["PointInTimeRecoveryEnabled"] != false {
+					t.Errorf("%s leaves a backup", id)
+				}
 				if r.Type == "AWS::CloudWatch::Dashboard" || id == "SemanticsTable" && r.Properties["StreamSpecification"] == nil {
 					t.Errorf("%s is a %s", id, r.Type)
 				}

@@ -150,12 +150,17 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 // abandon has a booking's process killed, and returns its record's key.
 func (p *Place) abandon(ctx context.Context, b booking) (pk string, _ error) {
 	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "abandon"}
-	if _, err := p.book(ctx, b); dark(err) || ctx.Err() != nil {
+	a, err := p.book(ctx, b)
+	if dark(err) || ctx.Err() != nil {
 		return "", err
 	}
-	return p.one(ctx, "begins_with(pk, :rides) AND st = :open", map[string]types.AttributeValue{
+	pk, err = p.one(ctx, "begins_with(pk, :rides) AND st = :open", map[string]types.AttributeValue{
 		":rides": &types.AttributeValueMemberS{Value: "v1#rides#"}, ":open": &types.AttributeValueMemberS{Value: "open"},
 	})
+	if err != nil {
+		err = fmt.Errorf("the booking's answer was %d: %w", a.status, err)
+	}
+	return pk, err
 }
 
 // watch holds an operation, and looks how often its ticket came, until it is over. quiet: it comes no more.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -21,8 +22,9 @@ func (a *Account) Remove(ctx context.Context) error {
 		return nil // nothing was made
 	}
 	for {
-		err := errors.Join(a.removeStack(ctx), a.removeBucket(ctx, a.run))
-		if err == nil || final(err) {
+		stack, bucket := a.removeStack(ctx), a.removeBucket(ctx, a.run)
+		err := errors.Join(stack, bucket)
+		if (stack == nil || final(stack)) && (bucket == nil || final(bucket)) {
 			return err
 		}
 		select {
@@ -45,7 +47,11 @@ func (a *Account) Clean(ctx context.Context, run string) error {
 
 // final reports whether an error is AWS's answer, which another try would get again.
 func final(err error) bool {
-	_, answered := errors.AsType[smithy.APIError](err)
+	api, answered := errors.AsType[smithy.APIError](err)
+	if answered {
+		_, throttled := retry.DefaultThrottleErrorCodes[api.ErrorCode()]
+		answered = !throttled && api.ErrorFault() != smithy.FaultServer && api.ErrorCode() != "OperationAborted"
+	}
 	_, stopped := errors.AsType[stackFailed](err)
 	return answered || stopped || errors.Is(err, errNotDeleted) || errors.Is(err, errOverPlan)
 }
@@ -225,7 +231,7 @@ func (a *Account) Leftovers(ctx context.Context) (all []Leftover, err error) {
 			}
 		}
 	}
-	buckets := s3.NewListBucketsPaginator(a.bucket(), &s3.ListBucketsInput{Prefix: aws.String(Prefix)})
+	buckets := s3.NewListBucketsPaginator(a.bucket(), &s3.ListBucketsInput{Prefix: aws.String(Prefix), BucketRegion: &a.cfg.Region})
 	for buckets.HasMorePages() {
 		page, err := buckets.NextPage(ctx)
 		if err != nil {

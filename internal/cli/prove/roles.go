@@ -23,7 +23,7 @@ func roles() []Claim {
 			Cost: Cost{Bookings: 3 * (tries + 1), Writes: 4, Reads: 3 * waiting}, OnStandIn: unchecked, Examine: examineOutside,
 		},
 		{
-			Name: "roles.enough", Text: "no call of a function is denied", Page: rolesPage, Figure: "# rides, 0 denied calls",
+			Name: "roles.enough", Text: "no call of the API's function, the worker and the consumer to DynamoDB, SQS and Lambda is denied", Page: rolesPage, Figure: "# rides, 0 denied calls",
 			Cost: Cost{Reads: 3 * 128}, OnStandIn: unchecked, Examine: examineDenied,
 		},
 	}

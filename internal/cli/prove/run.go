@@ -63,6 +63,9 @@ type Plan struct {
 	app    App
 }
 
+// warming is the first booking.
+var warming = Cost{Bookings: tries}
+
 // setup are the calls that deploy and remove a stack.
 var setup = Cost{Calls: 1500}
 
@@ -70,7 +73,7 @@ var setup = Cost{Calls: 1500}
 func Make(site Site, claims []Claim, opt Options) (*Plan, error) {
 	p := &Plan{opt: opt.withDefaults(), site: site, claims: claims}
 	// The stack lives until the removal is done, which has a limit of its own.
-	p.Cost = setup.plus(Cost{Hours: (p.opt.Limit + removal).Hours()})
+	p.Cost = setup.plus(warming).plus(Cost{Hours: (p.opt.Limit + removal).Hours()})
 	for _, c := range claims {
 		if c.Examine != nil {
 			p.Cost = p.Cost.plus(c.Cost)
@@ -96,9 +99,13 @@ func (p *Plan) String() string {
 			built++
 		}
 	}
+	after := "removes all of it"
+	if p.opt.Keep {
+		after = "leaves all of it"
+	}
 	return fmt.Sprintf("samekey prove makes the stack %s in %s: Rocket Rides with its table, worker and queues, a payment provider's stand-in, "+
-		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines %d claims, of %d, for at most %s, costs at most %.2f dollars, and removes all of it.",
-		p.opt.Run, p.site.Where(), built, len(p.claims), p.opt.Limit, p.Cost.Dollars())
+		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines %d claims, of %d, for at most %s, costs at most %.2f dollars, and %s. Its credentials have to last for %s.",
+		p.opt.Run, p.site.Where(), built, len(p.claims), p.opt.Limit, p.Cost.Dollars(), after, p.opt.Limit+removal)
 }
 
 // Execute deploys, examines and removes. The report is never nil. The error says why the run
@@ -133,6 +140,12 @@ func (p *Plan) examine(ctx context.Context, m *meter, r *Report) error {
 			r.Claims = append(r.Claims, c.skip("nothing was deployed"))
 		}
 		return err
+	}
+	if place.StandIn == "" && place.API != "" {
+		m.begin(warming)
+		if err := place.warm(limited); err != nil {
+			p.opt.Tell("the API's first answers: %v", err)
+		}
 	}
 	for i, c := range p.claims {
 		switch {

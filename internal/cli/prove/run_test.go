@@ -15,6 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -176,6 +177,31 @@ func TestDeniedAction(t *testing.T) {
 	}
 }
 
+// An answer that another try may get otherwise doesn't end the removal: one of a service that is too busy, or broken.
+func TestBusyWhileRemoved(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]error{
+		"throttled": refusal("Throttling", "Rate exceeded"), "slower": refusal("SlowDown", "Please reduce your request rate."), "busy": refusal("OperationAborted", "A conflicting operation is in progress"),
+		"broken": &smithy.GenericAPIError{Code: "InternalFailure", Message: "internal", Fault: smithy.FaultServer},
+	} {
+		for _, op := range []string{"DeleteStack", "DeleteBucket", "ListStackResources", "DeleteObjects"} {
+			c := newCloud()
+			times := 0
+			c.before = func(_ int, called string) error {
+				if called == op && times < 3 {
+					times++
+					return refused
+				}
+				return nil
+			}
+			r, err := execute(t, t.Context(), c.account(t), "samekey-prove-a", few())
+			if left := c.left(); left != nil || err != nil || r.Left != "" || times != 3 {
+				t.Errorf("%s %s: left %v, said %q, %v", op, name, left, r.Left, err)
+			}
+		}
+	}
+}
+
 // A batch that is given up while the stack is removed keeps a bucket from its deletion, which is tried again.
 func TestGivenUpWhileRemoved(t *testing.T) {
 	t.Parallel()
@@ -293,7 +319,10 @@ func TestMoney(t *testing.T) {
 	}
 	p, err := Make(a, Claims(), Options{})
 	if err != nil || p.Cost.Dollars() > DefaultDollars {
-		t.Errorf("%+v, %v", p, err)
+		t.Fatalf("%+v, %v", p, err)
+	}
+	if said := p.String(); !strings.Contains(said, "removes all of it. Its credentials have to last for 1h35m") || !strings.Contains(said, "function URL that are open to everybody") {
+		t.Error(said)
 	}
 	t.Logf("a run costs at most %.2f dollars: %+v", p.Cost.Dollars(), p.Cost)
 	greedy := func(_ context.Context, p *Place) (string, error) { return "", p.meter.add(Cost{Bookings: 2}) }

@@ -40,6 +40,7 @@ func Nested(packaged bool) string {
 		{"      Timeout: 120\n", "      Timeout: 20\n      ReservedConcurrentExecutions: 5\n"},
 		{"      VisibilityTimeout: 720\n", "      VisibilityTimeout: 120\n"},
 		{"      RetentionInDays: 30\n", "      RetentionInDays: 1\n"},
+		{"        PointInTimeRecoveryEnabled: true\n", "        PointInTimeRecoveryEnabled: false\n"}, // a table that had it leaves a backup
 		{"  DashboardName:\n    Value: !Ref Dashboard\n", ""},
 	} {
 		t = exchanged(t, e[0], e[1])

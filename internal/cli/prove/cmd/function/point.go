@@ -257,7 +257,8 @@ func sinks(body []byte) bool {
 	return json.Unmarshal(body, &in) == nil && strings.Contains(os.Getenv("SAMEKEY_SINKS"), in.QueueUrl)
 }
 
-// outside deletes a record that isn't there: no role allows that. Without a permission the fault has happened.
+// outside deletes a record that isn't there: no role allows that. Without a permission the fault has happened. Another
+// error shows nothing.
 func (p *point) outside(f fault.Fault) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -265,8 +266,11 @@ func (p *point) outside(f fault.Fault) {
 		TableName: aws.String(os.Getenv("IDEM_TABLE")), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: fault.Unneeded}},
 		ConditionExpression: aws.String("attribute_exists(pk)"),
 	})
-	if api, ok := errors.AsType[smithy.APIError](err); !ok || api.ErrorCode() != "AccessDeniedException" {
+	switch api, ok := errors.AsType[smithy.APIError](err); {
+	case err == nil || ok && api.ErrorCode() == "ConditionalCheckFailedException":
 		f.Cell += "-allowed"
+	case !ok || api.ErrorCode() != "AccessDeniedException":
+		return
 	}
 	p.happened(f)
 }
