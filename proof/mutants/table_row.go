@@ -87,8 +87,8 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: `string($text) == ""`, run: "^TestCheckOfFiles$",
 		},
 		{
-			rule: "ProveAlarm", what: "an alarm that is there counts as one that rings", row: "M192",
-			in: "internal/cli/prove.Place.ring", old: "$a.StateValue == $wanted", new: "true", run: "^TestWrongAlarm$",
+			rule: "ProveAlarm", what: "an alarm that has turned counts as one that rings", row: "M192",
+			in: "internal/cli/prove.Place.history", old: "$of.New.State == types.StateValueAlarm", new: "true", run: "^TestWrongAlarm$",
 		},
 		{
 			rule: "ProveThrottle", what: "a run that is told to end leaves a function throttled", row: "M192",
