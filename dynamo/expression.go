@@ -18,8 +18,8 @@ type update struct {
 
 	in       dynamodb.UpdateItemInput // in the same block
 	expr     string                   // the expression
-	assigned [8]assignment            // the place of set
-	removed  [6]string                // the place of remove
+	assigned [5]assignment            // the place of set
+	removed  [5]string                // the place of remove
 }
 
 // assignment sets the attribute at path to the value of an expression.

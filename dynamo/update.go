@@ -18,7 +18,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
 	u.set, u.remove = u.assigned[:0], u.removed[:0]
-	u.Text.Grow(256)
+	u.Text.Grow(192)
 	moved := movesSealed(prev, next)
 	if err := s.openBox(ctx, u, prev, next); err != nil {
 		return nil, err

@@ -180,7 +180,8 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
-// digest returns the unkeyed SHA-256 of the parts that count.
+// digest returns the unkeyed SHA-256 of the parts that count. Each part has a tag and its
+// length, so that no two requests produce the same bytes.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -193,7 +194,19 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 			return sum, fmt.Errorf("%w: fingerprint: %w", ErrRequest, err)
 		}
 	default:
-		small = f.appendHead(small, r)
+		if !f.SkipMethod {
+			small = appendTagged(small, 'm', r.Method)
+		}
+		if !f.SkipPath {
+			small = appendTagged(small, 'p', r.Path)
+		}
+		if !f.SkipQuery {
+			small = appendTagged(small, 'q', canonicalQuery(r.Query))
+		}
+		for _, name := range f.Headers {
+			// HTTP APIs join the values of one header; others keep them apart.
+			small = appendTagged(small, 'h', strings.Join(headerValues(r.Header, name), ","))
+		}
 		switch contentType, media := mediaType(r.Header); {
 		case f.SkipBody:
 			tag, body = 's', nil
@@ -210,25 +223,6 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small = appendTagged(small, tag, "")
 	small = binary.BigEndian.AppendUint64(small, uint64(len(body)))
 	return digestOf(small, body), nil
-}
-
-// appendHead appends all parts but the body. Each part has a tag and its length,
-// so that no two requests produce the same bytes.
-func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
-	if !f.SkipMethod {
-		b = appendTagged(b, 'm', r.Method)
-	}
-	if !f.SkipPath {
-		b = appendTagged(b, 'p', r.Path)
-	}
-	if !f.SkipQuery {
-		b = appendTagged(b, 'q', canonicalQuery(r.Query))
-	}
-	for _, name := range f.Headers {
-		// HTTP APIs join the values of one header; others keep them apart.
-		b = appendTagged(b, 'h', strings.Join(headerValues(r.Header, name), ","))
-	}
-	return b
 }
 
 // sign returns the fingerprint to store, in hex, and the id of its secret.

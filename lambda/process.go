@@ -17,28 +17,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// invoke runs an invocation for the runtime, whose event handle answers. The error for an
-// event of another kind names the payload's kind. A panic of the handler continues after
-// its answer is posted.
-func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {
-	ev, err := decode[Ev](payload)
-	if err != nil {
-		return nil, err
-	}
-	var c crash
-	re, err := handle(context.WithValue(ctx, crashKey{}, &c), ev)
-	switch {
-	case errors.Is(err, ErrEvent):
-		err = fmt.Errorf("%w; the payload is %s", err, kind(payload))
-	case err == nil:
-		out, err = encode(re)
-	}
-	if c.value != nil && runtimeAPI() != "" { // otherwise in a test, or in another server
-		c.ends(ctx, out, err)
-	}
-	return out, err
-}
-
 // A handler that has panicked may leave anything behind in its process: a locked
 // mutex, a half-written map. So the client gets an answer, as under net/http, and
 // then the process must end, as under the bare runtime, and Lambda must see an

@@ -206,6 +206,28 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	return h.invokeTyped(ctx, payload, ev)
 }
 
+// invoke runs an invocation for the runtime, whose event handle answers. The error for an
+// event of another kind names the payload's kind. A panic of the handler continues after
+// its answer is posted.
+func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {
+	ev, err := decode[Ev](payload)
+	if err != nil {
+		return nil, err
+	}
+	var c crash
+	re, err := handle(context.WithValue(ctx, crashKey{}, &c), ev)
+	switch {
+	case errors.Is(err, ErrEvent):
+		err = fmt.Errorf("%w; the payload is %s", err, kind(payload))
+	case err == nil:
+		out, err = encode(re)
+	}
+	if c.value != nil && runtimeAPI() != "" { // otherwise in a test, or in another server
+		c.ends(ctx, out, err)
+	}
+	return out, err
+}
+
 // serve answers a request that was read from ev. reqErr is the error of reading it.
 func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, reqErr error) (Re, error) {
 	var own Re

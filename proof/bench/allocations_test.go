@@ -103,7 +103,7 @@ func TestAllocationsOverTheSDK(t *testing.T) {
 		does                   string
 		trio                   trio
 		mostObjects, mostBytes int
-	}{{"new", fresh, 49, 11 << 10}, {"replay", again, 2, 5700}} {
+	}{{"new", fresh, 47, 10_000}, {"replay", again, 2, 5300}} {
 		var objects, bytes [2]int
 		for i, do := range []op{kind.trio.library, kind.trio.same} {
 			if objects[i], bytes[i], err = allocated(500, do); err != nil {

@@ -123,7 +123,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantScope", what: "two tenants share the keys of a caller", row: "R147 M26",
-			in: "internal/base/scope.Append", old: "$b = appendNamed($b, tenantPart, $tenant)", new: "", pkg: "lambda", run: "^TestTenantsUnderAScope$",
+			in: "internal/base/scope.Append", old: "{operationPart, $operation}, {tenantPart, $tenant}", new: "{operationPart, $operation}", pkg: "lambda", run: "^TestTenantsUnderAScope$",
 		},
 		{
 			rule: "TenantScope", what: "the tenant of an invocation doesn't reach the engine",
@@ -131,7 +131,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantName", what: "a tenant's name may hold what ends it",
-			in: "internal/base/scope.appendNamed", old: "Escape($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
+			in: "internal/base/scope.Append", old: "Escape($part.name)", new: "$part.name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 		{
 			rule: "CallerInUTF8", what: "a caller has another name in a later attempt", row: "R146",

@@ -8,7 +8,7 @@ func operationMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OwnKeys", what: "an operation isn't part of the scope",
-			in: "internal/base/scope.Append", old: "$b = appendNamed($b, operationPart, $operation)", new: "", pkg: "lambda", run: operation,
+			in: "internal/base/scope.Append", old: "{operationPart, $operation}, {tenantPart, $tenant}", new: "{tenantPart, $tenant}", pkg: "lambda", run: operation,
 		},
 		{
 			rule: "OwnKeys", what: "a Direct handler's name isn't its operation",

@@ -242,11 +242,11 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",
-			in: "idem.Fingerprint.appendHead", old: "if !$f.SkipMethod {", new: "if $f.SkipMethod {", run: "^TestFingerprintParts$",
+			in: "idem.Fingerprint.digest", old: "if !$f.SkipMethod {", new: "if $f.SkipMethod {", run: "^TestFingerprintParts$",
 		},
 		{
 			rule: "FingerprintParts", what: "a chosen header isn't compared", row: "R16",
-			in: "idem.Fingerprint.appendHead", old: `appendTagged($b, 'h', strings.Join(headerValues($r.Header, $name), ","))`, new: `appendTagged($b, 'h', $name)`,
+			in: "idem.Fingerprint.digest", old: `appendTagged($b, 'h', strings.Join(headerValues($r.Header, $name), ","))`, new: `appendTagged($b, 'h', $name)`,
 			pkg: suite, run: "^TestMemoryStore$/^engine/^A15:_a_header_that_was_chosen",
 		},
 		{
@@ -260,7 +260,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "FingerprintParts", what: "the path isn't compared", row: "R20",
-			in: "idem.Fingerprint.appendHead", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.Fingerprint.digest", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
 			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",

@@ -19,11 +19,11 @@ type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 
 	s              [16]types.AttributeValueMemberS
-	n              [8]types.AttributeValueMemberN
+	n              [7]types.AttributeValueMemberN
 	m              [2]types.AttributeValueMemberM
-	b              [3]types.AttributeValueMemberB
+	b              [2]types.AttributeValueMemberB
 	ss, nn, mm, bb int
-	raw            [64]byte // the bytes of two hashes
+	raw            [32]byte // the bytes of a hash
 	hashed         int      // number of bytes of raw in use
 
 	Text strings.Builder // numbers and expressions, one after the other

@@ -45,18 +45,14 @@ func plain(part string) string {
 // Append appends the scope of an operation of a tenant's caller to b. An empty operation
 // or tenant adds nothing.
 func Append(b []byte, operation, tenant string, caller store.Identity) []byte {
-	b = appendNamed(b, operationPart, operation)
-	b = appendNamed(b, tenantPart, tenant)
+	for _, part := range [...]struct{ kind, name string }{{operationPart, operation}, {tenantPart, tenant}} {
+		if part.name != "" {
+			b = append(append(b, part.kind...), ':')
+			b = append(append(b, Escape(part.name)...), '|')
+		}
+	}
 	b = append(append(b, caller.Kind...), ':')
 	return append(b, caller.Subject...)
-}
-
-func appendNamed(b []byte, part, name string) []byte {
-	if name == "" {
-		return b
-	}
-	b = append(append(b, part...), ':')
-	return append(append(b, Escape(name)...), '|')
 }
 
 // Parse is the inverse of Append. ok is false for a text that is no scope.
