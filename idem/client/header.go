@@ -28,8 +28,8 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > math.MaxInt64/int64(time.Second) {
+		seconds, _ := strconv.ParseInt(value, 10, 64) // beyond an int64: the largest one
+		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
 		return time.Duration(seconds) * time.Second, true

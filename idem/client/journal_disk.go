@@ -99,10 +99,7 @@ func (j *FileJournal) append(l line) error {
 	j.lines++
 	// Only now is it certain that the line is in the file that the next process will
 	// read.
-	if err := j.reach(); err != nil {
-		return err
-	}
-	return nil
+	return j.reach()
 }
 
 // reach writes the file's current end into the mark.
