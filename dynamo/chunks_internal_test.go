@@ -1,0 +1,364 @@
+package dynamo
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// parted is a table of companions. It notes each call, with the number of items, and
+// answers it as script says: how many items of a batch are left out, and an error.
+type parted struct {
+	API
+	items  map[string]item.Map
+	calls  []string
+	script func(call string, n int) (left int, err error)
+}
+
+func (p *parted) call(op string, size int) (left int, err error) {
+	p.calls = append(p.calls, fmt.Sprint(op, " ", size))
+	if p.script != nil {
+		return p.script(op, len(p.calls))
+	}
+	return 0, nil
+}
+
+func (p *parted) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	todo := in.RequestItems["t"]
+	left, err := p.call("BatchWrite", len(todo))
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range todo[left:] {
+		if w.DeleteRequest != nil {
+			delete(p.items, item.PK(w.DeleteRequest.Key))
+			continue
+		}
+		p.items[item.PK(w.PutRequest.Item)] = w.PutRequest.Item
+	}
+	out := &dynamodb.BatchWriteItemOutput{}
+	if left > 0 {
+		out.UnprocessedItems = map[string][]types.WriteRequest{"t": slices.Clone(todo[:left])}
+	}
+	return out, nil
+}
+
+func (p *parted) PutItem(_ context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if _, err := p.call("Put", 1); err != nil {
+		return nil, err
+	}
+	p.items[item.PK(in.Item)] = in.Item
+	return &dynamodb.PutItemOutput{}, nil
+}
+
+func (p *parted) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if _, err := p.call("Update", 1); err != nil {
+		return nil, err
+	}
+	pk := item.PK(in.Key)
+	if p.items[pk] == nil && aws.ToString(in.ConditionExpression) == "attribute_exists(pk)" {
+		return nil, &types.ConditionalCheckFailedException{}
+	}
+	delete(p.items, pk)
+	return &dynamodb.UpdateItemOutput{}, nil
+}
+
+func (p *parted) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	keys := in.RequestItems["t"].Keys
+	left, err := p.call("BatchGet", len(keys))
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
+	for _, k := range keys[left:] {
+		if it := p.items[item.PK(k)]; it != nil {
+			out.Responses["t"] = append(out.Responses["t"], it)
+		}
+	}
+	if left > 0 {
+		out.UnprocessedKeys = map[string]types.KeysAndAttributes{"t": {Keys: slices.Clone(keys[:left])}}
+	}
+	return out, nil
+}
+
+func (p *parted) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if _, err := p.call("Get", 1); err != nil {
+		return nil, err
+	}
+	return &dynamodb.GetItemOutput{Item: p.items[item.PK(in.Key)]}, nil
+}
+
+// partsOf returns a store with the companions of a body of count parts, of which missing are yet to
+// be written.
+func partsOf(count, missing int) (*Store, *parted, *store.Overflow, []byte) {
+	p := &parted{items: make(map[string]item.Map)}
+	body := bytes.Repeat([]byte("0123456789abcdef"), (count-1)*chunkSize/16+1)
+	o := &store.Overflow{Owner: "o", First: 5, Count: count, Missing: missing, Length: len(body), SHA256: sha256.Sum256(body)}
+	s := &Store{api: p, table: "t", inline: 1}
+	for i := range count - missing {
+		var v item.Values
+		p.items[companionKey("pk", o, i)] = v.Companion(companionKey("pk", o, i), time.Now(), body[i*chunkSize:min((i+1)*chunkSize, len(body))])
+	}
+	return s, p, o, body
+}
+
+var (
+	errDown    = errors.New("connection reset")
+	errInvalid = &types.ResourceNotFoundException{}
+)
+
+// always answers each of these calls the same way.
+func always(call string, left int, err error) func(string, int) (int, error) {
+	return func(is string, _ int) (int, error) {
+		if strings.HasPrefix(is, call) {
+			return left, err
+		}
+		return 0, nil
+	}
+}
+
+// Parts are written eight at once and until their time is over. What is written counts: the
+// next try writes the rest, under the same numbers.
+func TestPartsAreWritten(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		count, missing int
+		script         func(string, int) (int, error)
+		left           int // missing after it
+		err            error
+		calls          []string
+	}{
+		"one":             {count: 1, missing: 1, calls: []string{"Put 1"}},
+		"eight":           {count: 8, missing: 8, calls: []string{"BatchWrite 8"}},
+		"seventeen":       {count: 17, missing: 17, calls: []string{"BatchWrite 8", "BatchWrite 8", "Put 1"}},
+		"the rest":        {count: 17, missing: 3, calls: []string{"BatchWrite 3"}},
+		"nothing":         {count: 17, missing: 0},
+		"throttled":       {count: 3, missing: 3, script: always("BatchWrite", 2, nil), calls: []string{"BatchWrite 3", "BatchWrite 2"}, left: 3, err: idem.ErrUnavailable},
+		"down":            {count: 3, missing: 3, script: always("BatchWrite", 0, errDown), calls: []string{"BatchWrite 3", "BatchWrite 3"}, left: 3, err: idem.ErrUnavailable},
+		"one, down":       {count: 1, missing: 1, script: always("Put", 0, errDown), calls: []string{"Put 1", "Put 1"}, left: 1, err: idem.ErrUnavailable},
+		"no table":        {count: 3, missing: 3, script: always("BatchWrite", 0, errInvalid), calls: []string{"BatchWrite 3"}, left: 3, err: errInvalid},
+		"batches denied":  {count: 9, missing: 9, script: always("BatchWrite", 0, &deniedError{}), calls: slices.Concat([]string{"BatchWrite 8"}, slices.Repeat([]string{"Put 1"}, 9))},
+		"no table, later": {count: 9, missing: 9, script: always("Put", 0, errInvalid), calls: []string{"BatchWrite 8", "Put 1"}, left: 1, err: errInvalid},
+		"left out, once":  {count: 3, missing: 3, script: func(_ string, n int) (int, error) { return max(3-n, 0), nil }, calls: []string{"BatchWrite 3", "BatchWrite 2", "Put 1"}},
+		"a lost answer":   {count: 3, missing: 3, script: func(_ string, n int) (int, error) { return 0, map[int]error{1: errDown}[n] }, calls: []string{"BatchWrite 3", "BatchWrite 3"}},
+		"one by one, down": {count: 9, missing: 9, script: func(call string, n int) (int, error) {
+			return 0, map[bool]error{true: &deniedError{}}[call == "BatchWrite"]
+		}, calls: slices.Concat([]string{"BatchWrite 8"}, slices.Repeat([]string{"Put 1"}, 9))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, p, o, body := partsOf(tt.count, tt.missing)
+				p.script = tt.script
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				err := s.putChunks(ctx, "pk", o, body, time.Now().Add(time.Hour), nil)
+				calls := p.calls
+				if errors.Is(tt.err, idem.ErrUnavailable) && len(calls) > len(tt.calls) { // more of the same
+					calls = calls[:len(tt.calls)]
+				}
+				if diff := cmp.Diff(tt.calls, calls); diff != "" || o.Missing != tt.left || (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) || errors.Is(err, store.ErrUnknown) {
+					t.Errorf("%v, %d missing; calls (-want +got):\n%s", err, o.Missing, diff)
+				}
+				if err != nil {
+					return
+				}
+				if got, err := s.readBody(ctx, &store.Record{PK: "pk"}, o); err != nil || !bytes.Equal(got, body) || len(p.items) != tt.count {
+					t.Errorf("%d bytes of %d in %d items, %v", len(got), len(body), len(p.items), err)
+				}
+			})
+		})
+	}
+}
+
+// Parts are read eight at once, and a part of a batch that is left out is asked for again,
+// up to six times. The last one needs no batch.
+func TestPartsAreRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		count  int
+		script func(string, int) (int, error)
+		err    error
+		calls  []string
+	}{
+		"one":             {count: 1, calls: []string{"Get 1"}},
+		"eight":           {count: 8, calls: []string{"BatchGet 8"}},
+		"ten":             {count: 10, calls: []string{"BatchGet 8", "BatchGet 2"}},
+		"one is left out": {count: 3, script: always("BatchGet", 1, nil), calls: []string{"BatchGet 3", "Get 1"}},
+		"two are":         {count: 3, script: always("BatchGet", 2, nil), err: errThrottled, calls: slices.Concat([]string{"BatchGet 3"}, slices.Repeat([]string{"BatchGet 2"}, 5))},
+		"batches denied":  {count: 3, script: always("BatchGet", 0, &deniedError{}), calls: []string{"BatchGet 3", "Get 1", "Get 1", "Get 1"}},
+		"no table":        {count: 3, script: always("BatchGet", 0, errInvalid), err: errInvalid, calls: []string{"BatchGet 3"}},
+		"one, no table":   {count: 1, script: always("Get", 0, errInvalid), err: errInvalid, calls: []string{"Get 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, p, o, body := partsOf(tt.count, 0)
+				p.script = tt.script
+				got, err := s.readBody(t.Context(), &store.Record{PK: "pk"}, o)
+				if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) || err == nil && !bytes.Equal(got, body) {
+					t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
+				}
+				if diff := cmp.Diff(tt.calls, p.calls); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A wait that its context ends is no endless one.
+func TestPartsAreWaitedForWhileThereIsTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, p, o, _ := partsOf(3, 0)
+	p.script = func(string, int) (int, error) { cancel(); return 2, nil }
+	if _, err := s.readBody(ctx, &store.Record{PK: "pk"}, o); !errors.Is(err, errThrottled) || len(p.calls) != 1 {
+		t.Errorf("read: %v after %v", err, p.calls)
+	}
+	p.calls = nil
+	if err := s.dropChunks(ctx, "pk", o); err == nil || len(p.calls) != 1 {
+		t.Errorf("removed: %v after %v", err, p.calls)
+	}
+}
+
+// A body that is not what was stored is told as such: neither run again nor answered.
+func TestBodyThatIsNotTheStoredOne(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(p *parted, o *store.Overflow){
+		"a part is missing": func(p *parted, o *store.Overflow) { delete(p.items, companionKey("pk", o, 1)) },
+		"another length":    func(_ *parted, o *store.Overflow) { o.Length++ },
+		"another hash":      func(_ *parted, o *store.Overflow) { o.SHA256[0]++ },
+		"no parts":          func(_ *parted, o *store.Overflow) { o.Count, o.Length, o.SHA256 = 0, 0, sha256.Sum256(nil) },
+		"not compressed":    func(_ *parted, o *store.Overflow) { o.Zipped = true },
+	} {
+		s, p, o, _ := partsOf(2, 0)
+		spoil(p, o)
+		r := &store.Record{PK: "pk", Response: &store.Response{}, Overflow: o, Input: &store.Input{Overflow: o}}
+		if err := s.LoadBody(t.Context(), r); !errors.Is(err, store.ErrNotKept) || len(r.Response.Body)+len(r.Input.Body) > 0 {
+			t.Errorf("%s: %v, bodies of %d and %d bytes", name, err, len(r.Response.Body), len(r.Input.Body))
+		}
+	}
+	s, _, o, _ := partsOf(2, 0)
+	o.Sealed = true
+	if _, err := s.readBody(t.Context(), &store.Record{PK: "pk"}, o); !errors.Is(err, store.ErrSealed) {
+		t.Errorf("sealed, without a key: %v", err)
+	}
+}
+
+// Parts that nobody refers to are removed, 25 at once, or emptied one by one. An item that
+// TTL has deleted meanwhile does not come back.
+func TestPartsAreRemoved(t *testing.T) {
+	t.Parallel()
+	emptied := func(n int) []string { return slices.Repeat([]string{"Update 1"}, n) }
+	for name, tt := range map[string]struct {
+		count  int
+		script func(string, int) (int, error)
+		left   int // items
+		failed bool
+		calls  []string
+	}{
+		"one":            {count: 1, calls: emptied(1)},
+		"25":             {count: 25, calls: []string{"BatchWrite 25"}},
+		"26":             {count: 26, calls: append([]string{"BatchWrite 25"}, emptied(1)...)},
+		"80":             {count: 80, calls: []string{"BatchWrite 25", "BatchWrite 25", "BatchWrite 25", "BatchWrite 5"}},
+		"left out, once": {count: 30, script: func(_ string, n int) (int, error) { return map[int]int{1: 3}[n], nil }, calls: []string{"BatchWrite 25", "BatchWrite 8"}},
+		"left out":       {count: 9, script: always("BatchWrite", 2, nil), calls: []string{"BatchWrite 9", "BatchWrite 2", "BatchWrite 2"}, left: 2, failed: true},
+		"denied":         {count: 3, script: always("BatchWrite", 0, &deniedError{}), calls: append([]string{"BatchWrite 3"}, emptied(3)...)},
+		"down":           {count: 3, script: always("BatchWrite", 0, errDown), calls: []string{"BatchWrite 3"}, left: 3, failed: true},
+		"one by one, down": {count: 3, script: func(call string, n int) (int, error) {
+			return 0, map[int]error{1: &deniedError{}, 3: errDown}[n]
+		}, calls: append([]string{"BatchWrite 3"}, emptied(2)...), left: 2, failed: true},
+		"gone before": {count: 3, script: func(call string, n int) (int, error) {
+			switch n {
+			case 1:
+				return 0, &deniedError{}
+			case 2:
+				return 0, &types.ConditionalCheckFailedException{}
+			}
+			return 0, nil
+		}, calls: append([]string{"BatchWrite 3"}, emptied(3)...), left: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s, p, o, _ := partsOf(tt.count, 0)
+				p.script = tt.script
+				if err := s.dropChunks(t.Context(), "pk", o); (err != nil) != tt.failed || len(p.items) != tt.left {
+					t.Errorf("%v, %d items are left", err, len(p.items))
+				}
+				if diff := cmp.Diff(tt.calls, p.calls); diff != "" {
+					t.Errorf("calls (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A body over the limit is refused before anything is written: no reader would accept it.
+func TestBodyThatNoReaderAccepts(t *testing.T) {
+	t.Parallel()
+	for size, fits := range map[int]bool{item.MaxStored: true, item.MaxStored + 1: false} {
+		s, p, _, _ := partsOf(1, 0)
+		p.items = make(map[string]item.Map)
+		body := make([]byte, size)
+		next := &store.Record{PK: "pk", Owner: "o", Ver: 1, ID: "i", State: store.Done, Response: &store.Response{Status: 200, Body: body}}
+		if _, err := s.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()}); (err == nil) != fits || !fits && (!errors.Is(err, store.ErrTooLarge) || len(p.calls) > 0) {
+			t.Errorf("an answer of %d bytes: %v after %v", size, err, p.calls)
+		}
+		p.calls = nil
+		next = &store.Record{PK: "pk", Owner: "o", Ver: 1, ID: "i", State: store.Open, Input: &store.Input{Body: body}}
+		if _, err := s.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()}); (err == nil) != fits || !fits && (!errors.Is(err, store.ErrTooLarge) || len(p.calls) > 0) {
+			t.Errorf("a request of %d bytes: %v after %v", size, err, p.calls)
+		}
+	}
+}
+
+// An answer whose parts are written in part is written again under the same numbers.
+func TestAnswerTriedAgainKeepsItsParts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, p, _, body := partsOf(17, 0)
+		p.items = make(map[string]item.Map)
+		_, _ = rand.Read(body) // nothing to compress
+		p.script = func(_ string, n int) (int, error) { return 0, map[bool]error{true: errInvalid}[n == 2] }
+		r := &store.Record{PK: "pk", Owner: "o", Response: &store.Response{Status: 200, Body: body}}
+		var v item.Values
+		if _, err := s.encodeBody(t.Context(), &v, r); !errors.Is(err, errInvalid) || r.Overflow == nil {
+			t.Fatalf("%v, %+v", err, r.Overflow)
+		}
+		first, missing := r.Overflow.First, r.Overflow.Missing
+		if missing == 0 || missing >= r.Overflow.Count {
+			t.Fatalf("%d of %d are missing: the test shows nothing", missing, r.Overflow.Count)
+		}
+		p.calls = nil
+		p.script = nil
+		if _, err := s.encodeBody(t.Context(), &v, r); err != nil || r.Overflow.First != first || r.Overflow.Missing != 0 {
+			t.Errorf("%v, %+v, want the same numbers", err, r.Overflow)
+		}
+		if got, err := s.readBody(t.Context(), r, r.Overflow); err != nil || !bytes.Equal(got, body) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
+		}
+		p.calls = nil
+		if _, err := s.encodeBody(t.Context(), &v, r); err != nil || len(p.calls) > 0 {
+			t.Errorf("all are written, and yet %v, %v", p.calls, err)
+		}
+	})
+}
