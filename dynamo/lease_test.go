@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -82,6 +83,7 @@ func TestLeaseOfABucket(t *testing.T) {
 		"fewer than needed":              {full: 58 * second, at: -1, need: 3, tokens: 9, want: quota.Leased{Wait: time.Second}, fullThen: 58 * second, updates: 1},
 		"in debt, by clocks that differ": {full: 6 * minute, at: -1, need: 1, tokens: 9, want: quota.Leased{Wait: 301 * time.Second}, fullThen: 6 * minute, updates: 1},
 		"beyond what clocks differ":      {full: 6*minute + 1, at: -1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
+		"gone, though it was in use":     {seen: 10 * second, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
 		"so, as is known":                {full: 6*minute + 1, at: -1, seen: 6*minute + 1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 1},
 		"its time is ahead":              {full: 5 * minute, at: 5 * minute, need: 1, tokens: 9, want: quota.Leased{Tokens: 9, Ahead: 5 * time.Minute}, fullThen: 5*minute + 9*second, updates: 2},
 		"too far ahead":                  {full: 5 * minute, at: 5*minute + 1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
@@ -148,6 +150,54 @@ func TestLeaseIsGivenUp(t *testing.T) {
 		got, err := l.buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: 1, Tokens: 9, Size: 60, Fill: time.Minute, Now: now})
 		if !errors.Is(err, want) || (err == nil) != (want == nil) || l.updates != 4 {
 			t.Errorf("%d faster ones: %+v, %v after %d updates", tries, got, err, l.updates)
+		}
+	}
+}
+
+// A bucket that has few tokens at first, and whose time is then found to be wrong, gives all
+// that is asked for.
+func TestLeaseOfABucketThatIsMended(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	l := &leasing{}
+	l.before = func(n int) {
+		switch n {
+		case 1:
+			l.put(t, now.Add(55*time.Second).UnixMicro(), now.UnixMicro()-1)
+		case 2:
+			l.put(t, now.AddDate(0, 0, 9).UnixMicro(), now.UnixMicro()-1)
+		}
+	}
+	got, err := l.buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: 1, Tokens: 9, Size: 60, Fill: time.Minute, Now: now})
+	if err != nil || got.Tokens != 9 || l.updates != 3 {
+		t.Errorf("%+v, %v after %d updates", got, err, l.updates)
+	}
+}
+
+// answering answers each update the same way.
+type answering struct {
+	dynamo.API
+	full types.AttributeValue
+	err  error
+}
+
+func (a answering) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return &dynamodb.UpdateItemOutput{Attributes: map[string]types.AttributeValue{"full_us": a.full}}, a.err
+}
+
+// Without an answer, and with one that can't be read, nothing is leased.
+func TestLeaseWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for want, api := range map[error]answering{
+		idem.ErrCorrupt:  {full: tabletest.Str("soon")},
+		store.ErrUnknown: {full: tabletest.Num(1), err: errors.New("connection reset")},
+	} {
+		st, err := dynamo.New(api, "records")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := st.Buckets().Lease(t.Context(), lotOf("b", 1, time.Now())); !errors.Is(err, want) || got != (quota.Leased{}) {
+			t.Errorf("%+v, %v, want %v", got, err, want)
 		}
 	}
 }
