@@ -378,3 +378,97 @@ func TestAnswerTriedAgainKeepsItsParts(t *testing.T) {
 		}
 	})
 }
+
+// A commit tends the parts of the request that it replaces: what nobody refers to any more
+// goes, and what a client's retry brings again is written, if it is the same. While that is
+// not known, all stays.
+func TestPartsOfARequestAfterACommit(t *testing.T) {
+	t.Parallel()
+	const pk = "pk"
+	_, _, over, body := partsOf(2, 0)
+	record := func(owner string, ver int64, in *store.Input) *store.Record {
+		return &store.Record{PK: pk, Owner: owner, Ver: ver, ID: "i", State: store.Open, Keep: store.KeepOpen, Input: in}
+	}
+	stored := func(body []byte) *store.Input {
+		o := *over
+		return &store.Input{Method: "POST", Path: "/", Body: body, Overflow: &o}
+	}
+	inline := &store.Input{Method: "POST", Path: "/", Body: []byte("x")}
+	elsewhere := stored(nil)
+	elsewhere.Overflow.First++
+	anothers := stored(nil)
+	anothers.Overflow.Owner = "other"
+	prev := record("a", 1, stored(nil))
+	done, supplied := record("a", 2, nil), record("b", 2, stored(body))
+	unknown := errors.Join(store.ErrUnknown, errDown)
+	for name, tt := range map[string]struct {
+		next, held *store.Record
+		err        error
+		now        *store.Record // in the table
+		kept       time.Duration // Options.KeepRequests
+		want       string        // of the parts: "stay", "go", "come"
+		taken      bool          // the outcome is known now: it is the record in the table
+	}{
+		"it ends":                            {next: done, want: "go"},
+		"it ends, and TTL is to remove it":   {next: done, kept: time.Hour, want: "stay"},
+		"an operator ends it":                {next: record("b", 2, nil), kept: time.Hour, want: "go"},
+		"it goes on":                         {next: record("a", 2, stored(nil)), want: "stay"},
+		"it goes on, with the request":       {next: supplied, want: "come"},
+		"with the request, known before":     {next: supplied, want: "stay"}, // see below
+		"refused, the record has the parts":  {next: done, held: record("c", 3, stored(nil)), want: "stay"},
+		"refused, the record has none":       {next: done, held: record("c", 3, nil), want: "go"},
+		"refused, it has its request within": {next: done, held: record("c", 3, inline), want: "go"},
+		"refused, it has parts elsewhere":    {next: done, held: record("c", 3, elsewhere), want: "go"},
+		"refused, it has another's":          {next: done, held: record("c", 3, anothers), want: "go"},
+		"with the request, lost to another":  {next: supplied, held: record("c", 3, stored(nil)), want: "stay"},
+		"with the request, applied before":   {next: supplied, held: record("b", 2, stored(nil)), want: "come"},
+		"with the request, within by now":    {next: supplied, held: record("b", 2, inline), want: "stay"},
+		"with another request":               {next: record("b", 2, stored([]byte("another"))), want: "stay"},
+		"an error":                           {next: done, err: errDown, want: "stay"},
+		"unknown, not applied":               {next: done, err: unknown, now: prev, want: "stay"},
+		"unknown, gone":                      {next: done, err: unknown, want: "stay"},
+		"unknown, applied":                   {next: done, err: unknown, now: record("a", 2, nil), want: "go", taken: true},
+		"unknown, taken over":                {next: done, err: unknown, now: record("c", 1, stored(nil)), want: "stay", taken: true},
+		"unknown, with the request":          {next: supplied, err: unknown, now: record("b", 2, stored(nil)), want: "come", taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p, _, _ := partsOf(2, 0)
+			s.requests = tt.kept
+			c := store.Commit{Prev: record("a", 1, stored(nil)), Next: tt.next}
+			if name == "with the request, known before" {
+				c.Prev.Input.Body = body
+			}
+			if tt.want == "come" {
+				p.items = make(map[string]item.Map)
+			}
+			if tt.now != nil {
+				var v item.Values
+				it := v.Encode(tt.now, nil)
+				if in := tt.now.Input; in != nil {
+					it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
+				}
+				p.items[pk] = it
+			}
+			held, err := s.tendInput(t.Context(), c, tt.held, tt.err)
+			delete(p.items, pk)
+			if got := map[int]string{0: "go", 2: map[bool]string{true: "come", false: "stay"}[tt.want == "come"]}[len(p.items)]; got != tt.want {
+				t.Errorf("the parts %s, want that they %s; calls %v", got, tt.want, p.calls)
+			}
+			switch {
+			case tt.taken:
+				if err != nil || held == nil || held.Owner != tt.now.Owner || held.Ver != tt.now.Ver {
+					t.Errorf("%+v, %v, want the record in the table", held, err)
+				}
+			case held != tt.held || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil):
+				t.Errorf("%+v, %v, want what the commit got", held, err)
+			}
+			if tt.want != "come" {
+				return
+			}
+			if got, err := s.readBody(t.Context(), &store.Record{PK: pk}, over); err != nil || !bytes.Equal(got, body) {
+				t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
+			}
+		})
+	}
+}

@@ -25,16 +25,24 @@ type account struct {
 	hidden  int
 	address                      // its fields are attributes of the item
 	*Named  `dynamodbav:"named"` // an attribute of its own
-	When    time.Time
+	*Middle
+	When time.Time
 }
 
 type Named struct{ Inner string }
+
+type Middle struct {
+	M    int
+	Deep `dynamodbav:"deep"`
+}
+
+type Deep struct{ D int }
 
 // The fields of a struct are the attributes that the SDK writes for it: of each the check
 // compares the absence.
 func TestFieldsAreWhatTheSDKWrites(t *testing.T) {
 	t.Parallel()
-	v := account{ID: "1", Plain: 1, Short: 1, Skipped: 1, hidden: 1, address: address{"a", "b"}, Named: &Named{"c"}, When: time.Unix(0, 0)}
+	v := account{ID: "1", Plain: 1, Short: 1, Skipped: 1, hidden: 1, address: address{"a", "b"}, Named: &Named{"c"}, Middle: &Middle{M: 1}, When: time.Unix(0, 0)}
 	it, err := attributevalue.MarshalMap(v)
 	if err != nil {
 		t.Fatal(err)
