@@ -15,7 +15,7 @@ const maxKey = 255
 // header themselves.
 func NewKey() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:])     // never fails: a failure would end the process
+	_, _ = rand.Read(u[:]) // never fails: a failure would end the process
 	u[6] &= 0x0f
 	u[6] |= 4 << 4 // version
 	u[8] &= 0x3f
