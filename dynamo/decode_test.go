@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -27,10 +28,7 @@ func TestDecodeTellsRecordsFromOtherItems(t *testing.T) {
 	}
 	record := db.Items("records")[0]
 	without := func(names ...string) map[string]types.AttributeValue {
-		it := make(map[string]types.AttributeValue)
-		for name, v := range record {
-			it[name] = v
-		}
+		it := maps.Clone(record)
 		for _, name := range names {
 			delete(it, name)
 		}

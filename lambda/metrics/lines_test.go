@@ -133,12 +133,18 @@ func TestLinesOfStreams(t *testing.T) {
 		"ExpiredOpen": {func() { h.ExpiredOpen(ctx, entry) }, said{map[string][]float64{"ExpiredOpen": {1}}, named}},
 		"JobLost":     {func() { h.JobLost(ctx, entry) }, said{map[string][]float64{"ExpiredOpen": {1}}, named}},
 		"Skipped":     {func() { h.Skipped(ctx, stream.Skipped{Reason: "odd", Record: "r1"}) }, said{map[string][]float64{"Unreadable": {1}}, map[string]any{"record": "r1", "reason": "odd"}}},
-		"Tried": {func() { h.Tried(ctx, stream.Try{Ticket: ticket, Outcome: "done"}) },
-			said{map[string][]float64{"CompleterTries": {1}}, ofTicket("function", "f", "outcome", "done")}},
-		"Tried, and not mine": {func() { h.Tried(ctx, stream.Try{Ticket: ticket, Outcome: "not_mine"}) },
-			said{map[string][]float64{"CompleterTries": {1}, "NotMine": {1}}, ofTicket("function", "f", "outcome", "not_mine")}},
-		"Called": {func() { m.StoreHooks().Called(ctx, store.Call{Op: "GetItem", ReadUnits: 1}) },
-			said{map[string][]float64{"StoreCalls": {1}, "ReadUnits": {1}}, map[string]any{"call": "GetItem"}}},
+		"Tried": {
+			func() { h.Tried(ctx, stream.Try{Ticket: ticket, Outcome: "done"}) },
+			said{map[string][]float64{"CompleterTries": {1}}, ofTicket("function", "f", "outcome", "done")},
+		},
+		"Tried, and not mine": {
+			func() { h.Tried(ctx, stream.Try{Ticket: ticket, Outcome: "not_mine"}) },
+			said{map[string][]float64{"CompleterTries": {1}, "NotMine": {1}}, ofTicket("function", "f", "outcome", "not_mine")},
+		},
+		"Called": {
+			func() { m.StoreHooks().Called(ctx, store.Call{Op: "GetItem", ReadUnits: 1}) },
+			said{map[string][]float64{"StoreCalls": {1}, "ReadUnits": {1}}, map[string]any{"call": "GetItem"}},
+		},
 	} {
 		tt.tell()
 		if diff := cmp.Diff(tt.want, only(t, &log)); diff != "" {
