@@ -173,6 +173,26 @@ func TestBodyFails(t *testing.T) {
 	})
 }
 
+// Once a body is the base transport's, the end of the request's context closes it no more.
+func TestBodyIsNotClosedLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := request(t, "PUT", "").WithContext(ctx)
+		body := &trackedBody{ReadCloser: io.NopCloser(strings.NewReader("abcdefgh"))}
+		req.Body, req.GetBody, req.ContentLength = body, nil, -1
+		status(t, client.New(&script{steps: []step{answer(200)}}, buffer(3)), req)
+		body.mu.Lock()
+		body.closed = false
+		body.mu.Unlock()
+		cancel()
+		synctest.Wait()
+		if body.isClosed() {
+			t.Error("it was closed once more")
+		}
+	})
+}
+
 // The base transport can rewind the body too (HTTP/2, redirects).
 func TestBufferedBodyHasGetBody(t *testing.T) {
 	t.Parallel()
