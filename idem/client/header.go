@@ -61,14 +61,9 @@ func clock(h http.Header, now time.Time) time.Time {
 }
 
 // shouldRetry reads the header with which a server overrules the client.
-func shouldRetry(h http.Header) (yes, said bool) {
-	switch strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry"))) {
-	case "true":
-		return true, true
-	case "false":
-		return false, true
-	}
-	return false, false
+func shouldRetry(h http.Header) (yes, no bool) {
+	said := strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry")))
+	return said == "true", said == "false"
 }
 
 // isKeyIgnored reports whether the server ignored the key.

@@ -21,7 +21,7 @@ const slack = 1000
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return path, err
 	}
 	switch real, err := filepath.EvalSymlinks(path); {
 	case err == nil:
@@ -29,7 +29,7 @@ func realPath(path string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist): // rewrite creates the file
 		return path, nil
 	default:
-		return "", err
+		return path, err
 	}
 }
 
@@ -76,9 +76,6 @@ func (j *FileJournal) append(l line) error {
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack
-		}
-		if j.broken != nil {
-			return j.broken
 		}
 	}
 	text, sum, err := l.encode(j.at.sum)

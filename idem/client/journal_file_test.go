@@ -218,6 +218,7 @@ func TestJournalIsCorrupt(t *testing.T) {
 		"version 1, no name":           old + withSum(`{"key":"k","expires":"2026-11-21T12:00:00Z"}`),
 		"version 1, no lifetime":       old + withSum(`{"op":"a","key":"k"}`),
 		"version 1, a changed line":    old + strings.Replace(withSum(oldLine("a")), `"key of a"`, `"key of b"`, 1) + withSum(oldLine("b")),
+		"version 1, another type":      old + withSum(`{"op":"a","key":"k","expires":"2026-11-21T12:00:00Z","status":"x"}`),
 		"version 1, no key":            old + withSum(`{"op":"a","expires":"2026-11-21T12:00:00Z"}`),
 		"version 1, not JSON":          old + withSum(`{"op"`),
 		"version 1, a bad line":        old + "bad\n" + withSum(oldLine("a")),

@@ -424,3 +424,50 @@ func TestMarkThatCantBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A line that is whole and has its checksum, but lacks what every line has, is damage; so is
+// one whose length is no number.
+func TestLineThatNobodyWrites(t *testing.T) {
+	t.Parallel()
+	begin, at := place{id: "journal", gen: 7}.header()
+	for _, l := range []line{{Key: "k", Expires: time.Now()}, {Operation: "a", Key: "k"}, {Operation: "a", Expires: time.Now()}} {
+		text, _, err := l.encode(at.sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines, _, err := decodeFile(slices.Concat(begin, text), nil); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", text, lines, err)
+		}
+	}
+	if lines, _, err := decodeFile(append(begin, `00000000 x7 {"op":"a"`...), nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("no length: %+v, %v", lines, err)
+	}
+}
+
+// badEnd is a file that can't be closed.
+type badEnd struct {
+	journalFile
+	err error
+}
+
+func (b badEnd) Close() error { return errors.Join(b.err, b.journalFile.Close()) }
+
+// A file that can't be closed is told, and its lock is free all the same.
+func TestJournalThatCantBeClosed(t *testing.T) {
+	t.Parallel()
+	path, failed := filepath.Join(t.TempDir(), "operations"), errors.New("input/output error")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.file = badEnd{j.file, failed}
+	if err := j.Close(); !errors.Is(err, failed) {
+		t.Errorf("closed: %v", err)
+	}
+	if j, err = OpenJournal(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+}

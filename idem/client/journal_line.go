@@ -168,8 +168,8 @@ func isCut(text []byte) bool {
 	if len(fields) != 2 {
 		return true
 	}
-	length, err := strconv.Atoi(string(fields[1]))
-	return err != nil || len(text) <= len(head)+length
+	length, _ := strconv.Atoi(string(fields[1])) // no number is damage
+	return len(text) <= len(head)+length
 }
 
 // Version 1 had no id and no lengths, and each line had its own checksum.

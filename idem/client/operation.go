@@ -137,11 +137,11 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 		return "", false
 	}
 	retried := o.t.opt.Retried(resp.StatusCode)
-	yes, said := shouldRetry(resp.Header)
+	yes, no := shouldRetry(resp.Header)
 	switch {
 	case yes:
 		return reasonAsked, true
-	case said && retried:
+	case no && retried:
 		return reasonRefused, false
 	case retried && !isReplay(resp): // a replayed answer stays the same
 		return reasonStatus, true

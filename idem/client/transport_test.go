@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -204,6 +205,44 @@ func TestDefaultsAndMistakes(t *testing.T) {
 			client.New(nil, set)
 		})
 	}
+}
+
+// The defaults, to the byte and within their bounds.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for size, sent := range map[int]int{4 << 20: 1, 4<<20 + 1: 0} {
+		s := &script{steps: []step{answer(200)}}
+		req := request(t, "POST", "")
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(filled(size))), nil, -1
+		if resp, err := client.New(s).RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+		}
+		if len(s.attempts()) != sent {
+			t.Errorf("a body of %d bytes is sent %d times, want %d", size, len(s.attempts()), sent)
+		}
+	}
+	for size, whole := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
+		s := &script{steps: []step{answerBody(200, string(filled(size)))}}
+		resp, err := client.New(s).RoundTrip(request(t, "POST", "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.bodies[0].isClosed(); got != whole {
+			t.Errorf("an answer of %d bytes is read to its end: %t, want %t", size, got, whole)
+		}
+		_ = resp.Body.Close()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{failing(errReset)}}
+		_ = failure(t, client.New(s, func(o *client.Options) { o.MaxRetries, o.NoBudget = 50, true }), request(t, "POST", "x"))
+		var longest time.Duration
+		for i, a := range s.attempts()[1:] {
+			longest = max(longest, a.At.Sub(s.attempts()[i].At))
+		}
+		if longest > 5*time.Second || longest < 4*time.Second {
+			t.Errorf("the longest wait of 50 is %v, want nearly 5 s", longest)
+		}
+	})
 }
 
 // A variable that holds no transport is no transport either.
