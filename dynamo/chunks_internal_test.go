@@ -170,6 +170,9 @@ func TestPartsAreWritten(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				err := s.putChunks(ctx, "pk", o, body, time.Now().Add(time.Hour), nil)
+				if name == "throttled" && !errors.Is(err, errThrottled) {
+					t.Errorf("%v, want the reason", err)
+				}
 				calls := p.calls
 				if errors.Is(tt.err, idem.ErrUnavailable) && len(calls) > len(tt.calls) { // more of the same
 					calls = calls[:len(tt.calls)]
@@ -204,6 +207,7 @@ func TestPartsAreRead(t *testing.T) {
 		"one is left out": {count: 3, script: always("BatchGet", 1, nil), calls: []string{"BatchGet 3", "Get 1"}},
 		"two are":         {count: 3, script: always("BatchGet", 2, nil), err: errThrottled, calls: slices.Concat([]string{"BatchGet 3"}, slices.Repeat([]string{"BatchGet 2"}, 5))},
 		"batches denied":  {count: 3, script: always("BatchGet", 0, &deniedError{}), calls: []string{"BatchGet 3", "Get 1", "Get 1", "Get 1"}},
+		"denied, of ten":  {count: 10, script: always("BatchGet", 0, &deniedError{}), calls: slices.Concat([]string{"BatchGet 8"}, slices.Repeat([]string{"Get 1"}, 10))},
 		"no table":        {count: 3, script: always("BatchGet", 0, errInvalid), err: errInvalid, calls: []string{"BatchGet 3"}},
 		"one, no table":   {count: 1, script: always("Get", 0, errInvalid), err: errInvalid, calls: []string{"Get 1"}},
 	} {
@@ -228,8 +232,13 @@ func TestPartsAreRead(t *testing.T) {
 func TestPartsAreWaitedForWhileThereIsTime(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	s, p, o, _ := partsOf(3, 0)
-	p.script = func(string, int) (int, error) { cancel(); return 2, nil }
+	s, p, o, body := partsOf(3, 0)
+	done, end := context.WithCancel(t.Context())
+	p.script = func(string, int) (int, error) { end(); return 0, nil }
+	if got, err := s.readBody(done, &store.Record{PK: "pk"}, o); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("all is read: %d bytes, %v", len(got), err)
+	}
+	p.calls, p.script = nil, func(string, int) (int, error) { cancel(); return 2, nil }
 	if _, err := s.readBody(ctx, &store.Record{PK: "pk"}, o); !errors.Is(err, errThrottled) || len(p.calls) != 1 {
 		t.Errorf("read: %v after %v", err, p.calls)
 	}
@@ -297,6 +306,7 @@ func TestPartsAreRemoved(t *testing.T) {
 		"left out, once": {count: 30, script: func(_ string, n int) (int, error) { return map[int]int{1: 3}[n], nil }, calls: []string{"BatchWrite 25", "BatchWrite 8"}},
 		"left out":       {count: 9, script: always("BatchWrite", 2, nil), calls: []string{"BatchWrite 9", "BatchWrite 2", "BatchWrite 2"}, left: 2, failed: true},
 		"denied":         {count: 3, script: always("BatchWrite", 0, &deniedError{}), calls: append([]string{"BatchWrite 3"}, emptied(3)...)},
+		"denied before":  {count: 3, calls: emptied(3)},
 		"down":           {count: 3, script: always("BatchWrite", 0, errDown), calls: []string{"BatchWrite 3"}, left: 3, failed: true},
 		"one by one, down": {count: 3, script: func(call string, n int) (int, error) {
 			return 0, map[int]error{1: &deniedError{}, 3: errDown}[n]
@@ -316,6 +326,7 @@ func TestPartsAreRemoved(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s, p, o, _ := partsOf(tt.count, 0)
 				p.script = tt.script
+				s.noBatches.writes.Store(name == "denied before")
 				if err := s.dropChunks(t.Context(), "pk", o); (err != nil) != tt.failed || len(p.items) != tt.left {
 					t.Errorf("%v, %d items are left", err, len(p.items))
 				}
@@ -413,6 +424,7 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 		"it ends, and TTL is to remove it":   {next: done, kept: time.Hour, want: "stay"},
 		"an operator ends it":                {next: record("b", 2, nil), kept: time.Hour, want: "go"},
 		"it goes on":                         {next: record("a", 2, stored(nil)), want: "stay"},
+		"it goes on, as far as is known":     {next: record("a", 2, stored(nil)), err: errDown, want: "stay"},
 		"it goes on, with the request":       {next: supplied, want: "come"},
 		"with the request, known before":     {next: supplied, want: "stay"}, // see below
 		"refused, the record has the parts":  {next: done, held: record("c", 3, stored(nil)), want: "stay"},
@@ -452,6 +464,9 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 			}
 			held, err := s.tendInput(t.Context(), c, tt.held, tt.err)
 			delete(p.items, pk)
+			if tt.want == "stay" && slices.ContainsFunc(p.calls, func(call string) bool { return call != "Get 1" }) {
+				t.Errorf("calls %v, want no write", p.calls)
+			}
 			if got := map[int]string{0: "go", 2: map[bool]string{true: "come", false: "stay"}[tt.want == "come"]}[len(p.items)]; got != tt.want {
 				t.Errorf("the parts %s, want that they %s; calls %v", got, tt.want, p.calls)
 			}
@@ -468,6 +483,74 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 			}
 			if got, err := s.readBody(t.Context(), &store.Record{PK: pk}, over); err != nil || !bytes.Equal(got, body) {
 				t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
+			}
+		})
+	}
+}
+
+// The body of a request is written after its claim is won, also if the answer to the claim was
+// lost: then under the numbers of the claim that was applied. After a claim that was refused nothing is written.
+func TestPartsOfARequestAfterItsClaim(t *testing.T) {
+	t.Parallel()
+	const pk = "pk"
+	_, _, over, body := partsOf(2, 2)
+	record := func(owner string, ver, first int64, edit ...func(*store.Record)) *store.Record {
+		o := *over
+		o.First = first
+		r := &store.Record{PK: pk, Owner: owner, Ver: ver, ID: "i", State: store.Open, Keep: store.KeepOpen, Input: &store.Input{Method: "POST", Path: "/", Overflow: &o}}
+		for _, e := range edit {
+			e(r)
+		}
+		return r
+	}
+	unknown := errors.Join(store.ErrUnknown, errDown)
+	for name, tt := range map[string]struct {
+		held  *store.Record
+		err   error
+		now   *store.Record // in the table
+		first int64         // number of the first part; -1: none is written
+		known bool          // the outcome is known now: it is the record in the table
+	}{
+		"won":                             {first: 5},
+		"won before":                      {held: record("a", 1, 7), first: 7},
+		"won before, and gone on":         {held: record("a", 2, 7), first: -1},
+		"won before, it has no request":   {held: record("a", 1, 7, func(r *store.Record) { r.Input = nil }), first: -1},
+		"won before, it has it within":    {held: record("a", 1, 7, func(r *store.Record) { r.Input.Overflow = nil }), first: -1},
+		"lost":                            {held: record("b", 1, 7), first: -1},
+		"an error":                        {err: errDown, first: -1},
+		"unknown, and nothing there":      {err: unknown, first: -1},
+		"unknown, and there":              {err: unknown, now: record("a", 1, 7), first: 7, known: true},
+		"unknown, and there is another's": {err: unknown, now: record("b", 1, 7), first: -1, known: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p, _, _ := partsOf(2, 2)
+			if tt.now != nil {
+				var v item.Values
+				it := v.Encode(tt.now, nil)
+				it[item.AttrRequest] = v.Input(tt.now.Input, tt.now.Input.Overflow, nil, false)
+				p.items[pk] = it
+			}
+			held, err := s.keepInput(t.Context(), record("a", 1, 5), tt.held, tt.err, body)
+			delete(p.items, pk)
+			switch {
+			case tt.known:
+				if err != nil || held == nil || held.Owner != tt.now.Owner {
+					t.Errorf("%+v, %v, want the record in the table", held, err)
+				}
+			case held != tt.held || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil):
+				t.Errorf("%+v, %v, want what the claim got", held, err)
+			}
+			if tt.first < 0 {
+				if len(p.items) > 0 {
+					t.Errorf("written: %v", p.calls)
+				}
+				return
+			}
+			o := *over
+			o.First = tt.first
+			if got, err := s.readBody(t.Context(), &store.Record{PK: pk}, &o); err != nil || !bytes.Equal(got, body) || len(p.items) != 2 {
+				t.Errorf("%d bytes in %d items, %v", len(got), len(p.items), err)
 			}
 		})
 	}

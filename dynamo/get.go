@@ -163,7 +163,7 @@ func tagged(t reflect.Type, index []int) bool {
 // still reports whether the read attributes of an item are unchanged.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
-		if got, there := now[name]; there != (v != nil) || !sameValue(got, v) {
+		if !sameValue(now[name], v) {
 			return false
 		}
 	}

@@ -69,6 +69,7 @@ func TestGetComparesWhatWasRead(t *testing.T) {
 		"what no field knows has come":   {read: getting{item: read}, now: attributes{"pk": str("1"), "n": num(5), "x": str("x")}, found: true, stays: true},
 		"gone":                           {read: getting{item: read}, found: true},
 		"nothing, and still nothing":     {stays: true},
+		"nothing, and then a key":        {now: attributes{"pk": str("1")}},
 		"nothing, and then an item":      {now: read},
 		"a key and nothing else":         {read: getting{item: attributes{"pk": str("1")}}, now: attributes{"pk": str("1")}, found: true, stays: true},
 		"of a key the rest has come":     {read: getting{item: attributes{"pk": str("1")}}, now: read, found: true},

@@ -136,6 +136,24 @@ func TestPriceOfATokenIsRoundedUp(t *testing.T) {
 	}
 }
 
+// What a lease takes is rounded up, too, and a bucket whose item is gone is a full one, whatever its
+// size.
+func TestTimeOfALease(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	for tokens, want := range map[int64]int64{1: 3_333_334, 2: 6_666_667, 3: 10_000_000} {
+		got, err := (&leasing{}).buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: 1, Tokens: tokens, Size: 3, Fill: 10 * time.Second, Now: now})
+		if err != nil || got.Full.UnixMicro()-now.UnixMicro() != want {
+			t.Errorf("%d tokens: full after %d µs, %v; want %d", tokens, got.Full.UnixMicro()-now.UnixMicro(), err, want)
+		}
+	}
+	const large = 1 << 50
+	got, err := (&leasing{}).buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: large, Tokens: large, Size: large, Fill: time.Second, Now: now, Full: now.Add(time.Second)})
+	if err != nil || got.Tokens != large {
+		t.Errorf("a large one: %+v, %v", got, err)
+	}
+}
+
 // Others that are always faster end a lease after four tries.
 func TestLeaseIsGivenUp(t *testing.T) {
 	t.Parallel()
