@@ -135,6 +135,11 @@ func TestDeniedBatchIsNoFault(t *testing.T) {
 	if got := meter.Cost(); len(got.Faults) != 0 {
 		t.Errorf("a batch: %+v", got)
 	}
+	w.API = priced{err: &types.ThrottlingException{}}
+	if _, _ = w.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{}); meter.Cost().Faults[store.Throttled] != 1 {
+		t.Errorf("a throttled batch: %+v", meter.Cost())
+	}
+	w.API = priced{err: denied}
 	_, _ = w.PutItem(ctx, &dynamodb.PutItemInput{})
 	if got := meter.Cost(); got.Faults[store.Denied] != 1 {
 		t.Errorf("a put: %+v", got)

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -55,6 +56,13 @@ func TestTextOfAWrite(t *testing.T) {
 	}
 }
 
+// formless is a value that has no form in DynamoDB.
+type formless struct{}
+
+func (formless) MarshalDynamoDBAttributeValue() (types.AttributeValue, error) {
+	return nil, errors.New("no form")
+}
+
 // Each mistake in a write is told with the write and its place, before anything is sent.
 func TestMistakesInAWrite(t *testing.T) {
 	t.Parallel()
@@ -73,6 +81,7 @@ func TestMistakesInAWrite(t *testing.T) {
 		"dynamo: update t: :v stands for two values":                                                          update("SET n = :v", Args{":v": 1}, Args{":v": 2}),
 		`dynamo: update t: placeholder "v": "#name" with the name of an attribute, or ":value" with a value`:  update("SET n = :v", Args{"v": 1}),
 		`dynamo: update t: placeholder "#n": "#name" with the name of an attribute, or ":value" with a value`: update("SET #n = :v", Args{"#n": 1, ":v": 1}),
+		"dynamo: update t: :v: no form":                                                                       update("SET n = :v", Args{":v": formless{}}),
 		"dynamo: Raw: the item is empty":                                                                      Raw(types.TransactWriteItem{}),
 		"dynamo: delete t: a Raw write takes no further condition":                                            Raw(types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String("t"), Key: id("1")}}).If("x = y"),
 	} {
@@ -81,10 +90,11 @@ func TestMistakesInAWrite(t *testing.T) {
 		}
 	}
 	for name, w := range map[string]*Write{
-		"the same twice":      update("SET #n = :v", Args{"#n": "n", ":v": 1}, Args{"#n": "n", ":v": 1}),
-		"names of all signs":  update("SET #aZ_09 = :zA_90", Args{"#aZ_09": "n", ":zA_90": 1}),
-		"side by side":        update("SET #a=:b,#c=:d", Args{"#a": "a", ":b": 1, "#c": "c", ":d": 2}),
-		"in a condition only": update("REMOVE n").If("#n = :v", Args{"#n": "n", ":v": 1}),
+		"the same twice":       update("SET #n = :v", Args{"#n": "n", ":v": 1}, Args{"#n": "n", ":v": 1}),
+		"names of all signs":   update("SET #aZ_09 = :zA_90", Args{"#aZ_09": "n", ":zA_90": 1}),
+		"an element of a list": update("SET #a[0] = :v", Args{"#a": "a", ":v": 1}),
+		"side by side":         update("SET #a=:b,#c=:d", Args{"#a": "a", ":b": 1, "#c": "c", ":d": 2}),
+		"in a condition only":  update("REMOVE n").If("#n = :v", Args{"#n": "n", ":v": 1}),
 	} {
 		if err := w.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
