@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"math/bits"
 	"strconv"
 	"time"
 
@@ -69,7 +69,7 @@ const (
 // moved the bucket's time, by which the others lease from then on.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
-	want, seen, own := l.Tokens, micros(l.Full), micros(l.Now)
+	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // a zero time is long ago
 	now, wrong := own+l.Ahead.Microseconds(), false
 	for range leaseRounds {
 		u := bucketUpdate{exp: now + (l.Fill + bucketLasts).Microseconds()}
@@ -93,7 +93,7 @@ func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) 
 		if wrong = at > own+maxSkew.Microseconds(); wrong {
 			now = own
 		}
-		if late := full - now; !wrong && late > 0 && late <= (l.Fill+maxSkew).Microseconds() {
+		if late := full - now; !wrong && late <= (l.Fill+maxSkew).Microseconds() {
 			room := l.Fill.Microseconds() - late
 			want = min(l.Tokens, tokensIn(l, room))
 			if want < l.Need {
@@ -160,24 +160,33 @@ func timeOf(it item.Map, name string) (int64, error) {
 	return us, nil
 }
 
-// micros returns t in microseconds; 0 for the zero time.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-// costOf returns the microseconds in which n tokens come in, rounded up.
+// costOf returns the microseconds in which n tokens come in, rounded up: those of all in
+// just the time in which the bucket fills up.
 func costOf(l quota.Lot, n int64) int64 {
-	return int64(math.Ceil(float64(l.Fill.Microseconds()) / float64(l.Size) * float64(n)))
+	cost, rest := scaled(l.Fill.Microseconds(), n, l.Size)
+	if rest {
+		cost++
+	}
+	return cost
 }
 
 // tokensIn returns the tokens that cost at most room microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
-	n := int64(float64(room) / float64(l.Fill.Microseconds()) * float64(l.Size))
-	if costOf(l, n) > room { // rounded up
-		n--
+	fill := l.Fill.Microseconds()
+	switch {
+	case room >= fill:
+		return l.Size
+	case room <= 0:
+		return 0
 	}
+	n, _ := scaled(room, l.Size, fill)
 	return n
+}
+
+// scaled returns a*b/of, and whether a rest is left. a is at most of, or b is. A float64 would
+// be off by one now and then, and a condition by a microsecond.
+func scaled(a, b, of int64) (n int64, rest bool) {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	q, r := bits.Div64(hi, lo, uint64(of))
+	return int64(q), r > 0
 }

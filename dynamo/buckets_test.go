@@ -264,6 +264,31 @@ func TestSharedBucketsAndClocks(t *testing.T) {
 	}
 }
 
+// A whole bucket takes the time in which it fills up, and not a microsecond more, whatever its
+// size: otherwise a lease of all of a bucket in use is a condition that DynamoDB refuses.
+func TestAllOfASharedBucketInUse(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	b, now := tab.Store.Buckets(), time.Now()
+	for _, size := range []int64{7, 14, 15, 28, 40_000} {
+		l := quota.Lot{Bucket: fmt.Sprint(size), Need: 1, Tokens: 1, Size: size, Fill: time.Second, Now: now}
+		got, err := b.Lease(t.Context(), l)
+		if err != nil || got.Tokens != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		l.Need, l.Tokens, l.Full = size, size, got.Full
+		if got, err := b.Lease(t.Context(), l); err != nil || got.Tokens != 0 || got.Wait <= 0 {
+			t.Errorf("all %d: %+v, %v; want a wait", size, got, err)
+		}
+		if l.Now = now.Add(2 * time.Second); size == 7 {
+			l.Full = time.Time{}
+		}
+		if got, err := b.Lease(t.Context(), l); err != nil || got.Tokens != size || !got.Full.Equal(time.UnixMicro(l.Now.Add(time.Second).UnixMicro())) {
+			t.Errorf("all %d when it is full: %+v, %v; want it to take a second", size, got, err)
+		}
+	}
+}
+
 // Without the table of buckets each process uses its own, or refuses; either way the
 // known keys are served.
 func TestSharedBucketsAreDown(t *testing.T) {

@@ -21,7 +21,8 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 		"no table":            {client, "", nil, "table is empty"},
 		"a table of one byte": {client, "t", nil, "is not the name"},
 		"a URL":               {client, "https://example.com/table", nil, "is not the name"},
-		"inline too large":    {client, "table", func(o *dynamo.Options) { o.Inline = 1 << 20 }, "Options.Inline"},
+		"inline too large":    {client, "table", func(o *dynamo.Options) { o.Inline = 64<<10 + 1 }, "Options.Inline"},
+		"inline of nothing":   {client, "table", func(o *dynamo.Options) { o.Inline = 0 }, "Options.Inline"},
 		"inline negative":     {client, "table", func(o *dynamo.Options) { o.Inline = -1 }, "Options.Inline"},
 		"requests too short":  {client, "table", func(o *dynamo.Options) { o.KeepRequests = 24*time.Hour - 1 }, "Options.KeepRequests is 23h59m59.999999999s; at least 24h0m0s"},
 		"requests negative":   {client, "table", func(o *dynamo.Options) { o.KeepRequests = -time.Second }, "Options.KeepRequests"},
@@ -37,8 +38,12 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 			}
 		})
 	}
-	if _, err := dynamo.New(client, "table", func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour }); err != nil {
-		t.Error(err)
+	for _, limit := range []func(*dynamo.Options){
+		func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour }, func(o *dynamo.Options) { o.Inline = 1 }, func(o *dynamo.Options) { o.Inline = 64 << 10 },
+	} {
+		if _, err := dynamo.New(client, "table", limit); err != nil {
+			t.Error(err)
+		}
 	}
 	for _, table := range []string{"idempotency", "a.b-c_D1", "arn:aws:dynamodb:eu-central-1:123456789012:table/idempotency"} {
 		if _, err := dynamo.New(client, table); err != nil {

@@ -135,7 +135,7 @@ func fields(t reflect.Type) []string {
 	for _, f := range reflect.VisibleFields(t) {
 		tag, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ",")
 		switch {
-		case !f.IsExported() || tag == "-" || f.Anonymous && tag == "" || len(f.Index) > 1 && tagged(t, f.Index):
+		case !f.IsExported() || tag == "-" || f.Anonymous && tag == "" || tagged(t, f.Index):
 		case tag != "":
 			names = append(names, tag)
 		default:
@@ -145,7 +145,7 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// tagged reports whether a promoted field lies in an embedded struct with its own
+// tagged reports whether a field is promoted from an embedded struct with its own
 // name: then the field is no attribute of the item.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
@@ -163,7 +163,7 @@ func tagged(t reflect.Type, index []int) bool {
 // still reports whether the read attributes of an item are unchanged.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
-		if got, there := now[name]; there != (v != nil) || there && !sameValue(got, v) {
+		if !sameValue(now[name], v) {
 			return false
 		}
 	}

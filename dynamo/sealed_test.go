@@ -22,6 +22,8 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/enginetest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -787,5 +789,46 @@ func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
 	p.set(nil, false)
 	if re := serve(t.Context(), other, key, tabletest.Created("{}"), tabletest.Ahead(time.Hour)); re.Status != 201 {
 		t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)
+	}
+}
+
+// A program that encrypts finishes a record of which nothing is sealed yet: what it writes is
+// sealed, though nobody has needed the data key so far.
+func TestFirstContentsAreSealed(t *testing.T) {
+	t.Parallel()
+	const secret = "an answer that is nobody else's"
+	ctx, now := t.Context(), time.Now()
+	var db fakedynamo.DB
+	process := func() *dynamo.Store {
+		t.Helper()
+		s, err := dynamo.New(&db, "records", sealing(newProvider(t, "one")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	if _, err := process().Claim(ctx, store.Claim{Now: now, Next: &store.Record{
+		PK: "v1##k", ID: "i", Owner: "a", Ver: 1, State: store.Open, Created: now, Lease: now.Add(time.Minute), Expires: now.Add(time.Hour),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	if it := db.Items("records")[0]; it["seal"] == nil || it["scope"] != nil {
+		t.Fatalf("claimed without a data key, or something is sealed: %v", it)
+	}
+	later := process()
+	prev, err := later.Load(ctx, "v1##k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := prev.Clone()
+	next.Ver, next.State, next.Keep, next.Lease, next.Response = 2, store.Done, store.KeepNothing, time.Time{}, &store.Response{Status: 201, Body: []byte(secret)}
+	if held, err := later.Commit(ctx, store.Commit{Prev: prev, Next: next}); err != nil || held != nil {
+		t.Fatalf("%+v, %v", held, err)
+	}
+	if found := leaktest.Find(leaktest.Texts(db.Items("records")), secret); len(found) > 0 {
+		t.Errorf("in the table: %q", found)
+	}
+	if r, err := process().Load(ctx, "v1##k"); err != nil || string(r.Response.Body) != secret {
+		t.Errorf("%+v, %v", r, err)
 	}
 }

@@ -90,6 +90,9 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 	want.BillingMode = string(in.BillingMode)
 	want.TimeToLiveSpecification.AttributeName = aws.ToString(ttl.TimeToLiveSpecification.AttributeName)
 	want.TimeToLiveSpecification.Enabled = aws.ToBool(ttl.TimeToLiveSpecification.Enabled)
+	if !aws.ToBool(in.StreamSpecification.StreamEnabled) {
+		t.Error("the table has no stream")
+	}
 	want.StreamSpecification.StreamViewType = string(in.StreamSpecification.StreamViewType)
 	if diff := cmp.Diff(want, props.definition); diff != "" {
 		t.Errorf("samekey.yaml differs from CreateTableInput (-code +template):\n%s", diff)

@@ -16,9 +16,10 @@ const (
 
 // readAhead reads up to limit bytes of a response's body, so that a torn body is
 // detected while the request can still be repeated. It returns the bytes read:
-// the whole body, or one byte more than limit of a longer body.
+// the whole body, or one byte more than limit of a longer body. A negative limit
+// reads nothing.
 func readAhead(resp *http.Response, limit int64) ([]byte, error) {
-	if limit < 0 || resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
+	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
 		return nil, nil
 	}
 	var buf bytes.Buffer
@@ -48,7 +49,7 @@ func isEventStream(h http.Header) bool {
 // releasing calls done when the response is read to its end or closed.
 func releasing(resp *http.Response, done func()) {
 	b := &releasingBody{ReadCloser: resp.Body, done: done}
-	if w, ok := resp.Body.(io.Writer); ok && resp.StatusCode == http.StatusSwitchingProtocols {
+	if w, ok := resp.Body.(io.Writer); ok { // after a switch of protocols
 		resp.Body = struct {
 			*releasingBody
 			io.Writer

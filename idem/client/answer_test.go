@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -77,6 +78,44 @@ func TestLongAnswersArriveWhole(t *testing.T) {
 	}
 }
 
+// An answer that was read to its end holds no connection, whatever its caller does.
+func TestWholeAnswerHoldsNothing(t *testing.T) {
+	t.Parallel()
+	for limit, whole := range map[int64]bool{5: false, 6: true, 7: true} {
+		s := &script{steps: []step{answer(200)}} // six bytes
+		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = limit }).RoundTrip(request(t, "POST", "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.bodies[0].isClosed(); got != whole {
+			t.Errorf("limit %d: closed: %t, want %t", limit, got, whole)
+		}
+		_ = resp.Body.Close()
+	}
+}
+
+// An error of closing the answer is its caller's.
+func TestAnswerThatCantBeClosed(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	resp, err := client.New(roundTripperFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Body: badCloser{strings.NewReader("x"), broken}}, nil
+	})).RoundTrip(request(t, "GET", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := resp.Body.Close(); !errors.Is(err, broken) {
+		t.Errorf("%v, want the body's own error", err)
+	}
+}
+
+type badCloser struct {
+	io.Reader
+	err error
+}
+
+func (b badCloser) Close() error { return b.err }
+
 // Event streams and switched protocols may never end: they are not read ahead.
 func TestEndlessAnswers(t *testing.T) {
 	t.Parallel()
@@ -103,7 +142,11 @@ func TestEndlessAnswers(t *testing.T) {
 		s := &script{steps: []step{func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 101, Body: conn, Header: http.Header{}}, nil
 		}}}
-		rt := roundTripperFunc(func(r *http.Request) (*http.Response, error) { return s.steps[0](r) })
+		var ctx context.Context
+		rt := roundTripperFunc(func(r *http.Request) (*http.Response, error) {
+			ctx = r.Context()
+			return s.steps[0](r)
+		})
 		resp, err := client.New(rt).RoundTrip(request(t, "POST", "x"))
 		if err != nil {
 			t.Fatal(err)
@@ -117,6 +160,20 @@ func TestEndlessAnswers(t *testing.T) {
 		if string(got) != "hello" || err != nil || conn.out.String() != "hi" || rw.Close() != nil {
 			t.Errorf("%q, %v, %q", got, err, conn.out.String())
 		}
+		if ctx.Err() == nil {
+			t.Error("the attempt goes on after its end")
+		}
+	})
+	t.Run("a body that can't be written to doesn't say that it can", func(t *testing.T) {
+		t.Parallel()
+		resp, err := client.New(&script{steps: []step{answer(101)}}).RoundTrip(request(t, "POST", "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := resp.Body.(io.Writer); ok {
+			t.Errorf("%T", resp.Body)
+		}
+		_ = resp.Body.Close()
 	})
 }
 

@@ -14,13 +14,9 @@ import (
 //	actual = max(jitter, initial)
 func backoff(n int, initial, most time.Duration) time.Duration {
 	sleep := initial
-	for i := 1; i < n && sleep < most; i++ {
-		sleep *= 2
-		if sleep <= 0 { // overflow
-			sleep = most
-		}
+	for range n - 1 {
+		sleep = 2 * min(sleep, most/2) // never beyond most
 	}
-	sleep = min(sleep, most)
 	jitter := sleep/2 + rand.N(sleep-sleep/2+1)
 	return max(jitter, initial)
 }
@@ -31,10 +27,8 @@ func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(in
 
 // pause waits for d, or returns the reason why req was cancelled before.
 func pause(req *http.Request, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-req.Context().Done():
 	case <-req.Cancel: //nolint:staticcheck // deprecated, but http.Client.Timeout uses it

@@ -113,8 +113,8 @@ func FuzzHeaders(f *testing.F) {
 		if until, ok := expires(h, now); ok == until.IsZero() && ok {
 			t.Errorf("Idempotency-Expires %q: %v, %t", value, until, ok)
 		}
-		if yes, said := shouldRetry(h); yes && !said {
-			t.Errorf("should-retry %q: %t, %t", value, yes, said)
+		if yes, no := shouldRetry(h); yes && no {
+			t.Errorf("should-retry %q: %t, %t", value, yes, no)
 		}
 	})
 }

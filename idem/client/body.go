@@ -35,12 +35,6 @@ func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 // keep reads the body into memory. If the body turns out to be too long, the body
 // continues after the bytes read, for one attempt.
 func keep(req *http.Request, limit int64, must bool) (*body, error) {
-	if limit < 0 {
-		if must {
-			return nil, tooLong(limit)
-		}
-		return &body{first: req.Body, length: req.ContentLength}, nil
-	}
 	once := sync.OnceFunc(func() { _ = req.Body.Close() })
 	stop := context.AfterFunc(req.Context(), once) // ends a Read that hangs
 	defer stop()
@@ -87,9 +81,6 @@ func (b *body) attach(r *http.Request, attempt int) error {
 			return fmt.Errorf("%w: GetBody: %w", ErrBody, err)
 		}
 	}
-	r.ContentLength = b.length
-	if r.GetBody == nil && r.Body != nil && b.open != nil {
-		r.GetBody = b.open
-	}
+	r.ContentLength, r.GetBody = b.length, b.open
 	return nil
 }

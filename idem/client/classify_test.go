@@ -25,6 +25,7 @@ func TestClassify(t *testing.T) {
 		{204, nil, client.Succeeded, false},
 		{200, errors.New("unexpected EOF"), client.Unknown, true},
 		{0, nil, client.Unknown, true},
+		{300, nil, client.Rejected, false},
 		{302, nil, client.Rejected, false},
 		{400, nil, client.Rejected, false},
 		{402, nil, client.Declined, false},
@@ -63,11 +64,26 @@ func TestClassifyAnswersAboutTheKey(t *testing.T) {
 		{410, []string{"idempotency_answer_not_kept"}, client.Unknown},
 		{402, []string{"card_error", "card_declined"}, client.Declined},
 		{400, []string{"invalid_request_error", "parameter_missing"}, client.Rejected},
+		{400, []string{"IDEMPOTENCY_KEY_IN_USE"}, client.Pending},
+		{400, []string{"idempotent_request_in_progress"}, client.Pending},
+		{400, []string{"email_in_use"}, client.Rejected}, // nothing about a key
 		{200, []string{"idempotency_error"}, client.Succeeded},
 		{500, []string{"idempotency_key_in_use"}, client.Unknown},
 	} {
 		if got := client.Classify(tc.status, nil, tc.codes...); got != tc.want {
 			t.Errorf("%d %q: %v, want %v", tc.status, tc.codes, got, tc.want)
+		}
+	}
+}
+
+func TestOutcomeHasAName(t *testing.T) {
+	t.Parallel()
+	for o, want := range map[client.Outcome]string{
+		client.Succeeded: "succeeded", client.Unknown: "unknown", client.Pending: "pending", client.Declined: "declined", client.Rejected: "rejected",
+		-1: "invalid", client.Rejected + 1: "invalid",
+	} {
+		if got := o.String(); got != want {
+			t.Errorf("%d: %q, want %q", int(o), got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ func TestContext(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			e := failure(t, client.New(s), request(t, "POST", "x").WithContext(ctx))
-			if !errors.Is(e, context.DeadlineExceeded) || !e.Timeout() || len(s.attempts()) != 1 || !e.Unknown || e.GaveUp != "" {
+			if !errors.Is(e, context.DeadlineExceeded) || !e.Timeout() || len(s.attempts()) != 1 || !e.Unknown || e.GaveUp != "" || strings.Count(e.Error(), "deadline") != 1 {
 				t.Errorf("%+v after %d attempts", e, len(s.attempts()))
 			}
 		})

@@ -28,8 +28,8 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > math.MaxInt64/int64(time.Second) {
+		seconds, _ := strconv.ParseInt(value, 10, 64) // beyond an int64: the largest one
+		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
 		return time.Duration(seconds) * time.Second, true
@@ -61,14 +61,9 @@ func clock(h http.Header, now time.Time) time.Time {
 }
 
 // shouldRetry reads the header with which a server overrules the client.
-func shouldRetry(h http.Header) (yes, said bool) {
-	switch strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry"))) {
-	case "true":
-		return true, true
-	case "false":
-		return false, true
-	}
-	return false, false
+func shouldRetry(h http.Header) (yes, no bool) {
+	said := strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry")))
+	return said == "true", said == "false"
 }
 
 // isKeyIgnored reports whether the server ignored the key.

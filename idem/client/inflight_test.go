@@ -46,6 +46,7 @@ func TestRequestInFlightIsWaitedFor(t *testing.T) {
 		"until the lease is over":    {32 * time.Second, "5", 201, 45 * time.Second},
 		"a long lease is given up":   {time.Hour, "5", 409, 90 * time.Second},
 		"nothing is asked of us":     {time.Hour, "", 409, 10 * time.Second},
+		"nonsense is asked of us":    {time.Hour, "soon", 409, 10 * time.Second},
 		"more is asked than we wait": {time.Hour, "61", 409, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,6 +73,24 @@ func TestRequestInFlightIsWaitedFor(t *testing.T) {
 					t.Error("the answer isn't marked as unknown")
 				}
 			})
+		})
+	}
+}
+
+// The waits for the answer of a request in flight take MaxRetryAfter in total, and no
+// retry of MaxRetries.
+func TestWaitsForARequestInFlightAreNoRetries(t *testing.T) {
+	t.Parallel()
+	for method, want := range map[string]int{
+		"POST": 4, // waited 30 s, 30 s, retried, gave up
+		"PUT":  2, // without a key nothing is in flight: retried, gave up
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{steps: []step{answer(409, "Retry-After", "30")}}
+			tr := client.New(s, func(o *client.Options) { o.InitialDelay, o.MaxDelay, o.MaxRetries = 1, 1, 1 })
+			if status(t, tr, request(t, method, "x")); len(s.attempts()) != want {
+				t.Errorf("%s: %d attempts, want %d", method, len(s.attempts()), want)
+			}
 		})
 	}
 }

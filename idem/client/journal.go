@@ -74,43 +74,43 @@ func operationOf(req *http.Request) (name string, named bool) {
 
 // remember enters a named operation in the journal, or continues with the key of
 // its entry. own is the caller's key, moved is the key of the redirected request.
-func (o *operation) remember(own, moved string) (resumed bool, err error) {
+func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
 	name, named := operationOf(o.req)
 	switch {
 	case !named:
-		return false, nil
+		return nil
 	case o.t.opt.Journal == nil:
-		return false, fmt.Errorf("%w: Options.Journal is not set", ErrOperation)
+		return fmt.Errorf("%w: Options.Journal is not set", ErrOperation)
 	case name == "" || len(name) > maxName || !utf8.ValidString(name):
-		return false, fmt.Errorf("%w: its name must be 1 to %d bytes of UTF-8", ErrOperation, maxName)
+		return fmt.Errorf("%w: its name must be 1 to %d bytes of UTF-8", ErrOperation, maxName)
 	}
 	fp, err := fingerprint(o.req, o.body)
 	if err != nil {
-		return false, err
+		return err
 	}
 	e := Entry{Operation: name, Key: o.key, Fingerprint: fp, Created: now, Expires: o.until}
 	e, found, err := o.t.opt.Journal.Begin(o.req.Context(), e)
 	if err != nil {
-		return false, fmt.Errorf("journal: %w", err)
+		return fmt.Errorf("journal: %w", err)
 	}
-	here := moved != "" && e.Key == moved // the entry belongs to the request that was redirected here
+	here := e.Key == moved // the entry belongs to the request that was redirected here
 	switch {
 	case own != "" && e.Key != own:
-		return false, fmt.Errorf("%w: with another key", ErrMismatch)
+		return fmt.Errorf("%w: with another key", ErrMismatch)
 	case !here && e.Fingerprint != fp:
-		return false, ErrMismatch
+		return ErrMismatch
 	}
 	// The clock was ahead when the operation began, or is behind now: how old the key is, nobody knows.
 	behind := now.Add(lifetimeMargin).Before(e.Created)
 	if o.until = e.Expires; behind || o.isOver(0) {
 		o.key, o.unknown = e.Key, true
-		return false, fmt.Errorf("%w: operation begun %s, answered: %t", ErrExpired, e.Created.UTC().Format(time.RFC3339), !e.Answered.IsZero())
+		return fmt.Errorf("%w: operation begun %s, answered: %t", ErrExpired, e.Created.UTC().Format(time.RFC3339), !e.Answered.IsZero())
 	}
 	o.entry, o.key = e, e.Key
 	o.unknown = found && !here
-	return o.unknown, nil
+	return nil
 }
 
 // note records an answer's news in the journal; resp is nil for a torn answer.

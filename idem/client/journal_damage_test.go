@@ -98,6 +98,7 @@ func TestJournalIsHarmedWhileOpen(t *testing.T) {
 			enter(t, j, "before")
 			known := j.Entries()[0]
 			harm(t, path)
+			harmed, _ := os.ReadFile(path)
 			for range 2 {
 				if _, _, err := enterErr(t, j, "after"); !errors.Is(err, client.ErrCorrupt) {
 					t.Errorf("Begin: %v, want ErrCorrupt", err)
@@ -109,10 +110,31 @@ func TestJournalIsHarmedWhileOpen(t *testing.T) {
 					t.Errorf("Done: %v, want ErrCorrupt", err)
 				}
 			}
+			if left, _ := os.ReadFile(path); string(left) != string(harmed) {
+				t.Errorf("the harmed file was changed to %q", left)
+			}
 			if diff := cmp.Diff(map[string]string{"before": "key of before"}, keysIn(j)); diff != "" {
 				t.Errorf("what is known (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A journal that was harmed is to be opened again, even if all seems well by now.
+func TestHarmedJournalStaysHarmed(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		return // as above
+	}
+	path := journalFile(t)
+	j := open(t, path)
+	must(t, os.Rename(path, path+".old"))
+	if _, _, err := enterErr(t, j, "a"); !errors.Is(err, client.ErrCorrupt) {
+		t.Errorf("moved away: %v, want ErrCorrupt", err)
+	}
+	must(t, os.Rename(path+".old", path))
+	if _, _, err := enterErr(t, j, "a"); !errors.Is(err, client.ErrCorrupt) {
+		t.Errorf("and back: %v, want ErrCorrupt", err)
 	}
 }
 
@@ -141,9 +163,13 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 		}
 	}
 	for name, harm := range map[string]func(t *testing.T, f files){
-		"deleted":                      func(t *testing.T, f files) { t.Helper(); must(t, os.Remove(f.path)) },
-		"emptied":                      func(t *testing.T, f files) { t.Helper(); write(t, f.path, nil) },
-		"an earlier copy put back":     func(t *testing.T, f files) { t.Helper(); write(t, f.path, read(t, f.early)) },
+		"deleted":                  func(t *testing.T, f files) { t.Helper(); must(t, os.Remove(f.path)) },
+		"emptied":                  func(t *testing.T, f files) { t.Helper(); write(t, f.path, nil) },
+		"an earlier copy put back": func(t *testing.T, f files) { t.Helper(); write(t, f.path, read(t, f.early)) },
+		"a copy of version 1": func(t *testing.T, f files) {
+			t.Helper()
+			write(t, f.path, []byte("samekey operations 1\n"+withSum(oldLine("a"))))
+		},
 		"another journal in its place": func(t *testing.T, f files) { t.Helper(); write(t, f.path, read(t, f.other)) },
 		"only its first line":          lines(func(l []string) []string { return l[:1] }),
 		"without its last line":        lines(func(l []string) []string { return l[:3] }), // SplitAfter adds an empty last line
@@ -180,7 +206,7 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 
 			harm(t, f)
 			harmed, err := os.ReadFile(f.path)
-			if _, err := client.OpenJournal(f.path); !errors.Is(err, client.ErrCorrupt) {
+			if _, err := client.OpenJournal(f.path); !errors.Is(err, client.ErrCorrupt) || name == "an earlier copy put back" && !strings.Contains(err.Error(), "earlier copy") {
 				t.Errorf("%v, want ErrCorrupt", err)
 			}
 			left, err2 := os.ReadFile(f.path)

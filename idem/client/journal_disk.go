@@ -21,7 +21,7 @@ const slack = 1000
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return "", err
+		return path, err
 	}
 	switch real, err := filepath.EvalSymlinks(path); {
 	case err == nil:
@@ -29,7 +29,7 @@ func realPath(path string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist): // rewrite creates the file
 		return path, nil
 	default:
-		return "", err
+		return path, err
 	}
 }
 
@@ -77,9 +77,6 @@ func (j *FileJournal) append(l line) error {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack
 		}
-		if j.broken != nil {
-			return j.broken
-		}
 	}
 	text, sum, err := l.encode(j.at.sum)
 	if err != nil {
@@ -99,10 +96,7 @@ func (j *FileJournal) append(l line) error {
 	j.lines++
 	// Only now is it certain that the line is in the file that the next process will
 	// read.
-	if err := j.reach(); err != nil {
-		return err
-	}
-	return nil
+	return j.reach()
 }
 
 // reach writes the file's current end into the mark.

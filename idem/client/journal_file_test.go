@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -47,8 +49,9 @@ func TestJournalFile(t *testing.T) {
 	if err := j.Update(t.Context(), other); err != nil || j.Entries()[0].Key != "k" {
 		t.Errorf("%v, %+v: the entry is of another operation by now", err, j.Entries())
 	}
-	if err := j.Done("unknown"); err != nil {
-		t.Error(err)
+	before := string(read(t, path))
+	if err := j.Done("unknown"); err != nil || string(read(t, path)) != before {
+		t.Errorf("%v: nothing is to be forgotten, nor written", err)
 	}
 	if _, _, err := j.Begin(t.Context(), client.Entry{Operation: "far", Key: "k", Expires: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
 		t.Error("an entry that can't be stored was accepted")
@@ -71,11 +74,47 @@ func TestJournalFile(t *testing.T) {
 		t.Errorf("Update, Done: %v", err)
 	}
 
-	if _, err := client.OpenJournal(filepath.Join(path, "not", "a", "folder")); err == nil {
-		t.Error("opened what can't be")
-	}
 	if _, err := client.OpenJournal(path, func(o *client.JournalOptions) { o.Keep = -1 }); err == nil {
 		t.Error("a negative Keep")
+	}
+}
+
+// A path that can't be a journal's is refused, and nothing is left there.
+func TestJournalThatCantBe(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	write(t, "file", nil)
+	must(t, os.Symlink("loop", "loop"))
+	for path, want := range map[string]error{"file/operations": syscall.ENOTDIR, "loop": nil, "missing/operations": fs.ErrNotExist} {
+		if _, err := client.OpenJournal(path); err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", path, err, want)
+		}
+	}
+	if left, err := filepath.Glob("*"); err != nil || len(left) != 2 {
+		t.Errorf("%q, %v", left, err)
+	}
+	if hidden, err := filepath.Glob(".*"); err != nil || len(hidden) != 0 {
+		t.Errorf("%q, %v", hidden, err)
+	}
+}
+
+// The operations to resume come in the order in which they were begun.
+func TestEntriesAreInOrder(t *testing.T) {
+	t.Parallel()
+	j := open(t, journalFile(t))
+	now := time.Now()
+	for i, name := range []string{"c", "z", "a", "b"} {
+		e := client.Entry{Operation: name, Key: "k", Created: now.Add(-time.Duration(i/2) * time.Hour), Expires: now.Add(time.Hour)}
+		if _, _, err := j.Begin(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var names []string
+	for _, e := range j.Entries() {
+		names = append(names, e.Operation)
+	}
+	if got := strings.Join(names, " "); got != "a b c z" {
+		t.Errorf("%s, want the oldest first", got)
 	}
 }
 
@@ -176,6 +215,10 @@ func TestJournalIsCorrupt(t *testing.T) {
 		"half a first line":     good[:30],
 		"no journal":            "root:x:0:0:root:/root:/bin/sh\n",
 
+		"version 1, no name":           old + withSum(`{"key":"k","expires":"2026-11-21T12:00:00Z"}`),
+		"version 1, no lifetime":       old + withSum(`{"op":"a","key":"k"}`),
+		"version 1, a changed line":    old + strings.Replace(withSum(oldLine("a")), `"key of a"`, `"key of b"`, 1) + withSum(oldLine("b")),
+		"version 1, another type":      old + withSum(`{"op":"a","key":"k","expires":"2026-11-21T12:00:00Z","status":"x"}`),
 		"version 1, no key":            old + withSum(`{"op":"a","expires":"2026-11-21T12:00:00Z"}`),
 		"version 1, not JSON":          old + withSum(`{"op"`),
 		"version 1, a bad line":        old + "bad\n" + withSum(oldLine("a")),
@@ -190,6 +233,31 @@ func TestJournalIsCorrupt(t *testing.T) {
 		}
 		if string(read(t, path)) != data {
 			t.Errorf("%s: the file was changed", name)
+		}
+	}
+}
+
+// The error tells where the damage is, and what can be done about a file that is empty.
+func TestJournalTellsItsDamage(t *testing.T) {
+	t.Parallel()
+	path := journalFile(t)
+	j := open(t, path)
+	enter(t, j, "a")
+	enter(t, j, "b")
+	crash(t, j)
+	good := string(read(t, path))
+	const old = "samekey operations 1\n"
+	for data, want := range map[string]string{
+		"": "it is empty",
+		strings.Replace(good, `"op":"a"`, `"op":"x"`, 1):    "line 2: ",
+		strings.Replace(good, `"op":"b"`, `"op":"x"`, 1):    "line 3: ",
+		old + "bad\n" + withSum(oldLine("a")):               "line 2: ",
+		old + withSum(oldLine("a")) + withSum(`{"op":"b"}`): "line 3: ",
+	} {
+		write(t, path, []byte(data))
+		write(t, path+".lock", nil)
+		if _, err := client.OpenJournal(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
 		}
 	}
 }

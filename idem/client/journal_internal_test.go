@@ -2,14 +2,18 @@ package client
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -69,12 +73,21 @@ func TestJournalOnABadDisk(t *testing.T) {
 			if err := begin("b"); !errors.Is(err, tt.disk.write) && !errors.Is(err, tt.disk.sync) || err == nil {
 				t.Errorf("%v: what was not stored was promised", err)
 			}
+			// What fails isn't remembered either.
+			answered := j.entries["a"]
+			answered.Status = 201
+			if err := j.Update(t.Context(), answered); err == nil || j.entries["a"].Status != 0 {
+				t.Errorf("updated: %v, %+v", err, j.entries)
+			}
+			if err := j.Done("a"); err == nil || len(j.entries) != 1 {
+				t.Errorf("done: %v, %+v", err, j.entries)
+			}
 			j.file = well
 			for what, err := range map[string]error{
 				"begin": begin("c"), "update": j.Update(t.Context(), j.entries["a"]), "done": j.Done("a"), "begin again": begin("a"),
 			} {
-				if (err == nil) != tt.usable {
-					t.Errorf("%s: %v, want usable: %t", what, err, tt.usable)
+				if (err == nil) != tt.usable || err != nil && !errors.Is(err, failed) {
+					t.Errorf("%s: %v, want usable: %t, or the reason", what, err, tt.usable)
 				}
 			}
 			if err := j.Close(); err != nil {
@@ -115,6 +128,9 @@ func TestJournalThatCantBeRewritten(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("\n")) != 3 {
 		t.Errorf("%q, %v", data, err)
+	}
+	if j.lines != 2 { // it isn't tried again at each line
+		t.Errorf("the next try is after %d lines", j.lines)
 	}
 }
 
@@ -256,5 +272,202 @@ func TestJournalForgetsWhileItIsOpen(t *testing.T) {
 	}
 	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("\n")) > 2*slack+3 {
 		t.Errorf("%d lines, %v", bytes.Count(data, []byte("\n")), err)
+	}
+}
+
+// The file is rewritten when more of it is outdated than not, and the old one is closed.
+func TestJournalIsRewrittenInTime(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		lines, kept int // with four entries
+		rewritten   bool
+	}{
+		{2*4 + slack, 4, false},
+		{2*4 + slack + 1, 4, true},
+		{4, 2 - slack/2, false}, // 2*kept+slack = 4
+		{4, 1 - slack/2, true},
+	} {
+		path := filepath.Join(t.TempDir(), "operations")
+		j, err := OpenJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := func(name string) {
+			if _, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			begin(name)
+		}
+		old := j.file
+		j.lines, j.kept = tt.lines, tt.kept
+		begin("e")
+		if got := j.file != old; got != tt.rewritten {
+			t.Errorf("%+v: rewritten: %t", tt, got)
+		}
+		if tt.rewritten {
+			if err := old.Close(); !errors.Is(err, os.ErrClosed) || j.lines != 5 || j.kept != 4 {
+				t.Errorf("the old file: %v; %d lines, %d kept", err, j.lines, j.kept)
+			}
+		}
+		file := j.file
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("the closed journal's file: %v", err)
+		}
+	}
+}
+
+// harming is a file that harms its path as it is synced.
+type harming struct {
+	journalFile
+	harm func() error
+}
+
+func (h harming) Sync() error { return errors.Join(h.journalFile.Sync(), h.harm()) }
+
+// A line counts only if it is in the file that the next process will read. Otherwise the
+// mark stays where it is, so that the next process finds what was promised.
+func TestJournalIsReplacedWhileALineIsWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "operations")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(name string) error {
+		_, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)})
+		return err
+	}
+	if err := begin("a"); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.file = harming{j.file, func() error {
+		return errors.Join(os.WriteFile(path+".copy", copied, 0o600), os.Rename(path+".copy", path))
+	}}
+	if err := begin("b"); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("%v, want ErrCorrupt", err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = OpenJournal(path); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if e := j.Entries(); len(e) != 1 || e[0].Operation != "a" {
+		t.Errorf("entries %+v", e)
+	}
+}
+
+// Without its mark a line isn't promised, and the journal is of no more use.
+func TestJournalWhoseMarkCantBeWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "operations")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if j.lock, err = os.Open(lockPath(path)); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.lock.Close() }()
+	if err := j.rewrite(); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("rewritten: %v, want that its mark can't be written", err)
+	}
+	for range 2 {
+		j.broken = nil
+		_, _, err := j.Begin(t.Context(), Entry{Operation: "a", Key: "k", Expires: time.Now().Add(time.Hour)})
+		if again := j.usable(); !errors.Is(err, syscall.EBADF) || !errors.Is(again, syscall.EBADF) {
+			t.Errorf("begun: %v, then %v", err, again)
+		}
+		delete(j.entries, "a")
+	}
+}
+
+// A rewrite that can't take the file's place leaves nothing beside it.
+func TestJournalWhosePlaceIsTaken(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "operations")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if err := errors.Join(os.Remove(path), os.MkdirAll(path+"/in/the/way", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.rewrite(); err == nil {
+		t.Error("rewritten")
+	}
+	if _, err := os.Stat(path + ".tmp"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("left over: %v", err)
+	}
+}
+
+// A mark that can't be read is no missing mark: keys that it promises could be lost.
+func TestMarkThatCantBeRead(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("input/output error")
+	mark := string(place{id: rand.Text(), gen: 7, size: 100}.mark())
+	for _, before := range []string{"", mark[:20], mark} {
+		if p, err := readMark(io.MultiReader(strings.NewReader(before), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+			t.Errorf("after %d bytes: %+v, %v", len(before), p, err)
+		}
+	}
+}
+
+// A line that is whole and has its checksum, but lacks what every line has, is damage; so is
+// one whose length is no number.
+func TestLineThatNobodyWrites(t *testing.T) {
+	t.Parallel()
+	begin, at := place{id: "journal", gen: 7}.header()
+	for _, l := range []line{{Key: "k", Expires: time.Now()}, {Operation: "a", Key: "k"}, {Operation: "a", Expires: time.Now()}} {
+		text, _, err := l.encode(at.sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines, _, err := decodeFile(slices.Concat(begin, text), nil); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %+v, %v", text, lines, err)
+		}
+	}
+	if lines, _, err := decodeFile(append(begin, `00000000 x7 {"op":"a"`...), nil); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("no length: %+v, %v", lines, err)
+	}
+}
+
+// badEnd is a file that can't be closed.
+type badEnd struct {
+	journalFile
+	err error
+}
+
+func (b badEnd) Close() error { return errors.Join(b.err, b.journalFile.Close()) }
+
+// A file that can't be closed is told, and its lock is free all the same.
+func TestJournalThatCantBeClosed(t *testing.T) {
+	t.Parallel()
+	path, failed := filepath.Join(t.TempDir(), "operations"), errors.New("input/output error")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.file = badEnd{j.file, failed}
+	if err := j.Close(); !errors.Is(err, failed) {
+		t.Errorf("closed: %v", err)
+	}
+	if j, err = OpenJournal(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
 	}
 }

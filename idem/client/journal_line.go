@@ -139,14 +139,11 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	}
 	reached := mark == nil || *mark == at
 	var lines []line
-	for n := 2; at.size < int64(len(data)); n++ {
+	for n := 2; ; n++ {
 		rest := data[at.size:]
 		end := bytes.IndexByte(rest, '\n') + 1
 		if end == 0 && isCut(rest) {
 			break
-		}
-		if end == 0 {
-			end = len(rest)
 		}
 		l, sum, err := decodeLine(rest[:end], at.sum)
 		if err != nil {
@@ -166,13 +163,13 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 // Some file systems append zeros.
 func isCut(text []byte) bool {
 	text = bytes.TrimRight(text, "\x00")
-	head, _, whole := bytes.Cut(text, []byte("{"))
+	head, _, _ := bytes.Cut(text, []byte("{"))
 	fields := bytes.Fields(head)
-	if !whole || len(fields) != 2 {
+	if len(fields) != 2 {
 		return true
 	}
-	length, err := strconv.Atoi(string(fields[1]))
-	return err != nil || len(text) <= len(head)+length
+	length, _ := strconv.Atoi(string(fields[1])) // no number is damage
+	return len(text) <= len(head)+length
 }
 
 // Version 1 had no id and no lengths, and each line had its own checksum.

@@ -32,8 +32,8 @@ func readMark(f io.Reader) (*place, error) {
 		return nil, err
 	}
 	var p place
-	_, err = fmt.Sscanf(string(text), "samekey journal 2 %26s %x %x %x", &p.id, &p.gen, &p.size, &p.sum)
-	if err != nil || !bytes.Equal(p.mark(), text) { // compare with the mark as it would be written, byte by byte
+	_, _ = fmt.Sscanf(string(text), "samekey journal 2 %26s %x %x %x", &p.id, &p.gen, &p.size, &p.sum)
+	if !bytes.Equal(p.mark(), text) { // compare with the mark as it would be written, byte by byte
 		return nil, fmt.Errorf("%w: its mark is damaged, or of another version, or it is no lock of a journal", ErrCorrupt)
 	}
 	return &p, nil
@@ -41,6 +41,6 @@ func readMark(f io.Reader) (*place, error) {
 
 // sameFile reports whether the file at path is still the file that was opened.
 func sameFile(path string, opened os.FileInfo) (now os.FileInfo, same bool) {
-	now, err := os.Lstat(path)
-	return now, err == nil && os.SameFile(now, opened)
+	now, _ = os.Lstat(path) // none is no file's
+	return now, os.SameFile(now, opened)
 }

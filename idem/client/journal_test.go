@@ -98,13 +98,13 @@ func TestOperationIsRefused(t *testing.T) {
 		status(t, tr, named(t, "POST", "order-42", "x"))
 
 		other := named(t, "POST", "order-42", "x")
-		other.URL.Path = "/refunds"
+		other.URL.Path = "/ordera"
 		host := named(t, "POST", "order-42", "x")
-		host.URL.Host = "other.test"
+		host.URL.Host = "apj.test"
 		ownKey := named(t, "POST", "order-42", "x")
 		ownKey.Header.Set(keyHeader, "mine")
 		virtual := named(t, "POST", "order-42", "x")
-		virtual.Host = "other.test"
+		virtual.Host = "apj.test"
 		long := named(t, "POST", "order-42", "")
 		long.Body, long.GetBody, long.ContentLength = io.NopCloser(strings.NewReader("x")), nil, 1
 		for name, tt := range map[string]struct {
@@ -150,6 +150,60 @@ func TestOperationIsRefused(t *testing.T) {
 			t.Errorf("keys %q, %q, %q", seen[0].Key, seen[1].Key, seen[2].Key)
 		}
 	})
+}
+
+// The shortest name, the longest one, and a request without a body.
+func TestNamesAndBodiesAtTheirLimits(t *testing.T) {
+	t.Parallel()
+	j := open(t, journalFile(t))
+	s := &script{steps: []step{answer(200)}}
+	for _, name := range []string{"n", strings.Repeat("n", 1024)} {
+		for range 2 {
+			req := named(t, "POST", name, "")
+			req.Body, req.GetBody = nil, nil
+			status(t, client.New(s, with(j)), req)
+		}
+	}
+	if seen := s.attempts(); len(seen) != 4 || seen[0].Key != seen[1].Key || seen[2].Key != seen[3].Key {
+		t.Errorf("attempts %+v, want two operations", seen)
+	}
+}
+
+// A body is read to compare it with the operation's, and closed like that of an attempt.
+func TestComparedBodyIsClosed(t *testing.T) {
+	t.Parallel()
+	var opened []*trackedBody
+	req := named(t, "POST", "order-42", "x")
+	req.GetBody = func() (io.ReadCloser, error) {
+		opened = append(opened, &trackedBody{ReadCloser: io.NopCloser(strings.NewReader("x"))})
+		return opened[len(opened)-1], nil
+	}
+	status(t, client.New(&script{steps: []step{answer(200)}}, with(open(t, journalFile(t)))), req)
+	for i, b := range opened {
+		if !b.isClosed() {
+			t.Errorf("body %d of %d is open", i+1, len(opened))
+		}
+	}
+	if len(opened) == 0 {
+		t.Error("the body wasn't compared")
+	}
+}
+
+// A redirect leads to the operation that it is of, and to no other.
+func TestRedirectToAnotherOperationIsRefused(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{answer(200)}}
+	tr := client.New(s, with(open(t, journalFile(t))))
+	status(t, tr, named(t, "POST", "order-42", "x"))
+	resp, _, err := roundTrip(t, tr, named(t, "POST", "order-43", "y"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := named(t, "POST", "order-42", "y")
+	req.Response = resp
+	if e := failure(t, tr, req); !errors.Is(e, client.ErrMismatch) || len(s.attempts()) != 2 {
+		t.Errorf("%v after %d attempts, want it refused", e, len(s.attempts()))
+	}
 }
 
 // The journal remembers the caller's key like a generated key.
@@ -212,7 +266,13 @@ func TestAnsweredOperationIsDropped(t *testing.T) {
 		j := open(t, path)
 		s := &script{steps: []step{answer(201)}}
 		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
-		time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second) //nolint:forbidigo // virtual
+		time.Sleep(24*time.Hour + 7*24*time.Hour - time.Second) //nolint:forbidigo // virtual
+		crash(t, j)
+		j = open(t, path)
+		if e := failure(t, client.New(s, with(j)), named(t, "POST", "order-42", "x")); !errors.Is(e, client.ErrExpired) {
+			t.Errorf("%v, want it refused for seven days", e)
+		}
+		time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
 		crash(t, j)
 		j = open(t, path)
 		if got := j.Entries(); len(got) != 0 {
@@ -268,11 +328,12 @@ func TestWhichAnswersAreNoted(t *testing.T) {
 	t.Parallel()
 	settled := map[int]bool{
 		200: true, 201: true, 202: true, 303: true, 400: true, 402: true, 404: true, 410: true, 422: true,
-		307: false, 308: false, 401: false, 403: false, 409: false, 425: false, 429: false, 500: false, 503: false,
+		307: false, 308: false, 401: false, 403: false, 407: false, 408: false, 409: false, 425: false, 429: false, 500: false, 503: false,
 	}
 	synctest.Test(t, func(t *testing.T) {
 		j := open(t, journalFile(t))
 		for code, want := range settled {
+			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			name := fmt.Sprint(code)
 			status(t, client.New(&script{steps: []step{answer(code)}}, with(j)), named(t, "POST", name, "x"))
 			for _, e := range j.Entries() {
@@ -281,12 +342,67 @@ func TestWhichAnswersAreNoted(t *testing.T) {
 				}
 			}
 		}
+		// The true answer of an earlier attempt, whatever it is.
+		status(t, client.New(&script{steps: []step{answer(503, "Idempotent-Replayed", "true")}}, with(j)), named(t, "POST", "replayed", "x"))
+		if e := j.Entries(); e[len(e)-1].Operation != "replayed" || e[len(e)-1].Status != 503 {
+			t.Errorf("entries %+v", e)
+		}
 		// Package idem's "still running".
+		time.Sleep(time.Second) //nolint:forbidigo // virtual
 		status(t, client.New(&script{steps: []step{answer(202, "Retry-After", "1")}}, with(j)), named(t, "POST", "running", "x"))
-		if e := j.Entries(); len(e) != len(settled)+1 || e[len(e)-1].Operation != "running" || e[len(e)-1].Status != 0 {
+		if e := j.Entries(); len(e) != len(settled)+2 || e[len(e)-1].Operation != "running" || e[len(e)-1].Status != 0 {
 			t.Errorf("entries %+v", e)
 		}
 	})
+}
+
+// updates counts the updates of a journal.
+type updates struct {
+	client.Journal
+	n int
+}
+
+func (u *updates) Update(ctx context.Context, e client.Entry) error {
+	u.n++
+	return u.Journal.Update(ctx, e)
+}
+
+// An answer is written to the disk if it ends the operation, or tells another lifetime of
+// its key than is known. That is no answer of the operation.
+func TestOnlyNewsIsWritten(t *testing.T) {
+	t.Parallel()
+	const day = 24 * 60 * 60
+	for name, tt := range map[string]struct {
+		first func(status int, headers ...string) step
+		life  int // told, in seconds; 0: nothing
+		want  int // known then
+	}{
+		"no news":                             {answer, 0, day},
+		"the same, in whole seconds":          {answer, day - 2, day},
+		"a shorter lifetime":                  {answer, day - 3, day - 3},
+		"a longer lifetime, of a torn answer": {torn, day + 3, day + 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				file := open(t, journalFile(t))
+				j := &updates{Journal: file}
+				begun := time.Now()
+				told := ""
+				if tt.life != 0 {
+					told = timeAfter(tt.life)
+				}
+				resp, err := client.New(&script{steps: []step{tt.first(503, "Idempotency-Expires", told)}}, with(j), func(o *client.Options) { o.MaxRetries = -1 }).RoundTrip(named(t, "POST", "o", "x"))
+				if err == nil {
+					_ = resp.Body.Close()
+				}
+				e := file.Entries()
+				if news := tt.want != day; (j.n == 1) != news || len(e) != 1 || !e[0].Answered.IsZero() || e[0].Status != 0 || e[0].Expires.Sub(begun) != time.Duration(tt.want)*time.Second {
+					t.Errorf("%d updates, %+v; want an open operation, a lifetime of %d s", j.n, e, tt.want)
+				}
+			})
+		})
+	}
 }
 
 // A DELETE that an earlier process may have carried out.
@@ -346,6 +462,15 @@ func TestJournalFails(t *testing.T) {
 	if got := status(t, tr, named(t, "POST", "o", "x")); got != 201 || c.of("journal failed") != 1 {
 		t.Errorf("status %d, %v; want the answer all the same", got, c.n)
 	}
+	tr = client.New(&script{steps: []step{torn(201, "Idempotency-Expires", timeAfter(60))}}, with(brokenJournal{update: full}), func(o *client.Options) {
+		o.Hooks.JournalFailed = func(_ context.Context, ev client.Event) {
+			if ev.Status != 0 || !errors.Is(ev.Err, full) {
+				t.Errorf("told of %+v, want no status: there was no answer", ev)
+			}
+		}
+		o.MaxRetries = -1
+	})
+	_ = failure(t, tr, named(t, "POST", "o", "x"))
 }
 
 // Many goroutines with one name at once are one operation.

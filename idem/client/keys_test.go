@@ -27,6 +27,9 @@ func TestKeys(t *testing.T) {
 		"POST gets one":                    {method: "POST", want: uuid4.String()},
 		"PATCH gets one":                   {method: "PATCH", want: uuid4.String()},
 		"GET doesn't":                      {method: "GET"},
+		"HEAD doesn't":                     {method: "HEAD"},
+		"OPTIONS doesn't":                  {method: "OPTIONS"},
+		"TRACE doesn't":                    {method: "TRACE"},
 		"PUT doesn't":                      {method: "PUT"},
 		"DELETE doesn't":                   {method: "DELETE"},
 		"DELETE does by option":            {method: "DELETE", opt: idemStripe, want: uuid4.String()},
@@ -37,6 +40,7 @@ func TestKeys(t *testing.T) {
 		"an entry without values: none":    {method: "POST", set: []string{}},
 		"quoted by option":                 {method: "POST", opt: func(o *client.Options) { o.QuoteKey = true }, want: `^"[0-9a-f-]{36}"$`},
 		"the caller's isn't quoted":        {method: "POST", set: []string{"mine"}, opt: func(o *client.Options) { o.QuoteKey = true }, want: "^mine$"},
+		"every visible character":          {method: "POST", set: []string{"a b!~"}, want: "^a b!~$"},
 		"255 characters":                   {method: "POST", set: []string{strings.Repeat("k", 255)}, want: "^k{255}$"},
 		"255 characters and quotes around": {method: "POST", set: []string{`"` + strings.Repeat("k", 255) + `"`}, want: `^"k{255}"$`},
 	}
@@ -66,6 +70,9 @@ func TestKeys(t *testing.T) {
 					t.Fatalf("%d attempts, want 2", len(seen))
 				}
 				for _, a := range seen {
+					if tt.want == "" && len(a.Header[keyHeader]) > 0 {
+						t.Errorf("headers %v, want no key, not an empty one either", a.Header)
+					}
 					if a.Key != seen[0].Key || !regexp.MustCompile(tt.want).MatchString(a.Key) || tt.want == "" && a.Key != "" {
 						t.Errorf("key %q, want %s", a.Key, tt.want)
 					}
@@ -85,6 +92,7 @@ func TestCallersKeyIsChecked(t *testing.T) {
 		"two":        {"a", "b"},
 		"256":        {strings.Repeat("k", 256)},
 		"non-ASCII":  {"schlüssel"},
+		"a tab":      {"a\tb"},
 		"only quote": {`""`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +104,21 @@ func TestCallersKeyIsChecked(t *testing.T) {
 			if !errors.Is(e, client.ErrKeyInvalid) || len(s.attempts()) != 0 || e.Attempts != 0 || e.Unknown {
 				t.Errorf("%v after %d attempts, want ErrKeyInvalid and nothing sent", e, len(s.attempts()))
 			}
+			req.Body = nil // nothing to close
+			if e := failure(t, client.New(s), req); !errors.Is(e, client.ErrKeyInvalid) {
+				t.Errorf("%v without a body", e)
+			}
 		})
+	}
+}
+
+func TestRequestWithoutAHeader(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{answer(200)}}
+	req := request(t, "POST", "x")
+	req.Header = nil
+	if status(t, client.New(s), req); !uuid4.MatchString(s.attempts()[0].Key) || req.Header != nil {
+		t.Errorf("key %q, the caller's header %v", s.attempts()[0].Key, req.Header)
 	}
 }
 

@@ -79,6 +79,7 @@ func TestNoRetryBeforeItsOperationBegan(t *testing.T) {
 		}{
 			{0, 0, false},
 			{time.Second, -2 * time.Second, false}, // as exact as clocks are
+			{0, -3*time.Second - 1, true},
 			{30 * time.Hour, -48 * time.Hour, true},
 		} {
 			time.Sleep(step.later) //nolint:forbidigo // virtual

@@ -34,6 +34,7 @@ func TestNeverPastTheKeysLifetime(t *testing.T) {
 			headers: func() []string { return []string{expires, timeAfter(60), "Retry-After", "4"} },
 			opt:     lifetime, retried: true,
 		},
+		"no key, no record":   {method: "PUT", headers: func() []string { return []string{"Idempotency-Status", "unstored"} }, retried: true},
 		"no key, no lifetime": {method: "PUT", headers: func() []string { return []string{expires, timeAfter(5), "Retry-After", "4"} }, retried: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,14 +73,13 @@ func (o *operation) chooseKey(own string) error {
 	if made {
 		o.key = o.t.newKey()
 	}
-	resumed, err := o.remember(own, moved)
-	switch {
+	switch err := o.remember(own, moved); {
 	case errors.Is(err, ErrExpired): // the error contains the expired key
 		return err
 	case err != nil:
 		o.key = used // a newly made key was not used
 		return err
-	case resumed:
+	case o.unknown: // resumed
 		o.before = 1
 		o.tell(o.t.opt.Hooks.Resumed, Event{})
 	case made:
@@ -138,11 +137,11 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 		return "", false
 	}
 	retried := o.t.opt.Retried(resp.StatusCode)
-	yes, said := shouldRetry(resp.Header)
+	yes, no := shouldRetry(resp.Header)
 	switch {
-	case said && yes:
+	case yes:
 		return reasonAsked, true
-	case said && retried:
+	case no && retried:
 		return reasonRefused, false
 	case retried && !isReplay(resp): // a replayed answer stays the same
 		return reasonStatus, true
@@ -153,11 +152,8 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 // mayRetry returns the wait before the next attempt, or the reason against it.
 func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string) {
 	now := time.Now()
-	wait = backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay)
 	asked, ok := retryAfter(o.heard, now)
-	if ok && asked <= o.t.opt.MaxRetryAfter {
-		wait = max(wait, spread(asked, o.t.opt.InitialDelay))
-	}
+	wait = max(backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay), spread(asked, o.t.opt.InitialDelay))
 	if ok && o.inFlight(resp) && o.waited+wait <= o.t.opt.MaxRetryAfter {
 		o.waits++
 		o.waited += wait

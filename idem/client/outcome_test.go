@@ -39,17 +39,20 @@ func sentThenRefused(req *http.Request) (*http.Response, error) {
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		first step
-		want  bool
+		method string
+		first  step
+		want   bool
 	}{
-		"no answer": {failing(errReset), true}, "503": {answer(503), true}, "409": {answer(409), true}, "429": {answer(429), false},
-		"refused": {failing(errRefused), false}, "refused after it was sent": {sentThenRefused, true},
+		"no answer": {"POST", failing(errReset), true}, "503": {"POST", answer(503), true}, "409": {"POST", answer(409), true},
+		"429": {"POST", answer(429), false}, "refused": {"POST", failing(errRefused), false},
+		"refused after it was sent":      {"POST", sentThenRefused, true},
+		"409 about something else's key": {"PUT", answer(409), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{steps: []step{tt.first, failing(errRefused)}}
-				if e := failure(t, client.New(s), request(t, "POST", "x")); e.Unknown != tt.want {
+				if e := failure(t, client.New(s), request(t, tt.method, "x")); e.Unknown != tt.want {
 					t.Errorf("unknown: %t, want %t", e.Unknown, tt.want)
 				}
 			})
@@ -93,6 +96,7 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 		"503, replayed":               {steps: []step{failing(errReset), answer(503, idem.ReplayedHeader, "true")}},
 		"402 after no answer":         {steps: []step{failing(errReset), answer(402)}},
 		"422 after no answer":         {steps: []step{failing(errReset), answer(422)}},
+		"307 after no answer":         {steps: []step{failing(errReset), answer(307)}},
 		"202 still running":           {steps: []step{answer(202, "Retry-After", "1")}, marked: true},
 		"201 after no answer":         {steps: []step{failing(errReset), answer(201)}},
 		"503 to a GET, needs no mark": {method: "GET", steps: []step{answer(503)}},
@@ -163,7 +167,11 @@ func TestIgnoredKeyIsNotRetried(t *testing.T) {
 // R95.
 func TestRepeatedDelete(t *testing.T) {
 	t.Parallel()
-	gone := answerBody(404, "no such order", "Content-Type", "text/plain", "Etag", "1", "X-Request-Id", "r1")
+	gone := func(req *http.Request) (*http.Response, error) {
+		resp, err := answerBody(404, "no such order", "Content-Type", "text/plain", "Etag", "1", "Last-Modified", "today", "Trailer", "Sum", "X-Request-Id", "r1")(req)
+		resp.Trailer, resp.Uncompressed = http.Header{"Sum": nil}, true
+		return resp, err
+	}
 	for name, tt := range map[string]struct {
 		method string
 		steps  []step
@@ -203,7 +211,7 @@ func TestRepeatedDelete(t *testing.T) {
 				if resp.StatusCode != tt.want || made != (tt.want == 204) || (c.of("deleted") == 1) != made {
 					t.Errorf("status %d, header %v, %v; want %d", resp.StatusCode, resp.Header, c.n, tt.want)
 				}
-				if made && (body != "" || resp.ContentLength != 0 || resp.Status != "204 No Content" ||
+				if made && (body != "" || resp.Trailer != nil || resp.Uncompressed || resp.ContentLength != 0 || resp.Status != "204 No Content" ||
 					fmt.Sprint(resp.Header) != "map[Idempotency-Client:[deleted-before] X-Request-Id:[r1]]") {
 					t.Errorf("%q %q, length %d, %v", resp.Status, body, resp.ContentLength, resp.Header)
 				}

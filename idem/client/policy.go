@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"syscall"
 )
 
 // retried is the default of [Options.Retried].
@@ -67,7 +66,7 @@ func isCertificate(err error) bool {
 }
 
 func isNetwork(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isA[net.Error](err) || isA[syscall.Errno](err)
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isA[net.Error](err)
 }
 
 // isUnsent reports whether err comes from connecting, so that the request was not

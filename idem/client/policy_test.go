@@ -35,8 +35,12 @@ func TestRetriedStatuses(t *testing.T) {
 				"TRUE":  code >= 400,
 				"false": false,
 			} {
+				c := &counts{}
 				s := &script{steps: []step{answer(code, "Stripe-Should-Retry", header), answer(200)}}
-				status(t, client.New(s), request(t, "POST", "x"))
+				status(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
+				if refused := header == "false" && retried[code]; (c.of("gave up refused") == 1) != refused || (c.of("gave up") == 1) != refused {
+					t.Errorf("%d, should-retry %q: %v, want given up: %t", code, header, c.n, refused)
+				}
 				if got := len(s.attempts()) == 2; got != want {
 					t.Errorf("%d, should-retry %q: retried: %t, want %t", code, header, got, want)
 				}
@@ -95,9 +99,19 @@ func TestRetriedErrors(t *testing.T) {
 		"other host's":          {err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}}, known: true},
 		"expired certificate":   {err: x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, known: true},
 		"not TLS":               {err: tls.RecordHeaderError{Msg: "not TLS"}},
-		"alert from the server": {err: op("remote error", tls.AlertError(40))},
-		"alert to the server":   {err: op("local error", tls.AlertError(42))},
+		"another certificate":   {err: &tls.CertificateVerificationError{Err: errors.New("pinned")}, known: true},
+		"no ECH":                {err: &tls.ECHRejectionError{}, known: true},
+		"bare host's":           {err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}, known: true},
+		"no roots":              {err: x509.SystemRootsError{}, known: true},
+		"bare DNS":              {err: &net.DNSError{Err: "no such host", IsNotFound: true}, retry: true, known: true},
+		"alert from the server": {err: op("remote error", errors.New("tls: handshake failure"))},
+		"alert to the server":   {err: op("local error", errors.New("tls: bad certificate"))},
+		"alert of QUIC":         {err: tls.AlertError(40)},
 		"unsupported protocol":  {err: errors.New("unsupported protocol scheme"), url: "ftp://api.test/"},
+		"EOF, other protocol":   {err: io.EOF, url: "http+unix://sock/", retry: true},
+		"torn, other protocol":  {err: io.ErrUnexpectedEOF, url: "http+unix://sock/", retry: true},
+		"late, other protocol":  {err: os.ErrDeadlineExceeded, url: "http+unix://sock/", retry: true},
+		"bare, other protocol":  {err: syscall.ECONNRESET, url: "http+unix://sock/", retry: true},
 		"reset, other protocol": {err: op("read", syscall.ECONNRESET), url: "http+unix://sock/", retry: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +141,12 @@ func TestWhatCantBeSent(t *testing.T) {
 		"no host":          func(r *http.Request) { r.URL.Host = "" },
 		"method":           func(r *http.Request) { r.Method = "PO ST" },
 		"header name":      func(r *http.Request) { r.Header["a b"] = []string{"c"} },
+		"no header name":   func(r *http.Request) { r.Header[""] = []string{"c"} },
+		"a colon in it":    func(r *http.Request) { r.Header["a:b"] = []string{"c"} },
+		"a DEL in it":      func(r *http.Request) { r.Header["a\x7f"] = []string{"c"} },
+		"a letter in it":   func(r *http.Request) { r.Header["\u00e4"] = []string{"c"} },
 		"header injection": func(r *http.Request) { r.Header["A"] = []string{"b\r\nc: d"} },
+		"a DEL in a value": func(r *http.Request) { r.Header["A"] = []string{"b\x7f"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,11 +166,54 @@ func TestWhatCantBeSent(t *testing.T) {
 	}
 }
 
+// Nothing is refused that HTTP allows (RFC 9110, 5.5 and 5.6.2).
+func TestWhatCanBeSent(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(*http.Request){
+		"every character of names and values": func(r *http.Request) { r.Header["!#$%&'*+-.^_`|~09azAZ"] = []string{" a\tb ~\u00e4", ""} },
+		"no method, which is GET":             func(r *http.Request) { r.Method = "" },
+		"another protocol, without a host":    func(r *http.Request) { r.URL = &url.URL{Scheme: "unix", Path: "/run/api.sock"} },
+		"a redirect's without its request":    func(r *http.Request) { r.Response = &http.Response{} },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{steps: []step{answer(503), answer(200)}}
+			req := request(t, "POST", "x")
+			set(req)
+			if got := status(t, client.New(s), req); got != 200 || len(s.attempts()) != 2 {
+				t.Errorf("%s: %d after %d attempts", name, got, len(s.attempts()))
+			}
+		})
+	}
+}
+
+// An answer is an answer, whatever the protocol.
+func TestAnswersOfOtherProtocolsAreRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{answer(503), answer(200)}}
+		req := request(t, "POST", "x")
+		req.URL = &url.URL{Scheme: "http+unix", Host: "sock"}
+		if got := status(t, client.New(s), req); got != 200 {
+			t.Errorf("status %d", got)
+		}
+	})
+}
+
 func TestBadTransport(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []step{func(*http.Request) (*http.Response, error) { return nil, nil }}}
 	if e := failure(t, client.New(s), request(t, "POST", "x")); e.Attempts != 1 {
 		t.Errorf("%v", e)
+	}
+	// The base transport may have sent another request, such as one with credentials.
+	s = &script{steps: []step{func(r *http.Request) (*http.Response, error) {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer token")
+		return answer(200)(r)
+	}}}
+	resp, _, err := roundTrip(t, client.New(s), request(t, "POST", "x"))
+	if err != nil || resp.Request.Header.Get("Authorization") == "" || resp.Request.Header.Get(keyHeader) == "" {
+		t.Errorf("%+v, %v", resp, err)
 	}
 	// A response without the fields that http.Client would fill in, and others.
 	s = &script{steps: []step{func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }}}
@@ -177,6 +239,7 @@ func TestRetryAfter(t *testing.T) {
 		"spaces":                         {value: " 7 ", least: 7},
 		"the longest":                    {value: "60", least: 60},
 		"too long":                       {value: "61", gaveUp: true},
+		"overflow of a duration":         {value: "9223372037", gaveUp: true},
 		"overflow":                       {value: strconv.Itoa(1<<62) + "00", gaveUp: true},
 		"date":                           {value: 30, least: 30},
 		"date too far":                   {value: 90, gaveUp: true},

@@ -71,23 +71,41 @@ func TestAttemptTimeout(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			for _, late := range []step{failing(context.Canceled), failing(errReset), answer(400)} {
-				s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-					_, _ = hanging(req)
-					return late(req)
-				}, answer(201)}}
-				if got := status(t, client.New(s, timeout), request(t, "POST", "x")); got != 201 {
-					t.Errorf("status %d", got)
+				for _, method := range []string{"POST", "GET"} {
+					s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
+						_, _ = hanging(req)
+						return late(req)
+					}, answer(201)}}
+					if got := status(t, client.New(s, timeout), request(t, method, "x")); got != 201 {
+						t.Errorf("status %d", got)
+					}
+					s.allClosed(t)
 				}
-				s.allClosed(t)
 			}
 		})
 	})
 	t.Run("the error is a timeout", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			e := failure(t, client.New(&script{steps: []step{hanging}}, timeout), request(t, "POST", "x"))
-			if !errors.Is(e, os.ErrDeadlineExceeded) || !e.Timeout() || errors.Is(e, context.DeadlineExceeded) {
-				t.Errorf("%v", e)
+			const told = "client: gave up after attempt 1 (retries): attempt timed out: i/o timeout"
+			for want, after := range map[string]func(*http.Request) (*http.Response, error){
+				told:                                func(req *http.Request) (*http.Response, error) { return nil, context.Cause(req.Context()) },
+				told + ": connection reset by peer": failing(errReset),
+			} {
+				e := failure(t, client.New(&script{steps: []step{func(req *http.Request) (*http.Response, error) {
+					_, _ = hanging(req)
+					return after(req)
+				}}}, timeout, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "POST", "x"))
+				if !errors.Is(e, os.ErrDeadlineExceeded) || !e.Timeout() || errors.Is(e, context.DeadlineExceeded) || e.Error() != want {
+					t.Errorf("%v, want %s", e, want)
+				}
+			}
+			// An answer that came too late.
+			if e := failure(t, client.New(&script{steps: []step{func(req *http.Request) (*http.Response, error) {
+				_, _ = hanging(req)
+				return answer(200)(req)
+			}}}, timeout, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "POST", "x")); e.Error() != told {
+				t.Errorf("%v, want %s", e, told)
 			}
 		})
 	})

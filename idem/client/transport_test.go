@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -86,6 +88,9 @@ func TestA27_ServerSaysWhenAndWhether(t *testing.T) {
 			if !errors.Is(e, context.Canceled) || time.Since(start) != 7*time.Second || len(s.attempts()) != 1 {
 				t.Errorf("%v after %v and %d attempts, want cancelled after 7s and 1", e, time.Since(start), len(s.attempts()))
 			}
+			if !strings.Contains(e.Error(), "status 503") {
+				t.Errorf("%v, want what is waited for", e)
+			}
 			if e.Key != s.attempts()[0].Key || !e.Unknown {
 				t.Errorf("the error must have the key and say that the outcome is unknown: %+v", e)
 			}
@@ -158,25 +163,37 @@ func TestGivesBackWhatItLastGot(t *testing.T) {
 
 func TestDefaultsAndMistakes(t *testing.T) {
 	t.Parallel()
+	const year = 365 * 24 * time.Hour
 	if client.New(nil) == nil {
 		t.Error("no transport")
 	}
+	_ = client.New(nil, func(o *client.Options) { // the limits themselves
+		o.KeyLifetime, o.InitialDelay, o.MaxDelay, o.MaxRetryAfter = 2*time.Second+1, year, year, year
+		o.BudgetRatio, o.BudgetPerSecond, o.MaxBuffer, o.MaxAnswer = 1, 1e9, 1<<50-1, 1<<50-1
+	})
 	for name, set := range map[string]func(*client.Options){
 		"header name":      func(o *client.Options) { o.KeyHeader = "Idempotency Key" },
 		"GET":              func(o *client.Options) { o.Methods = []string{"GET"} },
+		"HEAD":             func(o *client.Options) { o.Methods = []string{"HEAD"} },
+		"OPTIONS":          func(o *client.Options) { o.Methods = []string{"OPTIONS"} },
+		"TRACE":            func(o *client.Options) { o.Methods = []string{"TRACE"} },
+		"no method":        func(o *client.Options) { o.Methods = []string{"PO ST"} },
 		"lower case":       func(o *client.Options) { o.Methods = []string{"post"} },
 		"empty method":     func(o *client.Options) { o.Methods = []string{""} },
 		"initial delay":    func(o *client.Options) { o.InitialDelay = -1 },
 		"max below it":     func(o *client.Options) { o.MaxDelay = time.Millisecond },
 		"retry-after":      func(o *client.Options) { o.MaxRetryAfter = -1 },
 		"attempt timeout":  func(o *client.Options) { o.AttemptTimeout = -1 },
-		"lifetime":         func(o *client.Options) { o.KeyLifetime = time.Second },
+		"lifetime":         func(o *client.Options) { o.KeyLifetime = 2 * time.Second },
 		"ratio":            func(o *client.Options) { o.BudgetRatio = 1.5 },
 		"negative ratio":   func(o *client.Options) { o.BudgetRatio = -1 },
 		"per second":       func(o *client.Options) { o.BudgetPerSecond = -1 },
-		"years of delay":   func(o *client.Options) { o.MaxDelay = 1 << 62 },
+		"years of delay":   func(o *client.Options) { o.MaxDelay = year + 1 },
+		"years of waiting": func(o *client.Options) { o.MaxRetryAfter = year + 1 },
+		"endless budget":   func(o *client.Options) { o.BudgetPerSecond = 2e9 },
 		"nil journal":      func(o *client.Options) { o.Journal = (*client.FileJournal)(nil) },
-		"buffer too large": func(o *client.Options) { o.MaxBuffer = 1 << 62 },
+		"buffer too large": func(o *client.Options) { o.MaxBuffer = 1 << 50 },
+		"answer too large": func(o *client.Options) { o.MaxAnswer = 1 << 50 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,6 +204,55 @@ func TestDefaultsAndMistakes(t *testing.T) {
 			}()
 			client.New(nil, set)
 		})
+	}
+}
+
+// The defaults, to the byte and within their bounds.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for size, sent := range map[int]int{4 << 20: 1, 4<<20 + 1: 0} {
+		s := &script{steps: []step{answer(200)}}
+		req := request(t, "POST", "")
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(bytes.NewReader(filled(size))), nil, -1
+		if resp, err := client.New(s).RoundTrip(req); err == nil {
+			_ = resp.Body.Close()
+		}
+		if len(s.attempts()) != sent {
+			t.Errorf("a body of %d bytes is sent %d times, want %d", size, len(s.attempts()), sent)
+		}
+	}
+	for size, whole := range map[int]bool{1 << 20: true, 1<<20 + 1: false} {
+		s := &script{steps: []step{answerBody(200, string(filled(size)))}}
+		resp, err := client.New(s).RoundTrip(request(t, "POST", "x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.bodies[0].isClosed(); got != whole {
+			t.Errorf("an answer of %d bytes is read to its end: %t, want %t", size, got, whole)
+		}
+		_ = resp.Body.Close()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{failing(errReset)}}
+		_ = failure(t, client.New(s, func(o *client.Options) { o.MaxRetries, o.NoBudget = 50, true }), request(t, "POST", "x"))
+		var longest time.Duration
+		for i, a := range s.attempts()[1:] {
+			longest = max(longest, a.At.Sub(s.attempts()[i].At))
+		}
+		if longest > 5*time.Second || longest < 4*time.Second {
+			t.Errorf("the longest wait of 50 is %v, want nearly 5 s", longest)
+		}
+	})
+}
+
+// A variable that holds no transport is no transport either.
+func TestNilTransportIsTheDefault(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	var none *http.Transport
+	if got := status(t, client.New(none), requestTo(t, server.URL)); got != 404 {
+		t.Errorf("status %d", got)
 	}
 }
 

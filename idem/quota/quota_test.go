@@ -310,11 +310,15 @@ func TestMistakes(t *testing.T) {
 	t.Parallel()
 	for name, make := range map[string]func(){
 		"negative":             func() { quota.New(quota.Limits{Bytes: -1}) },
+		"a negative rate":      func() { quota.New(quota.Limits{PerMinute: -1}) },
+		"a negative burst":     func() { quota.New(quota.Limits{PerMinute: 1, Burst: -1}) },
+		"negative places":      func() { quota.New(quota.Limits{Open: -1}) },
 		"a burst without rate": func() { quota.New(quota.Limits{Burst: 1}) },
 		"a route's": func() {
 			quota.New(quota.Limits{}, func(o *quota.Options) { o.Routes = map[string]quota.Limits{"r": {Open: -1}} })
 		},
-		"no callers": func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Callers = 0 }) },
+		"no patience": func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Patience = 0 }) },
+		"no callers":  func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Callers = 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

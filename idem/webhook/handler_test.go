@@ -245,6 +245,19 @@ func TestRefusedDeliveries(t *testing.T) {
 	}
 }
 
+// Without the option a body may have a MiB, to the byte.
+func TestLargestBody(t *testing.T) {
+	t.Parallel()
+	const start, end = `{"id":"evt_1","x":"`, `"}`
+	for size, status := range map[int]int{1 << 20: 200, 1<<20 + 1: 413} {
+		e := newEndpoint(t, nil)
+		body := start + strings.Repeat("x", size-len(start)-len(end)) + end
+		if got := e.deliver(t, body).Status; got != status {
+			t.Errorf("%d bytes: %d, want %d", size, got, status)
+		}
+	}
+}
+
 // The commit with the handler's writes and jobs also records the event as
 // handled, and no earlier commit does.
 func TestRecordedWithItsHandling(t *testing.T) {
@@ -661,7 +674,8 @@ func TestRetention(t *testing.T) {
 	}{
 		"Stripe's last own retry":           {nil, 75 * time.Hour, "duplicate"},
 		"sent again by hand after a month":  {nil, 30 * 24 * time.Hour, "duplicate"},
-		"after the retention it is new":     {nil, 32 * 24 * time.Hour, ""},
+		"to the end of the retention":       {nil, 31*24*time.Hour - time.Second, "duplicate"},
+		"after the retention it is new":     {nil, 31*24*time.Hour + time.Second, ""},
 		"with a tombstone it is still done": {func(o *idem.Options) { o.Tombstone = 24 * time.Hour * 30 }, 32 * 24 * time.Hour, "duplicate"},
 	} {
 		e := newEndpoint(t, nil, func(o *idem.Options) {
