@@ -68,7 +68,7 @@ func (g *gate) leave(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy = false
-	if err != nil && g.err == nil {
+	if g.err == nil {
 		g.err = err
 	}
 }

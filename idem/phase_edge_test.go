@@ -470,7 +470,8 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	var mem idem.MemoryStore
 	ctx, leave := context.WithTimeout(t.Context(), ample)
 	calls := 0
-	_, err := idem.New(&mem, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+	st := idemtest.Faulty(&mem, nil)
+	_, err := idem.New(st, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
 			return idem.Response{}, err
 		}
@@ -488,6 +489,9 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 		if r.State == store.Stuck && calls == 0 {
 			t.Errorf("stuck (%v), though nothing was sent: %s", errors.Is(err, idem.ErrStuck), r.LastErr)
 		}
+	}
+	if !errors.Is(err, idem.ErrNoTime) || st.Calls(idemtest.Commit) != 2 { // the ride and the release: no call has begun
+		t.Errorf("%v after %d commits", err, st.Calls(idemtest.Commit))
 	}
 }
 
