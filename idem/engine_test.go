@@ -1,12 +1,15 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,8 +129,13 @@ func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := idem.New(st, anybody).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+		var told []string
+		listens := func(o *idem.Options) { o.Hooks = listening(&told, new([]idem.Summary)) }
+		if _, err := idem.New(st, anybody, listens).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("got %v, want no time left", err)
+		}
+		if want := []string{"Released", "Refused", "Ended"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 		if res, err := idem.New(memory, anybody).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
 			t.Errorf("the key isn't free: %+v, %v", res, err)
@@ -307,5 +315,22 @@ func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 		if w.Code != 400 {
 			t.Errorf("amount %s got %d %s, want 400", amount, w.Code, w.Body)
 		}
+	}
+}
+
+// Whoever calls without a deadline hears of it once, and not with each request.
+func TestNoDeadlineIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	for _, key := range []string{"one", "two"} {
+		r := request
+		r.Key = key
+		if _, err := e.Do(context.WithoutCancel(t.Context()), r, answers(201)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(log.String(), "no deadline"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, &log)
 	}
 }

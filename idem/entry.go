@@ -65,16 +65,14 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		return Result{}, err
 	}
 	held, v, err := before(e).enters(ctx)
-	if e.place != nil {
-		defer e.place.leave()
-	}
+	defer e.place.leave()
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
 			return e.run(ctx, nil, false, fn)
 		}
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
-	if err == nil && v == state.InFlight {
+	if err == nil {
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {
@@ -171,8 +169,6 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 	}
 	if err == nil {
 		err = checkStatus(&resp)
-	}
-	if err == nil {
 		e.cleaned(ctx, &resp)
 	}
 	left, failed := f.failure()
