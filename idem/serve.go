@@ -26,7 +26,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	switch {
 	case inner || !acts && err == nil:
 		return e.Pass(ctx, a.request, fn)
-	case e.opt.Key == KeyObserve && (acts || err != nil):
+	case e.opt.Key == KeyObserve:
 		ctx, left = leave(ctx)
 		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
@@ -54,11 +54,10 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	}
 	switch {
 	case !res.Passed:
-		if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
-			l.hear()
-		}
+		l, _ := ctx.Value(leavingKey{}).(*leaving)
+		l.hear()
 		res.mark(e.opt.KeyHeader, echo)
-		if r := e.opt.rules; err == nil && (r.requestID || r.stripe) {
+		if err == nil {
 			c.dress(a.req, &res)
 		}
 	case !nested(ctx): // otherwise the outer wrapper has the key

@@ -50,7 +50,6 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
 	switch {
-	case err != nil:
 	case !utf8.ValidString(s.whose.Subject): // a later attempt would read another name, and so for two callers one
 		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
 	case s.whose.Kind == scope.Program:
@@ -84,9 +83,7 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	at := len(b)
 	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
 	end := len(b)
-	if e.cache != nil {
-		s.cached = e.cache.get(b[at:])
-	}
+	s.cached = e.cache.get(b[at:])
 	var sum [sha256.Size]byte
 	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
