@@ -440,13 +440,16 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 		before     func(*http.Request)
 		fine       bool
 	}{
-		"nothing before":       {"text/plain", "1", func(*http.Request) {}, true},
-		"no body":              {"text/plain", "", func(*http.Request) {}, true},
-		"a parse of no form":   {"application/json", "1", func(r *http.Request) { _ = r.ParseForm() }, true},
-		"a form, parsed":       {"application/x-www-form-urlencoded", "a=1", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseForm() }, false},
-		"parts, parsed":        {"multipart/form-data; boundary=x", "--x--\r\n", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseMultipartForm(1 << 20); r.PostForm = nil }, false},
-		"read, in part":        {"text/plain", "123", func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 1)) }, false},
-		"it can't be read":     {"text/plain", "1", func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(errors.New("reset"))) }, false},
+		"nothing before":     {"text/plain", "1", func(*http.Request) {}, true},
+		"no body":            {"text/plain", "", func(*http.Request) {}, true},
+		"a parse of no form": {"application/json", "1", func(r *http.Request) { _ = r.ParseForm() }, true},
+		"a form, parsed":     {"application/x-www-form-urlencoded", "a=1", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseForm() }, false},
+		"parts, parsed":      {"multipart/form-data; boundary=x", "--x--\r\n", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseMultipartForm(1 << 20); r.PostForm = nil }, false},
+		"read, in part":      {"text/plain", "123", func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 1)) }, false},
+		"it can't be read":   {"text/plain", "1", func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(errors.New("reset"))) }, false},
+		"it breaks off": {"text/plain", "1", func(r *http.Request) {
+			r.ContentLength, r.Body = -1, io.NopCloser(io.MultiReader(strings.NewReader("12"), iotest.ErrReader(errors.New("reset"))))
+		}, false},
 		"as large as it may":   {"text/plain", "1234567890", func(*http.Request) {}, true},
 		"larger than it may":   {"text/plain", "12345678901", func(*http.Request) {}, false},
 		"larger, in one piece": {"text/plain", "12345678901", func(r *http.Request) { r.ContentLength = -1 }, false},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -322,7 +323,7 @@ func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 func TestNoDeadlineIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	e := idem.New(&idem.MemoryStore{}, anybody, logsTo(&log))
 	for _, key := range []string{"one", "two"} {
 		r := request
 		r.Key = key
@@ -333,4 +334,8 @@ func TestNoDeadlineIsToldOnce(t *testing.T) {
 	if n := strings.Count(log.String(), "no deadline"); n != 1 {
 		t.Errorf("told %d times:\n%s", n, &log)
 	}
+}
+
+func logsTo(w io.Writer) func(*idem.Options) {
+	return func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(w, nil)) }
 }

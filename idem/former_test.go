@@ -49,8 +49,10 @@ func TestFormer(t *testing.T) {
 			if _, err := idem.New(&mem, release(at.claims)).Do(t.Context(), req, answers(201)); err != nil {
 				t.Fatal(err)
 			}
-			if res, err := idem.New(&mem, release(at.asks)).Status(t.Context(), req); err != nil || res.Status != 201 {
-				t.Errorf("%+v, %v", res, err)
+			for _, asks := range []bool{at.asks, at.claims} { // at the other place, and at its own
+				if res, err := idem.New(&mem, release(asks)).Status(t.Context(), req); err != nil || res.Status != 201 {
+					t.Errorf("%+v, %v", res, err)
+				}
 			}
 			other := req
 			other.Key += "-of-somebody-else"
