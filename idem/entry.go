@@ -65,14 +65,16 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		return Result{}, err
 	}
 	held, v, err := before(e).enters(ctx)
-	defer e.place.leave()
+	if e.place != nil {
+		defer e.place.leave()
+	}
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
 			return e.run(ctx, nil, false, fn)
 		}
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
-	if err == nil {
+	if v == state.InFlight {
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {

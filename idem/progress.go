@@ -81,7 +81,7 @@ func (p *progress) leftover(made *calls) error {
 	case p.rec == nil:
 	case p.passed < len(p.rec.Phases):
 		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
-	default:
+	case len(p.rec.Doubts) > 0:
 		return made.unrepeated(p.rec.Doubts, "the handler ended")
 	}
 	return nil

@@ -54,10 +54,11 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	}
 	switch {
 	case !res.Passed:
-		l, _ := ctx.Value(leavingKey{}).(*leaving)
-		l.hear()
+		if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
+			l.hear()
+		}
 		res.mark(e.opt.KeyHeader, echo)
-		if err == nil {
+		if r := e.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.req, &res)
 		}
 	case !nested(ctx): // otherwise the outer wrapper has the key

@@ -83,7 +83,9 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	at := len(b)
 	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
 	end := len(b)
-	s.cached = e.cache.get(b[at:])
+	if e.cache != nil {
+		s.cached = e.cache.get(b[at:])
+	}
 	var sum [sha256.Size]byte
 	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
