@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -208,14 +209,16 @@ func TestDoIsNotAccepted(t *testing.T) {
 // A cached answer is no answer to another request with its key.
 func TestCachedMismatch(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+	st := idemtest.Faulty(new(idem.MemoryStore), nil)
+	e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
 	other := request
 	other.Body = []byte("other")
 	if _, err := e.Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 {
-		t.Errorf("%+v, %v", res, err)
+	before := st.Calls()
+	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 || st.Calls() != before {
+		t.Errorf("%+v, %v after %d calls", res, err, st.Calls()-before)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -199,6 +200,42 @@ func TestCacheOfAnswersElsewhere(t *testing.T) {
 	}
 }
 
+// However often it answers, a cached answer is looked up again after a minute: an operator may
+// have forgotten it. An expired one is claimed anew, under new names.
+func TestCachedAnswerGrowsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		st := idemtest.Faulty(&mem, nil)
+		e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		for _, tt := range []struct {
+			after time.Duration
+			calls int
+		}{{0, 2}, {40 * time.Second, 0}, {40 * time.Second, 1}, {40 * time.Second, 0}} {
+			<-time.After(tt.after)
+			st.Reset(nil)
+			if res, err := e.Do(t.Context(), request, answers(201)); err != nil || res.Replayed != (tt.after > 0) || st.Calls() != tt.calls {
+				t.Errorf("after %v more: %+v, %v after %d calls, want %d", tt.after, res, err, st.Calls(), tt.calls)
+			}
+		}
+		was := one(&mem)
+		late := idem.New(&mem, anybody, func(o *idem.Options) {
+			o.CacheBytes = 1 << 20
+			begun := time.Now()
+			o.Now = func() time.Time { return begun.Add(2000 * time.Since(begun)) } // more than a day in 50 seconds
+		})
+		for i := range 2 {
+			if res, err := late.Do(t.Context(), request, answers(201)); err != nil || res.Replayed != (i == 0) {
+				t.Errorf("request %d: %+v, %v", i, res, err)
+			}
+			<-time.After(50 * time.Second)
+		}
+		if is := one(&mem); len(is.Owner) != 26 || len(is.ID) != 26 || is.ID == was.ID {
+			t.Errorf("owner %q, operation %q; before: %q", is.Owner, is.ID, was.ID)
+		}
+	})
+}
+
 // What becomes of an answer in its client's hands is nothing to the next one.
 func TestReplaysShareNothing(t *testing.T) {
 	t.Parallel()
@@ -266,8 +303,48 @@ func TestHeaderThatSplitsIsLogged(t *testing.T) {
 		res, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"X-A": {value}}}, nil
 		})
-		if n := strings.Count(log.String(), "X-A"); err != nil || n != lines || len(res.Header) != 1-lines {
+		if n := strings.Count(log.String(), "left out"); err != nil || n != lines || len(res.Header) != 1-lines {
 			t.Errorf("%q: %+v, %v, %d lines", value, res, err, n)
+		}
+	}
+}
+
+// A call's answer that was stored although its write was reported as failed is the answer:
+// without its body there is none, and not that of a later run.
+func TestStoredAnswerWhoseBodyIsAway(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		load error
+		body string
+		want error
+	}{"there": {nil, "a long body of run 1", nil}, "away": {errDown, "", idem.ErrUnavailable}} {
+		st := elsewhereStore()
+		var slow store.Commit
+		faulty := idemtest.Faulty(st, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+			switch {
+			case c.Verb == idemtest.Commit && c.N == 1: // sent, acknowledgement lost
+				slow = c.Commit
+				return idemtest.Fault{Err: store.ErrUnknown}
+			case c.Verb == idemtest.Commit && c.N == 2: // meets the first copy, which lands right after
+				if held, err := st.Commit(ctx, slow); held != nil || err != nil {
+					t.Error(held, err)
+				}
+				return idemtest.Fault{Err: idem.ErrConflict}
+			case c.Verb == idemtest.LoadBody:
+				return idemtest.Fault{Err: tt.load}
+			}
+			return idemtest.Fault{}
+		})
+		runs := 0
+		res, err := do(t, idem.New(faulty, anybody), func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+				runs++
+				tx.Write(note("order"))
+				return idem.Response{Status: 201, Body: fmt.Append(nil, "a long body of run ", runs)}, nil
+			})
+		})
+		if string(res.Body) != tt.body || !errors.Is(err, tt.want) || runs != 2 {
+			t.Errorf("%s: %d %q, %v after %d runs", name, res.Status, res.Body, err, runs)
 		}
 	}
 }
