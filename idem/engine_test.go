@@ -250,6 +250,37 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 	}
 }
 
+// Nor over one that a look before the claim has found and could not open.
+func TestFailOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
+	t.Parallel()
+	down := errors.New("throttled")
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		err  error
+		runs bool
+	}{
+		"corrupt":               {nil, store.ErrCorrupt, false},
+		"sealed":                {&store.Record{}, store.ErrSealed, false},
+		"the look itself fails": {nil, down, true},
+	} {
+		looks, runs := 0, 0
+		engine := idem.New(&spoilt{
+			Store: &idem.MemoryStore{},
+			claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, down },
+			load: func(context.Context, string) (*store.Record, error) {
+				if looks++; looks == 1 {
+					return tt.rec, tt.err
+				}
+				return nil, down
+			},
+		}, anybody, readsFirst, func(o *idem.Options) { o.FailOpen = true })
+		_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
+		if (runs == 1) != tt.runs || !tt.runs && !errors.Is(err, idem.ErrUnavailable) {
+			t.Errorf("%s: %d runs, %v", name, runs, err)
+		}
+	}
+}
+
 // A handler's context that is used after the handler has returned is not a nested
 // call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
