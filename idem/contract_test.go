@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -208,14 +209,16 @@ func TestDoIsNotAccepted(t *testing.T) {
 // A cached answer is no answer to another request with its key.
 func TestCachedMismatch(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+	st := idemtest.Faulty(new(idem.MemoryStore), nil)
+	e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
 	other := request
 	other.Body = []byte("other")
 	if _, err := e.Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
-	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 {
-		t.Errorf("%+v, %v", res, err)
+	before := st.Calls()
+	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 || st.Calls() != before {
+		t.Errorf("%+v, %v after %d calls", res, err, st.Calls()-before)
 	}
 }
 
@@ -396,15 +399,15 @@ func TestHooksOfRefusals(t *testing.T) {
 		var ended []idem.Summary
 		e := idem.New(tc.store, anybody, tc.opt, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 		ctx, cancel := context.WithTimeout(t.Context(), tc.left)
-		_, _ = e.Do(ctx, request, func(ctx context.Context) (idem.Response, error) {
+		_, err := e.Do(ctx, request, func(ctx context.Context) (idem.Response, error) {
 			if name == "in flight" {
 				_, _ = e.Do(t.Context(), request, never(t))
 			}
 			return answers(201)(ctx)
 		})
 		cancel()
-		if !slices.Equal(told, tc.want) {
-			t.Errorf("%s: told %q, want %q", name, told, tc.want)
+		if ran := name == "failed open" || name == "in flight"; !slices.Equal(told, tc.want) || ran != (err == nil) {
+			t.Errorf("%s: told %q, want %q; %v", name, told, tc.want, err)
 		}
 	}
 }
@@ -440,13 +443,16 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 		before     func(*http.Request)
 		fine       bool
 	}{
-		"nothing before":       {"text/plain", "1", func(*http.Request) {}, true},
-		"no body":              {"text/plain", "", func(*http.Request) {}, true},
-		"a parse of no form":   {"application/json", "1", func(r *http.Request) { _ = r.ParseForm() }, true},
-		"a form, parsed":       {"application/x-www-form-urlencoded", "a=1", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseForm() }, false},
-		"parts, parsed":        {"multipart/form-data; boundary=x", "--x--\r\n", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseMultipartForm(1 << 20); r.PostForm = nil }, false},
-		"read, in part":        {"text/plain", "123", func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 1)) }, false},
-		"it can't be read":     {"text/plain", "1", func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(errors.New("reset"))) }, false},
+		"nothing before":     {"text/plain", "1", func(*http.Request) {}, true},
+		"no body":            {"text/plain", "", func(*http.Request) {}, true},
+		"a parse of no form": {"application/json", "1", func(r *http.Request) { _ = r.ParseForm() }, true},
+		"a form, parsed":     {"application/x-www-form-urlencoded", "a=1", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseForm() }, false},
+		"parts, parsed":      {"multipart/form-data; boundary=x", "--x--\r\n", func(r *http.Request) { r.ContentLength = -1; _ = r.ParseMultipartForm(1 << 20); r.PostForm = nil }, false},
+		"read, in part":      {"text/plain", "123", func(r *http.Request) { _, _ = io.ReadFull(r.Body, make([]byte, 1)) }, false},
+		"it can't be read":   {"text/plain", "1", func(r *http.Request) { r.Body = io.NopCloser(iotest.ErrReader(errors.New("reset"))) }, false},
+		"it breaks off": {"text/plain", "1", func(r *http.Request) {
+			r.ContentLength, r.Body = -1, io.NopCloser(io.MultiReader(strings.NewReader("12"), iotest.ErrReader(errors.New("reset"))))
+		}, false},
 		"as large as it may":   {"text/plain", "1234567890", func(*http.Request) {}, true},
 		"larger than it may":   {"text/plain", "12345678901", func(*http.Request) {}, false},
 		"larger, in one piece": {"text/plain", "12345678901", func(r *http.Request) { r.ContentLength = -1 }, false},

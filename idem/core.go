@@ -26,7 +26,6 @@ type core struct {
 	headers map[string]bool // response headers to store
 	cache   *cache
 	hooks   map[happening]eventHook // those that are not nil
-	timed   bool                    // a hook asks for the duration of phases
 	noLimit sync.Once               // guards a warning
 }
 

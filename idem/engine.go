@@ -57,7 +57,6 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		e.cache = nil
 	}
 	e.hooks = e.opt.Hooks.byName()
-	e.timed = e.opt.Hooks.Committed != nil || e.opt.Hooks.Ended != nil
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}

@@ -1,12 +1,16 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -126,8 +130,13 @@ func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := idem.New(st, anybody).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+		var told []string
+		listens := func(o *idem.Options) { o.Hooks = listening(&told, new([]idem.Summary)) }
+		if _, err := idem.New(st, anybody, listens).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("got %v, want no time left", err)
+		}
+		if want := []string{"Released", "Refused", "Ended"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 		if res, err := idem.New(memory, anybody).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
 			t.Errorf("the key isn't free: %+v, %v", res, err)
@@ -241,6 +250,37 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 	}
 }
 
+// Nor over one that a look before the claim has found and could not open.
+func TestFailOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
+	t.Parallel()
+	down := errors.New("throttled")
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		err  error
+		runs bool
+	}{
+		"corrupt":               {nil, store.ErrCorrupt, false},
+		"sealed":                {&store.Record{}, store.ErrSealed, false},
+		"the look itself fails": {nil, down, true},
+	} {
+		looks, runs := 0, 0
+		engine := idem.New(&spoilt{
+			Store: &idem.MemoryStore{},
+			claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, down },
+			load: func(context.Context, string) (*store.Record, error) {
+				if looks++; looks == 1 {
+					return tt.rec, tt.err
+				}
+				return nil, down
+			},
+		}, anybody, readsFirst, func(o *idem.Options) { o.FailOpen = true })
+		_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
+		if (runs == 1) != tt.runs || !tt.runs && !errors.Is(err, idem.ErrUnavailable) {
+			t.Errorf("%s: %d runs, %v", name, runs, err)
+		}
+	}
+}
+
 // A handler's context that is used after the handler has returned is not a nested
 // call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
@@ -308,4 +348,25 @@ func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 			t.Errorf("amount %s got %d %s, want 400", amount, w.Code, w.Body)
 		}
 	}
+}
+
+// Whoever calls without a deadline hears of it once, and not with each request.
+func TestNoDeadlineIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	e := idem.New(&idem.MemoryStore{}, anybody, logsTo(&log))
+	for _, key := range []string{"one", "two"} {
+		r := request
+		r.Key = key
+		if _, err := e.Do(context.WithoutCancel(t.Context()), r, answers(201)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(log.String(), "no deadline"); n != 1 {
+		t.Errorf("told %d times:\n%s", n, &log)
+	}
+}
+
+func logsTo(w io.Writer) func(*idem.Options) {
+	return func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(w, nil)) }
 }

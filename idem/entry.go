@@ -74,7 +74,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		}
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
-	if err == nil && v == state.InFlight {
+	if v == state.InFlight {
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {
@@ -171,8 +171,6 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 	}
 	if err == nil {
 		err = checkStatus(&resp)
-	}
-	if err == nil {
 		e.cleaned(ctx, &resp)
 	}
 	left, failed := f.failure()

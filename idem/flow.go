@@ -29,11 +29,7 @@ type flow struct {
 
 // flow begins the flow of an attempt. rec is nil before a merged claim.
 func (a *attempt) flow(rec *store.Record) *flow {
-	f := &flow{a: a, progress: progress{rec: rec}, gate: gate{about: &a.subject}}
-	if a.timed {
-		f.started = time.Now()
-	}
-	return f
+	return &flow{a: a, progress: progress{rec: rec, started: time.Now()}, gate: gate{about: &a.subject}}
 }
 
 // keep renews the lease while the handler works past its deadline. Renewals begin

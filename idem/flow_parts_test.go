@@ -7,9 +7,11 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/chance"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -24,10 +26,19 @@ func TestGate(t *testing.T) {
 		enters error // of a phase "two" that comes then
 		stages error // of jobs that are staged then
 	}{
-		"nothing":           {func(*gate) {}, nil, nil},
-		"a phase":           {func(g *gate) { _, _, _ = g.enter(one, fresh); g.leave(nil) }, nil, nil},
-		"a running phase":   {func(g *gate) { _, _, _ = g.enter(one, fresh) }, ErrPhaseOrder, ErrPhaseOrder},
-		"the same phase":    {func(g *gate) { _, _, _ = g.enter(two, fresh); g.leave(nil) }, ErrPhaseOrder, nil},
+		"nothing":         {func(*gate) {}, nil, nil},
+		"a phase":         {func(g *gate) { _, _, _ = g.enter(one, fresh); g.leave(nil) }, nil, nil},
+		"a running phase": {func(g *gate) { _, _, _ = g.enter(one, fresh) }, ErrPhaseOrder, ErrPhaseOrder},
+		"the same phase":  {func(g *gate) { _, _, _ = g.enter(two, fresh); g.leave(nil) }, ErrPhaseOrder, nil},
+		"the same, earlier": {func(g *gate) {
+			for _, s := range []step{two, one} {
+				_, _, _ = g.enter(s, fresh)
+				g.leave(nil)
+			}
+		}, ErrPhaseOrder, nil},
+		"another's place": {func(g *gate) {
+			_, _, _ = g.enter(one, func(step) ([]byte, bool, error) { return nil, false, ErrPhaseOrder })
+		}, ErrPhaseFailed, nil},
 		"a failed phase":    {func(g *gate) { _, _, _ = g.enter(one, fresh); g.leave(ErrWrite) }, ErrPhaseFailed, nil},
 		"an answer":         {func(g *gate) { g.stop(Result{}, nil) }, ErrAnswered, ErrAnswered},
 		"the handler's end": {func(g *gate) { g.close() }, ErrPhaseOrder, ErrPhaseOrder},
@@ -44,6 +55,14 @@ func TestGate(t *testing.T) {
 		}
 	}
 	g := &gate{about: &subject{}}
+	if err := g.between(func() error { return ErrWrite }); !errors.Is(err, ErrWrite) {
+		t.Errorf("a job that is refused: %v", err)
+	}
+	g.leave(ErrResult)
+	if _, first := g.failure(); !errors.Is(first, ErrWrite) || !errors.Is(g.fail(ErrResult), ErrResult) || !errors.Is(g.err, ErrWrite) {
+		t.Errorf("the first failure counts, and not %v", g.err)
+	}
+	g = &gate{about: &subject{}}
 	_, _, _ = g.enter(one, fresh)
 	g.close()
 	if left, failed := g.failure(); !left || !errors.Is(failed, ErrPhaseOrder) || g.ended() != nil {
@@ -91,12 +110,20 @@ func TestProgressNamesJobs(t *testing.T) {
 	if len(phases) != 1 || len(jobs) != 2 || !slices.Equal(calls, []string{"pay#1"}) || !p.outstanding() || !p.defers() || p.hasLoose() {
 		t.Errorf("next: %v, %v, %v", phases, jobs, calls)
 	}
+	if all, err := p.staged(t.Context(), []Job{{Kind: "c"}}, untimed, uncounted); err != nil || len(all) != 3 || all["0.0"].Kind != "a" {
+		t.Errorf("jobs that wait, and another one: %v, %v", all, err)
+	}
 	p.settled(false)
 	if p.outstanding() || p.passed != 1 {
 		t.Errorf("after the commit: outstanding %t, passed %d", p.outstanding(), p.passed)
 	}
 	full := &store.Record{Jobs: make(map[string]Job)}
 	for i := range maxJobs {
+		if i == maxJobs-1 {
+			if _, err := (&progress{rec: full}).staged(t.Context(), []Job{{Kind: "last"}}, untimed, uncounted); err != nil {
+				t.Errorf("the last job that a record holds: %v", err)
+			}
+		}
 		full.Jobs[string(rune('a'+i))] = Job{}
 	}
 	for name, c := range map[string]struct {
@@ -186,26 +213,94 @@ func TestClock(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		left  time.Duration
+		lease time.Duration // that is left of the attempt's own
 		spent bool
 		late  error
-		least time.Duration // for the store, after the handler's effect
+		store time.Duration // for the store, after the handler's effect
 	}{
-		"early":                {time.Minute, false, nil, 50 * time.Second},
-		"too late to begin":    {time.Second, false, ErrNoTime, 0},
-		"past the deadline":    {-time.Minute, false, ErrNoTime, 900 * time.Millisecond},
-		"the store used it up": {-time.Minute, true, ErrNoTime, -2 * time.Minute},
+		"early":                  {time.Minute, 0, false, nil, time.Minute - 400*time.Millisecond},
+		"just in time to begin":  {2*time.Second + 1, 0, false, nil, 1600*time.Millisecond + 1},
+		"too late to begin":      {2 * time.Second, 0, false, ErrNoTime, 1600 * time.Millisecond},
+		"past the deadline":      {-time.Minute, 0, false, ErrNoTime, time.Second},
+		"past it, with a lease":  {-time.Minute, 10 * time.Second, false, ErrNoTime, 7 * time.Second},
+		"and the lease is short": {-time.Minute, 2 * time.Second, false, ErrNoTime, time.Second},
+		"the store used it up":   {-time.Minute, 10 * time.Second, true, ErrNoTime, -time.Minute - 400*time.Millisecond},
 	} {
-		cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, Retention: time.Hour, Now: time.Now}}}
-		ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.left))
-		defer cancel()
-		cl.arrives(ctx)
-		cl.spent.Store(c.spent)
-		if err := cl.enough("pk"); !errors.Is(err, c.late) {
-			t.Errorf("%s: %v, want %v", name, err, c.late)
+		synctest.Test(t, func(t *testing.T) {
+			cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, Retention: time.Hour, Now: time.Now}, spare: 3 * time.Second}}
+			ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(c.left))
+			defer cancel()
+			cl.arrives(ctx)
+			cl.spent.Store(c.spent)
+			if err := cl.enough("pk"); !errors.Is(err, c.late) {
+				t.Errorf("%s: %v, want %v", name, err, c.late)
+			}
+			var rec *store.Record
+			if c.lease > 0 {
+				rec = &store.Record{Lease: time.Now().Add(c.lease)}
+			}
+			if left := time.Until(cl.until(rec)); left != c.store {
+				t.Errorf("%s: the store has %v, want %v", name, left, c.store)
+			}
+		})
+	}
+}
+
+// A write that failed while there was time has not used the time up.
+func TestClockGivesUp(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for _, over := range []bool{false, true} {
+		if over {
+			cancel()
 		}
-		if left := time.Until(cl.until(nil)); left < c.least || c.spent && left > 0 {
-			t.Errorf("%s: the store has %v", name, left)
+		c := &clock{}
+		if c.gaveUp(ctx); c.spent.Load() != over {
+			t.Errorf("the time is over: %t, and used up: %t", over, c.spent.Load())
 		}
+	}
+}
+
+// A try has half of the time, a minute at most and a tenth of a second at least.
+func TestHalfOfTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for left, want := range map[time.Duration]time.Duration{
+			10 * time.Minute: time.Minute, 10 * time.Second: 5 * time.Second, 150 * time.Millisecond: 100 * time.Millisecond, -time.Hour: 100 * time.Millisecond,
+		} {
+			if got := half(time.Now().Add(left)); got != want {
+				t.Errorf("%v of %v, want %v", got, left, want)
+			}
+		}
+	})
+}
+
+// An Atomic runs again while there is time: of its own, of the attempt and of its context.
+func TestRerun(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		giveUp, deadline time.Duration
+		over             bool
+		again            bool
+	}{
+		"in time":              {time.Second, 3*time.Second + 1, false, true},
+		"its own time is over": {0, time.Minute, false, false},
+		"the attempt's is":     {time.Second, 3 * time.Second, false, false},
+		"its context is over":  {time.Second, time.Minute, true, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(chance.With(t.Context(), func(int64) int64 { return 0 }))
+			defer cancel()
+			if tt.over {
+				cancel()
+				ctx = chance.With(ctx, func(n int64) int64 { return n - 1 })
+			}
+			c := &clock{core: &core{opt: Options{Reserve: 3 * time.Second}}, deadline: time.Now().Add(tt.deadline)}
+			if again := c.rerun(ctx, 0, time.Now().Add(tt.giveUp)); again != tt.again {
+				t.Errorf("%s: it runs again: %t", name, again)
+			}
+		})
 	}
 }
 

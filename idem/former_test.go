@@ -49,8 +49,10 @@ func TestFormer(t *testing.T) {
 			if _, err := idem.New(&mem, release(at.claims)).Do(t.Context(), req, answers(201)); err != nil {
 				t.Fatal(err)
 			}
-			if res, err := idem.New(&mem, release(at.asks)).Status(t.Context(), req); err != nil || res.Status != 201 {
-				t.Errorf("%+v, %v", res, err)
+			for _, asks := range []bool{at.asks, at.claims} { // at the other place, and at its own
+				if res, err := idem.New(&mem, release(asks)).Status(t.Context(), req); err != nil || res.Status != 201 {
+					t.Errorf("%+v, %v", res, err)
+				}
 			}
 			other := req
 			other.Key += "-of-somebody-else"
@@ -181,6 +183,8 @@ func TestFormerIsRefused(t *testing.T) {
 		"a merged claim":                {func(o *idem.Options) { o.Former, o.MergeClaim = &idem.Former{}, true }, "MergeClaim"},
 		"a status resource":             {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
 		"the status resource of a path": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{Preset: idem.ACP}, "/operations/" }, "StatusURL"},
+		"a caller in the former preset": {func(o *idem.Options) { o.Former = &idem.Former{Preset: func(o *idem.Options) { o.Scope = account }} }, "Former.Preset"},
+		"a route in the former preset":  {func(o *idem.Options) { o.Former = &idem.Former{Preset: func(o *idem.Options) { o.ScopeRoute = true }} }, "Former.Preset"},
 		"a scope in the former preset":  {func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.OneScope} }, "Former.Preset"},
 		"a completer that knows no caller": {func(o *idem.Options) {
 			o.Former, o.Function, o.Resumable = &idem.Former{Scope: account}, "f", true
@@ -196,4 +200,95 @@ func TestFormerIsRefused(t *testing.T) {
 			idem.New(&idem.MemoryStore{}, tt.set)
 		})
 	}
+}
+
+// While a preset changes, what either of the two accepts is accepted, and nothing more.
+func TestFormerPresetAcceptsWhatBothDo(t *testing.T) {
+	t.Parallel()
+	strict := func(o *idem.Options) { o.StrictKey = true }
+	few := func(o *idem.Options) { o.MinKey, o.MaxKey = 3, 64 } // characters
+	puts := func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }
+	for name, tt := range map[string]struct {
+		was, is     func(*idem.Options)
+		method, key string
+		status      int
+	}{
+		"a method of the former":          {puts, asIs, "PUT", "k", 201},
+		"without a key, it only passes":   {puts, asIs, "PUT", "", 200},
+		"a method of the present":         {asIs, puts, "PUT", "k", 201},
+		"which needs its key":             {asIs, puts, "PUT", "", 400},
+		"a method of both":                {puts, asIs, "POST", "", 400},
+		"a method of neither":             {puts, asIs, "GET", "k", 200},
+		"a long key of the former":        {asIs, few, "POST", strings.Repeat("k", 65), 201},
+		"a long key of the present":       {few, asIs, "POST", strings.Repeat("k", 65), 201},
+		"a short key of the former":       {asIs, few, "POST", "k", 201},
+		"a key of neither":                {few, few, "POST", strings.Repeat("k", 65), 400},
+		"nor is this":                     {few, few, "POST", "k", 400},
+		"a key that the former had plain": {asIs, strict, "POST", "k", 201},
+		"a plain key from now on":         {strict, asIs, "POST", "k", 201},
+		"a key that both want in quotes":  {strict, strict, "POST", "k", 400},
+	} {
+		for _, claims := range []bool{true, false} {
+			var mem idem.MemoryStore
+			e := idem.New(&mem, tt.is, func(o *idem.Options) { o.Former = &idem.Former{Preset: tt.was, Claims: claims} })
+			r := idem.Request{Method: tt.method, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+			if tt.key != "" {
+				r.Header = http.Header{idem.KeyHeader: {tt.key}}
+			}
+			res, err := e.Serve(t.Context(), r, func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: 200 + len(mem.Records())}, nil // 201 under a key
+			})
+			if err != nil || res.Status != tt.status {
+				t.Errorf("%s, in the first release: %t: %d, want %d; %v", name, claims, res.Status, tt.status, err)
+			}
+		}
+	}
+}
+
+// A preset's fingerprint changes with its scope: the first release claims by the former one,
+// the second by the present one, and each of the programs knows what its neighbours claim.
+func TestFormerPresetChangesTheFingerprint(t *testing.T) {
+	t.Parallel()
+	was := func(o *idem.Options) { o.Fingerprint.SkipQuery = true }
+	for name, more := range map[string]func(*idem.Options){
+		"": asIs,
+		"with a secret": func(o *idem.Options) {
+			o.Fingerprint.Secrets = []idem.Secret{{ID: "s", Key: make([]byte, 32)}}
+		},
+		"known already, like a third": func(o *idem.Options) { o.Fingerprint.Known = []idem.Fingerprint{{SkipQuery: true}, {SkipPath: true}} },
+	} {
+		var mem idem.MemoryStore
+		release := func(claims bool) func(*idem.Options) {
+			return func(o *idem.Options) { more(o); o.Former = &idem.Former{Preset: was, Claims: claims} }
+		}
+		secret := func(o *idem.Options) { more(o); o.Fingerprint.Known = nil }
+		programs := []*idem.Engine{
+			idem.New(&mem, secret, was), idem.New(&mem, release(true)), idem.New(&mem, release(false)), idem.New(&mem, secret),
+		}
+		schemes := make(map[string][]int)
+		for i, claims := range programs {
+			r := idem.Request{Key: "order-" + strconv.Itoa(i), Method: "POST", Path: "/orders", Query: "a=1", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+			before := mem.Records()
+			if res, err := claims.Do(t.Context(), r, answers(201)); err != nil || res.Replayed {
+				t.Fatalf("program %d, %s: %+v, %v", i, name, res, err)
+			}
+			for pk, rec := range mem.Records() {
+				if before[pk] == nil {
+					schemes[rec.Scheme] = append(schemes[rec.Scheme], i)
+				}
+			}
+			for j := max(0, i-1); j <= min(i+1, len(programs)-1); j++ {
+				if res, err := programs[j].Do(t.Context(), r, never(t)); err != nil || !res.Replayed {
+					t.Errorf("what program %d claims, %s, is for program %d: %+v, %v", i, name, j, res, err)
+				}
+			}
+		}
+		for scheme, by := range schemes {
+			if len(by) != 2 || by[1] != by[0]+1 {
+				t.Errorf("%s: %q is the scheme of the programs %v", name, scheme, by)
+			}
+		}
+	}
+	// The same preset before and after: nothing is known twice.
+	idem.New(&idem.MemoryStore{}, was, func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{Preset: was}, "/operations/" })
 }

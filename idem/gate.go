@@ -45,7 +45,7 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 		return nil, false, ErrAnswered
 	case g.err != nil:
 		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, g.err)
-	case s.kind != last && g.names[s.name]:
+	case g.names[s.name]:
 		return nil, false, g.failed(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
 	}
 	if err := s.check(); err != nil {
@@ -68,7 +68,7 @@ func (g *gate) leave(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy = false
-	if err != nil && g.err == nil {
+	if g.err == nil {
 		g.err = err
 	}
 }

@@ -392,6 +392,10 @@ func TestNoSignIsNoRead(t *testing.T) {
 		m := meets(t, "plain", "done")
 		r := ordered("{}")
 		r.Header = h
+		m.opt = func(o *idem.Options) {
+			anybody(o)
+			o.ReadFirst = func(*idem.Request) bool { return false }
+		}
 		if b := m.sends(t, r); !b.Replayed || m.store.Calls(idemtest.Load) != 0 || m.store.Calls(idemtest.Claim) != 1 {
 			t.Errorf("%v: %+v after %d reads", h, b, m.store.Calls(idemtest.Load))
 		}

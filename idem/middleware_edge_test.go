@@ -3,6 +3,7 @@ package idem_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -268,4 +269,54 @@ func entries(t *testing.T, folder string) int {
 		t.Fatal(err)
 	}
 	return len(list)
+}
+
+// Under Stripe's contract a name that no middleware gives is the handler's own, at first and
+// in a replay; and so is one by which the handler replaces a middleware's.
+func TestMiddlewareLeavesTheHandlersRequestID(t *testing.T) {
+	t.Parallel()
+	for name, outer := range map[string]string{"none around it": "", "one around it": "req_outer"} {
+		h := idem.New(&idem.MemoryStore{}, idem.StripeV1, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Request-Id", "req_own")
+		}))
+		around := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if outer != "" {
+				w.Header().Set("Request-Id", outer)
+			}
+			h.ServeHTTP(w, r)
+		})
+		first, again := ask(t, around, "POST", "k", ""), ask(t, around, "POST", "k", "")
+		own := "req_own"
+		if outer != "" {
+			own = outer
+		}
+		if first.Header.Get("Request-Id") != "req_own" || again.Header.Get("Request-Id") != own || again.Header.Get("Original-Request") != "req_own" {
+			t.Errorf("%s: at first %v, then %v", name, first.Header, again.Header)
+		}
+	}
+}
+
+// A key in a form is observed too; without one, a request that can't be read has no key of
+// which anything could be said.
+func TestObserveReadsAKeyElsewhere(t *testing.T) {
+	t.Parallel()
+	var told []error
+	h := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		o.Key, o.KeyFrom, o.MaxRequest = idem.KeyObserve, idem.FormKey("key"), 20
+		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
+	}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
+	for _, tt := range []struct {
+		body string
+		want error
+		says string
+	}{{"key=k&a=1", nil, ""}, {"key=k&a=1", idem.ErrReplay, ""}, {"key=k&a=" + strings.Repeat("1", 20), idem.ErrTooLarge, ""}} {
+		told = nil
+		r := httptest.NewRequest("POST", "/", strings.NewReader(tt.body))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if heard := errors.Join(told...); w.Code != 201 || (tt.want == nil) != (heard == nil) || !errors.Is(heard, tt.want) || w.Header().Get("Idempotency-Status") != tt.says {
+			t.Errorf("%s: %d %v, told %v", tt.body, w.Code, w.Header(), told)
+		}
+	}
 }

@@ -29,16 +29,13 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	err := e.find(ctx, true)
 	if err == nil {
-		err = e.unread
-	}
-	if err == nil && !e.inside(ctx) {
+		if e.inside(ctx) {
+			return e.pass(ctx, e.req, fn)
+		}
 		err = e.start(ctx)
 	}
 	if err != nil {
 		would(err)
-		return e.pass(ctx, e.req, fn)
-	}
-	if e.inside(ctx) {
 		return e.pass(ctx, e.req, fn)
 	}
 	e.limit = observing
@@ -47,7 +44,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	if err == nil && v == state.Again {
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
-	if err != nil || v != state.Own && v != state.TakeOver {
+	if v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
 		}
@@ -59,9 +56,9 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = e.req.response(answer.v)
 	}
-	if f.ended() == nil && err == nil && checkStatus(&resp) == nil && e.opt.Stored(resp.Status) {
-		stored := resp
-		clean(&stored)
+	stored := resp
+	clean(&stored)
+	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored.Status) {
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 )
 
 // overHTTP serves h over real HTTP, and returns the client's view of an answer.
@@ -176,20 +177,38 @@ func TestPanicAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// Do is not HTTP: its caller gets the panic, and the key is free.
+// Do is not HTTP: its caller gets the panic. The key is free, unless a phase has answered:
+// then nothing more is written.
 func TestPanicOfDoGoesOn(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
-	func() {
-		defer func() {
-			if v := recover(); v != "boom" {
-				t.Errorf("recovered %v", v)
-			}
+	for name, tt := range map[string]struct {
+		opt     func(*idem.Options)
+		before  func(context.Context) (idem.Response, error)
+		commits int
+	}{
+		"at once":                 {asIs, answers(201), 1},
+		"at once, a merged claim": {merge, answers(201), 0},
+		"after the answer":        {asIs, finishes, 1},
+	} {
+		st := idemtest.Faulty(new(idem.MemoryStore), nil)
+		e := idem.New(st, anybody, tt.opt)
+		func() {
+			defer func() {
+				if v := recover(); v != "boom" {
+					t.Errorf("%s: recovered %v", name, v)
+				}
+			}()
+			_, _ = e.Do(t.Context(), ann, func(ctx context.Context) (idem.Response, error) {
+				_, _ = tt.before(ctx)
+				panic("boom")
+			})
 		}()
-		_, _ = e.Do(t.Context(), ann, func(context.Context) (idem.Response, error) { panic("boom") })
-	}()
-	runs := 0
-	if res, err := e.Do(t.Context(), ann, keepsCount(&runs)); err != nil || res.Status != 201 {
-		t.Errorf("the retry gets %d, %v", res.Status, err)
+		if n := st.Calls(idemtest.Commit); n != tt.commits {
+			t.Errorf("%s: %d commits, want %d", name, n, tt.commits)
+		}
+		runs := 0
+		if res, err := e.Do(t.Context(), ann, keepsCount(&runs)); err != nil || res.Status != 201 || res.Replayed != (name == "after the answer") {
+			t.Errorf("%s: the retry gets %+v, %v", name, res, err)
+		}
 	}
 }

@@ -129,7 +129,7 @@ func TestTooManyLooseJobs(t *testing.T) {
 		}
 		return idem.Response{Status: 200, Body: []byte("51 receipts are on their way")}, serr
 	})
-	if serr == nil && err == nil && jobsOf(&mem) == 0 {
+	if !errors.Is(serr, idem.ErrWrite) || err == nil && jobsOf(&mem) == 0 {
 		t.Errorf("client got %d %q; Stage gave no error; no job is staged; record is %s", res.Status, res.Body, one(&mem).State)
 	}
 }
@@ -407,7 +407,7 @@ func TestWaitWithMergedClaim(t *testing.T) {
 	}
 }
 
-// A merged restart without time left doesn't begin.
+// A merged restart without time left doesn't begin, and gives the record back.
 func TestMergedRestartWithoutTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -417,8 +417,10 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 			return idem.New(s, anybody, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 		}
 		dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
+		runs := 0
 		h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
 			return func(ctx context.Context) (idem.Response, error) {
+				runs++
 				_, err := idem.Atomic(ctx, "a", func(ctx context.Context, tx *idem.Tx) (int, error) {
 					tx.Write(note("a"))
 					<-time.After(slow)
@@ -441,11 +443,87 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 		defer cancel()
 		n = 0
 		_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
-		left := "reserve passed"
-		if n > 0 && !errors.Is(err, idem.ErrNoTime) {
-			t.Errorf("begun again after the %s: called out %d times, %v", left, n, err)
+		if n > 0 || runs != 2 || !errors.Is(err, idem.ErrNoTime) || !one(&mem).Lease.IsZero() {
+			t.Errorf("called out %d times in %d runs, %v; the lease ends at %s", n, runs, err, one(&mem).Lease)
 		}
 	})
+}
+
+// A handler that panics over its restart gives the record back that its claim has taken over:
+// the retry needn't wait for the lease.
+func TestMergedRestartThatPanics(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	engine := func(s store.Store) *idem.Engine {
+		return idem.New(s, anybody, merge, func(o *idem.Options) { o.Now = clock.Now })
+	}
+	_, _ = do(t, engine(idemtest.Faulty(&mem, idemtest.CrashAt(1, true))), reserves(201))
+	clock.Advance(time.Hour)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = do(t, engine(&mem), func(ctx context.Context) (idem.Response, error) {
+			_, err := reserves(201)(ctx)
+			panic(err)
+		})
+	}()
+	if r := one(&mem); r.Ver < 2 || !r.Lease.IsZero() {
+		t.Errorf("version %d, its lease ends at %s", r.Ver, r.Lease)
+	}
+}
+
+// An operation has its id before a merged claim is written.
+func TestIDBeforeAMergedClaim(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	var id string
+	_, err := do(t, idem.New(&mem, anybody, merge), func(ctx context.Context) (idem.Response, error) {
+		op, _ := idem.FromContext(ctx)
+		id = op.ID()
+		return reserves(201)(ctx)
+	})
+	if err != nil || id == "" || one(&mem).ID != id {
+		t.Errorf("%v: %q before the claim, then %q", err, id, one(&mem).ID)
+	}
+}
+
+// No answer that ends an operation hides a phase that is recorded and that the handler
+// passed by. One that says "later" ends nothing.
+func TestAnswerPastARecordedPhase(t *testing.T) {
+	t.Parallel()
+	another := func(status int) func(context.Context) (idem.Response, error) { // than the recorded phase, whose failure is hidden
+		return func(ctx context.Context) (idem.Response, error) {
+			_, _ = idem.Atomic(ctx, "another", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+			return idem.Response{Status: status}, nil
+		}
+	}
+	all := func(o *idem.Options) { o.Stored = func(int) bool { return true } }
+	for name, tt := range map[string]struct {
+		opt    func(*idem.Options)
+		fn     func(context.Context) (idem.Response, error)
+		status int
+		want   error
+	}{
+		"an answer that is kept":         {asIs, answers(201), 0, idem.ErrPhaseOrder},
+		"a failure that is kept":         {all, answers(500), 0, idem.ErrPhaseOrder},
+		"a refusal that isn't kept":      {asIs, answers(409), 0, idem.ErrPhaseOrder},
+		"a failure that isn't kept":      {asIs, answers(503), 503, nil},
+		"a refusal after a failed phase": {asIs, another(404), 0, idem.ErrUnfinished},
+		"a refusal for good": {asIs, func(ctx context.Context) (idem.Response, error) {
+			_, _ = another(0)(ctx)
+			return responds(402)(ctx)
+		}, 0, idem.ErrPhaseOrder},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			_, _ = do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error { return errors.Join(reserve(ctx), errors.New("later")) }))
+			res, err := do(t, idem.New(&mem, anybody, tt.opt), tt.fn)
+			if res.Status != tt.status || !errors.Is(err, tt.want) || errors.Is(err, idem.ErrUnavailable) || one(&mem).State != store.Open {
+				t.Errorf("%+v, %v; the record is %s", res, err, one(&mem).State)
+			}
+		})
+	}
 }
 
 // The text of net/http's error for a failed call contains the whole URL.
@@ -470,7 +548,8 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	var mem idem.MemoryStore
 	ctx, leave := context.WithTimeout(t.Context(), ample)
 	calls := 0
-	_, err := idem.New(&mem, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+	st := idemtest.Faulty(&mem, nil)
+	_, err := idem.New(st, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
 			return idem.Response{}, err
 		}
@@ -488,6 +567,9 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 		if r.State == store.Stuck && calls == 0 {
 			t.Errorf("stuck (%v), though nothing was sent: %s", errors.Is(err, idem.ErrStuck), r.LastErr)
 		}
+	}
+	if !errors.Is(err, idem.ErrNoTime) || st.Calls(idemtest.Commit) != 2 { // the ride and the release: no call has begun
+		t.Errorf("%v after %d commits", err, st.Calls(idemtest.Commit))
 	}
 }
 

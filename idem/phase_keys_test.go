@@ -78,17 +78,27 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 		opt   func(*idem.Options)
 		opts  []idem.PhaseOption
 		calls int
+		after bool // another phase, whose result waits
 	}{
-		"claim first":             {func(o *idem.Options) { o.CallsOut = true }, nil, 3},
-		"claim first, undeclared": {func(*idem.Options) {}, nil, 4}, // the record is kept before the call
-		"merged":                  {merge, nil, 2},
-		"not idempotent":          {func(*idem.Options) {}, []idem.PhaseOption{idem.NotIdempotent()}, 4},
-		"not idempotent, merged":  {merge, []idem.PhaseOption{idem.NotIdempotent()}, 3},
+		"claim first":             {opt: func(o *idem.Options) { o.CallsOut = true }, calls: 3},
+		"claim first, undeclared": {opt: func(*idem.Options) {}, calls: 4}, // the record is kept before the call
+		"merged":                  {opt: merge, calls: 2},
+		"merged, and not leading": {opt: merge, calls: 3, after: true}, // the call's own result doesn't wait
+		"not idempotent":          {opt: func(*idem.Options) {}, opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 4},
+		"not idempotent, merged":  {opt: merge, opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := idemtest.Faulty(new(idem.MemoryStore), nil)
-			if _, err := do(t, idem.New(store, anybody, tc.opt), charging("charge", func(string) {}, tc.opts...)); err != nil {
+			_, err := do(t, idem.New(store, anybody, tc.opt), func(ctx context.Context) (idem.Response, error) {
+				if tc.after {
+					if _, err := idem.Atomic(ctx, "before", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred()); err != nil {
+						return idem.Response{}, err
+					}
+				}
+				return charging("charge", func(string) {}, tc.opts...)(ctx)
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.calls, store.Calls()); diff != "" {

@@ -316,9 +316,10 @@ func TestSwallowedPhaseErrorIsNotStored(t *testing.T) {
 	if res, err := do(t, e, fn); !errors.Is(err, oops) || res.Status != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	status = 402
-	if res, err := do(t, e, fn); err != nil || res.Replayed || res.Status != 402 {
-		t.Fatalf("%+v, %v", res, err)
+	for _, status = range []int{400, 402} {
+		if res, err := do(t, e, fn); err != nil || res.Replayed || res.Status != status {
+			t.Fatalf("%+v, %v", res, err)
+		}
 	}
 	fail, status = false, 201
 	if res, err := do(t, e, fn); err != nil || res.Replayed || len(mem.Writes()) != 1 {
@@ -450,8 +451,13 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
 			e := idem.New(&mem, anybody)
-			if _, err := do(t, e, answering(func(ctx context.Context) error { return tc.fn(ctx) })); !errors.Is(err, tc.want) {
-				t.Errorf("got %v, want %v", err, tc.want)
+			var heard error
+			_, err := do(t, e, answering(func(ctx context.Context) error { heard = tc.fn(ctx); return heard }))
+			if !errors.Is(err, tc.want) || !errors.Is(heard, tc.want) {
+				t.Errorf("got %v, and the handler %v, want %v", err, heard, tc.want)
+			}
+			if e, ok := errors.AsType[*idem.Error](heard); !ok || e.Record == "" {
+				t.Errorf("the handler hears %v, without a record", heard)
 			}
 			if len(mem.Writes()) != 0 {
 				t.Errorf("wrote %v", written(&mem))

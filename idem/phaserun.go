@@ -34,11 +34,7 @@ func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]
 			err = errPanic
 		}
 		sp.done(err)
-		if _, ended := errors.AsType[*answered](err); ended {
-			f.leave(nil)
-		} else {
-			f.leave(err)
-		}
+		f.leave(err)
 	}()
 	p := phaseRun{f, s}
 	if s.kind == foreign {
@@ -134,9 +130,6 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 
 // sends hashes the data that the calls of s send, by the calls' names.
 func (p *phaseRun) sends() (map[string]string, error) {
-	if len(p.step.sends) == 0 {
-		return nil, nil
-	}
 	tx := p.tx()
 	sent := make(map[string]string, len(p.step.sends))
 	for _, one := range p.step.sends {
@@ -271,8 +264,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
 	_, retry := errors.AsType[*safe](err)
-	if txErr == nil && len(got.writes)+len(got.jobs) > 0 {
-		txErr = fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite)
+	if len(got.writes)+len(got.jobs) > 0 {
+		txErr = errors.Join(txErr, fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite))
 	}
 	var resp Response
 	if responds && txErr == nil {

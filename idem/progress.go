@@ -24,7 +24,7 @@ type progress struct {
 	calls   []string       // and calls
 	loose   []Job          // jobs staged since the last phase, for the next commit
 
-	started time.Time                // begin of the phase that runs; zero without a hook that asks for durations
+	started time.Time                // begin of the phase that runs
 	took    map[string]time.Duration // of pending phases
 }
 
@@ -53,14 +53,12 @@ func (p *progress) id(own string) string {
 func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timed() {
-		p.started = time.Now()
-	}
+	p.started = time.Now()
 	if p.rec == nil || p.passed >= len(p.rec.Phases) {
 		return nil, false, nil
 	}
 	was := p.rec.Phases[p.passed]
-	if s.kind == last || was.Name != s.name {
+	if was.Name != s.name { // a finish has no name
 		return nil, false, fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, was.Name)
 	}
 	if was.Intent && s.kind != foreign {
@@ -194,12 +192,10 @@ func (p *progress) postpone(result store.Phase, waiting map[string]Job, calls []
 	defer p.mu.Unlock()
 	p.waiting, p.pending, p.calls = waiting, append(p.pending, result), state.With(p.calls, calls...)
 	p.passes()
-	if p.timed() {
-		if p.took == nil {
-			p.took = make(map[string]time.Duration)
-		}
-		p.took[result.Name] = time.Since(p.started)
+	if p.took == nil {
+		p.took = make(map[string]time.Duration)
 	}
+	p.took[result.Name] = time.Since(p.started)
 }
 
 // settled records that everything pending is committed, and the phase that runs if ends.
@@ -225,13 +221,11 @@ func (p *progress) passes() {
 	p.loose = nil
 }
 
-func (p *progress) timed() bool { return !p.started.IsZero() }
-
-// duration returns how long a phase that is now stored took; zero unless timed.
+// duration returns how long a phase that is now stored took.
 func (p *progress) duration(phase string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if took, pended := p.took[phase]; pended || !p.timed() {
+	if took, pended := p.took[phase]; pended {
 		return took
 	}
 	return time.Since(p.started)

@@ -165,6 +165,22 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	}
 }
 
+// An operation within an operation needs no place of its own: its caller's would be full.
+func TestQuotaOfANestedOperation(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	e := idem.New(&idem.MemoryStore{}, anybody, g.set)
+	inner := request
+	inner.Key = "inner"
+	_, err := e.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		res, err := e.Do(ctx, inner, answers(201))
+		return res.Response, err
+	})
+	if err != nil || len(g.asked) != 1 {
+		t.Errorf("%v, asked %v", err, g.asked)
+	}
+}
+
 // A completer, a request without a key and other methods need no place.
 func TestQuotaIsNotAsked(t *testing.T) {
 	t.Parallel()

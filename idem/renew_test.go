@@ -569,3 +569,19 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 		})
 	}
 }
+
+// Whoever wants no renewals has none, however long the handler takes.
+func TestNoRenewalsWhereNoneAreWanted(t *testing.T) {
+	t.Parallel()
+	for renewFor, want := range map[time.Duration]bool{-1: false, 0: true} { // 0: the default
+		synctest.Test(t, func(t *testing.T) {
+			seen, effects := 0, 0
+			st := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
+			e := idem.New(st, anybody, shortLease, func(o *idem.Options) { o.RenewFor = renewFor })
+			_, _ = inTime(t, 2500*time.Millisecond, e, sleeps(4*time.Second, &effects))
+			if (seen > 0) != want || effects != 1 {
+				t.Errorf("RenewFor %v: %d renewals of %d runs", renewFor, seen, effects)
+			}
+		})
+	}
+}

@@ -25,7 +25,7 @@ type reply struct{ *attempt }
 // remembered answers from the cache's record if that suffices: a finished record of the
 // same request, or of another request if the key has no other place.
 func (a reply) remembered(ctx context.Context) (Result, bool, error) {
-	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch && a.beside == nil) {
+	if v, _ := a.judge(a.cached); v == state.Replay || v == state.Mismatch && a.beside == nil {
 		res, err := a.answer(ctx, a.cached, v)
 		return res, true, err
 	}
@@ -35,9 +35,7 @@ func (a reply) remembered(ctx context.Context) (Result, bool, error) {
 
 // answer returns the answer or error for the record in the way.
 func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
-	if a.opt.Tracer != nil {
-		a.met(held)
-	}
+	a.met(held)
 	refuse := func(name happening, err *Error) (Result, error) {
 		if held != nil {
 			err.Expires = state.Lifetime(held)
@@ -170,8 +168,7 @@ func (a reply) body(ctx context.Context, held *store.Record) *Error {
 func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error) {
 	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
 	a.tell(ctx, evLeaseLost, held, ErrLeaseLost)
-	v, err := a.judge(held)
-	if err == nil && (v == state.Replay || v == state.InFlight) {
+	if v, _ := a.judge(held); v == state.Replay || v == state.InFlight {
 		res, err := a.answer(ctx, held, v)
 		if err == nil {
 			return res, nil

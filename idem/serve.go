@@ -26,7 +26,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	switch {
 	case inner || !acts && err == nil:
 		return e.Pass(ctx, a.request, fn)
-	case e.opt.Key == KeyObserve && (acts || err != nil):
+	case e.opt.Key == KeyObserve:
 		ctx, left = leave(ctx)
 		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:

@@ -96,9 +96,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
 	}
 	res.mark(e.opt.KeyHeader, "")
-	if err == nil {
-		contract{&e.core}.dress(&r, &res)
-	}
+	contract{&e.core}.dress(&r, &res)
 	return res.Response
 }
 
@@ -109,23 +107,17 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
-// statusKey finds the key in the path of the status resource. A gateway may have
-// put a stage in front of the path.
+// statusKey finds the key in the path of the status resource; "", which no key is, if none
+// is there. A gateway may have put a stage in front of the path.
 func (o *Options) statusKey(path string) string {
 	u, err := url.Parse(o.StatusURL)
 	if err != nil || u.Path == "" {
 		return ""
 	}
-	_, escaped, found := strings.Cut(path, u.EscapedPath())
-	if !found {
-		return ""
-	}
-	key, err := url.PathUnescape(escaped)
-	if err == nil && strings.HasPrefix(key, `"`) {
-		key, _, err = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
-	}
-	if err != nil {
-		return ""
+	_, escaped, _ := strings.Cut(path, u.EscapedPath())
+	key, _ := url.PathUnescape(escaped)
+	if strings.HasPrefix(key, `"`) {
+		key, _, _ = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
 	}
 	return key
 }

@@ -50,7 +50,6 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
 	switch {
-	case err != nil:
 	case !utf8.ValidString(s.whose.Subject): // a later attempt would read another name, and so for two callers one
 		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
 	case s.whose.Kind == scope.Program:

@@ -180,7 +180,11 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 			r := tracedPost("k")
 			r.Body, r.Redelivered = []byte(tt.body), tt.fn == nil
 			_, _ = e.Do(t.Context(), r, tt.fn)
-			wantTree(t, tracer.Spans(), tt.want)
+			spans := tracer.Spans()
+			wantTree(t, spans, tt.want)
+			if o := spans[0].Outcome; o.Operation == "" {
+				t.Errorf("it ended with %+v", o)
+			}
 		})
 	}
 	t.Run("a panic", func(t *testing.T) {
