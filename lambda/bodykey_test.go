@@ -148,6 +148,9 @@ func TestBodyKeyOfBatches(t *testing.T) {
 	key := lambda.JSONKey("/order/id")
 	kinesis, ev, sns := position("1"), events.EventBridgeEvent{ID: "e", Detail: []byte(body)}, notification("n")
 	kinesis.Kinesis.Data, sns.SNS.Message = []byte(body), body
+	if k, err := lambda.SQS.WithBodyKey(key).Key(message("1", put(t, "1", json.RawMessage(body), changing("id", 7)))); k != "" || err == nil {
+		t.Errorf("of an envelope that can't be read: got %q, %v", k, err)
+	}
 	for name, got := range map[string]func() (string, error){
 		"SQS": func() (string, error) { return lambda.SQS.WithBodyKey(key).Key(message("1", body)) },
 		"SQS behind a topic": func() (string, error) {
@@ -381,7 +384,9 @@ func TestAppSyncKey(t *testing.T) {
 	refuses(t, lambda.AppSyncKey("/input/key", "/resolverContext/user"), map[string]string{
 		alice:                                    "/identity/resolverContext/user",
 		appSync("charge", `null`, arguments, ""): "/identity",
+		strings.Replace(alice, `"identity"`, `"Identity"`, 1): "/identity",
 	})
+	equal(t, key, appSync("charge", `null`, arguments, ""), strings.Replace(appSync("charge", `null`, arguments, ""), `"identity":null,`, ``, 1))
 }
 
 // A field of an object is resolved for each of them, with the same arguments: the
@@ -445,6 +450,28 @@ func TestStateKey(t *testing.T) {
 		`{"input":{}}`: "/context",
 		`null`:         "/context",
 	})
+	refuses(t, lambda.StateKey("/context", "/input/round"), map[string]string{first: "/input/round"})
+}
+
+// What must be the same under one key can be read in one way only.
+func TestComparisonRefusesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for body, tt := range map[string]struct {
+		key  lambda.BodyKey
+		path string
+	}{
+		`{"a":{"b":1},"a":{"b":2}}`: {lambda.JSONKey("/id").Comparing("/a/b"), "/a"},
+		`{"a":{"b":1,"b":2}}`:       {lambda.JSONKey("/id").Comparing("/a"), "/a"},
+		`[]`:                        {lambda.AppSyncKey("/key"), "AppSync"},
+		`{"arguments":{"a":1,"a":2},"info":{"parentTypeName":"Mutation","fieldName":"f"}}`: {lambda.AppSyncKey("/key"), "/arguments"},
+		`{"params":{}}`:                        {lambda.MCPToolKey(), "/name"},
+		`{"context":{},"input":1,"input":2}`:   {lambda.StateKey("/context"), "/context"},
+		`{"context":{},"input":{"a":1,"a":2}}`: {lambda.StateKey("/context"), "payload"},
+	} {
+		if got, err := tt.key.Same([]byte(body)); err == nil || !strings.Contains(err.Error(), tt.path) {
+			t.Errorf("%s: got %q, %v, want an error that names %s", body, got, err, tt.path)
+		}
+	}
 }
 
 func keysOf(t *testing.T, k lambda.BodyKey, bodies []string) []string {

@@ -205,6 +205,8 @@ func TestUnreadableEnvelope(t *testing.T) {
 		"event, cut off":               strings.TrimSuffix(put(t, "1", staged), "}"),
 		"event, and more":              put(t, "1", staged) + "]",
 		"event, no id":                 put(t, "1", staged, changing("id", nil)),
+		"event, an empty id":           put(t, "1", staged, changing("id", "")),
+		"event of SNS, a member twice": `{"Records":[{"EventSource":"aws:sns","Sns":{},"Sns":` + sns() + `}]}`,
 		"event, the id is a number":    put(t, "1", staged, changing("id", 7)),
 		"event, the type is a number":  put(t, "1", staged, changing("detail-type", 7)),
 		"event, resources are a text":  put(t, "1", staged, changing("resources", "a")),
