@@ -117,6 +117,75 @@ func TestHandlerBehindALoadBalancer(t *testing.T) {
 	}
 }
 
+// The client's address is the one that the gateway has seen, whatever the headers say.
+func TestHandlerKnowsItsClient(t *testing.T) {
+	t.Parallel()
+	remote := ""
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { remote = r.RemoteAddr })
+	engine := idem.New(&idem.MemoryStore{}, idem.OneScope)
+	header := map[string]string{"x-forwarded-for": "198.51.100.1"}
+	for name, serve := range map[string]func(ip string) error{
+		"REST": func(ip string) error {
+			ev := events.APIGatewayProxyRequest{HTTPMethod: http.MethodGet, Resource: "/", Path: "/", Headers: header}
+			ev.RequestContext.Identity.SourceIP = ip
+			_, err := lambda.WrapHandler(engine, lambda.REST, h).Handle(t.Context(), ev)
+			return err
+		},
+		"a function URL": func(ip string) error {
+			ev := events.LambdaFunctionURLRequest{RawPath: "/", Headers: header}
+			ev.RequestContext.HTTP.Method, ev.RequestContext.HTTP.SourceIP = http.MethodGet, ip
+			_, err := lambda.WrapHandler(engine, lambda.FunctionURL, h).Handle(t.Context(), ev)
+			return err
+		},
+	} {
+		for ip, want := range map[string]string{"203.0.113.9": "203.0.113.9:0", "2001:db8::9": "[2001:db8::9]:0", "": ""} {
+			if err := serve(ip); err != nil || remote != want {
+				t.Errorf("%s, %s: from %s, %v", name, ip, remote, err)
+			}
+		}
+	}
+}
+
+// The route of a request is the pattern that the handler tells, with the request's method
+// unless it has one, or else the gateway's.
+func TestRouteOfAHandler(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{"/orders/{id}": "POST /orders/{id}", "GET /orders/{id}": "GET /orders/{id}", "": "POST /{proxy+}"} {
+		got := ""
+		engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+			o.Scope = func(_ context.Context, r *idem.Request) (string, error) { got = r.Route; return "one", nil }
+		})
+		h := lambda.WrapHandler(engine, lambda.HTTPAPI, http.NotFoundHandler(), func(o *lambda.HandlerOptions) {
+			o.Route = func(*http.Request) string { return pattern }
+		})
+		ev := post("k", "")
+		ev.RouteKey = "POST /{proxy+}"
+		if _, err := h.Handle(t.Context(), ev); err != nil || got != want {
+			t.Errorf("%q: got the route %q, %v, want %q", pattern, got, err, want)
+		}
+	}
+}
+
+// A handler reads the headers of a request that has none.
+func TestHandlerOfARequestWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	api, served := lambda.HTTPAPI, 0
+	api.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
+		req, err := lambda.HTTPAPI.Request(ctx, ev)
+		req.Header = nil
+		return req, err
+	}
+	h := lambda.WrapHandler(idem.New(&idem.MemoryStore{}, idem.OneScope), api, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		r.Header.Set("X-Seen", "1")
+		served++
+	}))
+	ev := post("", "")
+	ev.RequestContext.HTTP.Method = http.MethodGet
+	if _, err := h.Handle(t.Context(), ev); err != nil || served != 1 {
+		t.Errorf("served %d times, %v", served, err)
+	}
+}
+
 // A handler serves the request as the engine has read it: no event is read twice, and
 // none is served that can't be read.
 func TestHandlerReadsAnEventOnce(t *testing.T) {

@@ -48,6 +48,8 @@ func TestNetted(t *testing.T) {
 		"delivered in the same batch":               {[]change{{new: version("a", 1, "0.0", "0.1")}, {old: version("a", 1, "0.0", "0.1"), new: version("a", 1, "0.1")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.1": 0}, LetGo: -1}}},
 		"parked in the same batch":                  {[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0"), new: version("a", 1, "0.0!")}}, nil},
 		"redriven":                                  {[]change{{old: version("a", 1, "0.0!"), new: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.0": 0}, LetGo: -1}}},
+		"delivered, and acknowledged":               {[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0"), new: version("a", 1)}}, nil},
+		"parked, and redriven":                      {[]change{{new: version("a", 1, "0.0!")}, {old: version("a", 1, "0.0!"), new: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.0": 1}, LetGo: -1}}},
 		"an acknowledgement":                        {[]change{{old: version("a", 1, "0.0"), new: version("a", 1)}}, nil},
 		"finished without jobs":                     {[]change{{new: version("b", 1, "0.0")}, {old: version("a", 1), new: version("a", 2)}}, []netTodo{{ID: "b", Jobs: jobsAt{"0.0": 0}, LetGo: -1}, {ID: "a", LetGo: 1}}},
 		"finished at once, without jobs":            {[]change{{new: version("a", 1)}}, []netTodo{{ID: "a", LetGo: 0}}},
@@ -151,5 +153,25 @@ func TestTimesOfATodo(t *testing.T) {
 	}
 	if td.ready(now); len(td.jobs) != 1 || td.jobs[0].name != "0.3" {
 		t.Errorf("ready are %v, want the job whose time is now", td.jobs)
+	}
+}
+
+// Jobs are delivered in the order of the stream, and those of a record as they were staged.
+func TestDeliveriesInOrder(t *testing.T) {
+	t.Parallel()
+	refs := func(at int, names ...string) (all []jobRef) {
+		for _, name := range names {
+			all = append(all, jobRef{name, at})
+		}
+		return all
+	}
+	var got []string
+	for _, d := range deliveries([]*todo{
+		{image: version("a", 1), jobs: refs(2, "1.0", "1.1")}, {image: version("b", 1), jobs: refs(1, "0.0", "0.1")}, {image: version("c", 1), jobs: refs(2, "0.0")},
+	}) {
+		got = append(got, d.JobID)
+	}
+	if want := []string{"b.0.0", "b.0.1", "a.1.0", "a.1.1", "c.0.0"}; !cmp.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
