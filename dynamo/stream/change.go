@@ -233,10 +233,8 @@ func plainValue(v events.DynamoDBAttributeValue) item.Value {
 		return &types.AttributeValueMemberSS{Value: v.StringSet()}
 	case events.DataTypeNumberSet:
 		return &types.AttributeValueMemberNS{Value: v.NumberSet()}
-	case events.DataTypeBinarySet:
+	default: // the only type that is left
 		return &types.AttributeValueMemberBS{Value: v.BinarySet()}
-	default:
-		return &types.AttributeValueMemberNULL{Value: true}
 	}
 }
 
