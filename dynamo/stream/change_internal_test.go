@@ -175,6 +175,16 @@ func TestTimeForAPart(t *testing.T) {
 	}
 }
 
+// A record that can't be read has no number to come again by.
+func TestReportOfARecordThatIsNone(t *testing.T) {
+	t.Parallel()
+	broken := func(int) (*events.DynamoDBEventRecord, error) { return nil, errBroken }
+	r := &reader{log: slog.New(slog.DiscardHandler)}
+	if _, err := r.report(t.Context(), batch{n: 1, at: broken}, 0); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // An image has what its item has, of whatever type.
 func TestPlain(t *testing.T) {
 	t.Parallel()
