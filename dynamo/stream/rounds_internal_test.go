@@ -186,3 +186,5 @@ func TestNobodyDecidesForEver(t *testing.T) {
 		}
 	})
 }
+
+var errForbidden error = &smithy.GenericAPIError{Code: "AccessDeniedException"}
