@@ -37,7 +37,7 @@ func TestFurther(t *testing.T) {
 // are done, and the next one begins anew.
 func TestPassGoesOn(t *testing.T) {
 	t.Parallel()
-	now := time.Now().Truncate(time.Millisecond)
+	now := time.UnixMilli(1_800_000_000_001)
 	c := cursor{again: []failure{{"a", 1}}}
 	if c.whole() || c.coverage() != 0 {
 		t.Error("a pass without segments is whole")
@@ -115,6 +115,25 @@ func TestOverduePass(t *testing.T) {
 		if got := tt.c.overdue(now, time.Hour); got != tt.want {
 			t.Errorf("%s: overdue %v, want %v", name, got, tt.want)
 		}
+	}
+}
+
+// A pass that another sweep has ended goes on nowhere.
+func TestLostPassEnds(t *testing.T) {
+	t.Parallel()
+	p := &pass{cursor: cursor{at: []place{{after: "a", seen: 1}}}}
+	if got := p.place(0); got.after != "a" || got.done {
+		t.Errorf("goes on from %+v", got)
+	}
+	if !p.moved(t.Context(), 0, place{after: "b", seen: 2}) || p.at[0].after != "b" {
+		t.Errorf("moved to %+v", p.at)
+	}
+	p.lost = true
+	if got := p.place(0); !got.done {
+		t.Errorf("lost, it goes on from %+v", got)
+	}
+	if p.moved(t.Context(), 0, place{after: "c", seen: 3}) || p.at[0].after != "b" {
+		t.Errorf("lost, it moved to %+v", p.at)
 	}
 }
 
