@@ -1,9 +1,14 @@
 package stream
 
 import (
+	"context"
+	"maps"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -64,9 +69,27 @@ func TestPassGoesOn(t *testing.T) {
 	if !c.whole() || n.ver != 1 || !n.began.IsZero() || n.at != nil || !n.passed.Equal(now.Add(time.Hour)) || n.last.by[ReasonStuck].count != 1 || len(n.again) != 1 {
 		t.Errorf("whole, it is stored as %+v", n)
 	}
-	n.at = make([]place, 2)
+	n.at = []place{{done: true}, {done: true}}
 	if n.begin(2, now); n.at[0].done || !n.began.Equal(now) {
 		t.Errorf("the next pass begins with %+v", n)
+	}
+}
+
+// What a pass has found counts alone once it is whole; until then as much as the last pass has
+// found, at least.
+func TestFoundByAPass(t *testing.T) {
+	t.Parallel()
+	stuck := func(n int) tally { return tally{by: map[Reason]found{ReasonStuck: {n, time.Time{}}}} }
+	c := cursor{last: stuck(5), at: []place{{found: stuck(1)}, {found: stuck(2), done: true}}}
+	if got := c.found().by[ReasonStuck].count; got != 5 {
+		t.Errorf("under way: found %d, want 5", got)
+	}
+	c.at[0].done = true
+	if got := c.found().by[ReasonStuck].count; got != 3 {
+		t.Errorf("whole: found %d, want 3", got)
+	}
+	if c.at = c.at[:1]; c.coverage() != 1 {
+		t.Errorf("one segment of one is %v of the table", c.coverage())
 	}
 }
 
@@ -137,6 +160,103 @@ func TestLostPassEnds(t *testing.T) {
 	}
 }
 
+// places is a table in memory that notes how the place of a sweep is stored.
+type places struct {
+	restless
+	left     time.Duration // for the last write
+	ended    error
+	eventual int // reads
+}
+
+func (p *places) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	deadline, _ := ctx.Deadline()
+	p.left, p.ended = time.Until(deadline), ctx.Err()
+	return p.restless.UpdateItem(ctx, in, opts...)
+}
+
+func (p *places) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if !aws.ToBool(in.ConsistentRead) {
+		p.eventual++
+	}
+	return p.restless.GetItem(ctx, in, opts...)
+}
+
+// The place of a pass is stored after each 50 pages, over what this run has stored before; also
+// as the time of the run ends.
+func TestPlaceIsStoredNowAndThen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		db := &places{}
+		p := &pass{now: time.Now, table: &item.Table{Access: db, Name: fakeTable}}
+		p.begin(1, time.Now())
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i := range int64(3*savePages - 1) {
+			if !p.moved(ctx, 0, place{after: "k", seen: i + 1}) {
+				t.Fatal("the pass is lost")
+			}
+		}
+		stored, err := getCursor(t.Context(), *p.table, "")
+		if err != nil || db.updates != 2 || stored.at[0].seen != 2*savePages || stored.ver != 2 || db.eventual != 0 {
+			t.Errorf("stored %d times, last %+v after %d eventual reads, %v", db.updates, stored, db.eventual, err)
+		}
+		if db.left != 5*time.Second || db.ended != nil {
+			t.Errorf("it has %v, %v", db.left, db.ended)
+		}
+		p.at[0].done = true
+		p.save(ctx)
+		if db.updates != 3 || p.passed.IsZero() || !p.began.Equal(stored.began) {
+			t.Errorf("whole, it is stored %d times; passed at %v", db.updates, p.passed)
+		}
+		p.lost = true
+		if p.save(ctx); db.updates != 3 {
+			t.Error("a lost pass is stored")
+		}
+		if p.lost, p.table = false, nil; p.err != nil {
+			t.Error(p.err)
+		}
+		p.save(ctx) // where nothing is stored
+	})
+}
+
+// A pass that another sweep has ended is lost. What failed in it is stored with the other's, as
+// far as the other lacks it.
+func TestPassEndedByAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		own, theirs []failure
+		updates     int
+		want        []failure
+	}{
+		"nothing has failed":             {nil, nil, 1, nil},
+		"the other has failed":           {nil, []failure{{"b", 1}}, 1, []failure{{"b", 1}}},
+		"both have failed":               {[]failure{{"a", 1}}, []failure{{"b", 1}}, 2, []failure{{"a", 1}, {"b", 1}}},
+		"both, and another is meanwhile": {[]failure{{"a", 1}}, []failure{{"b", 1}}, 3, []failure{{"a", 1}, {"b", 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &restless{}
+			p := &pass{now: time.Now, table: &item.Table{Access: db, Name: fakeTable}, tried: make(map[string]int64)}
+			p.begin(1, time.Now())
+			p.again = tt.own
+			if _, err := putCursor(t.Context(), *p.table, "", cursor{ver: 1, passed: time.Now(), again: tt.theirs}); err != nil {
+				t.Fatal(err)
+			}
+			db.updates = 0
+			db.before = func() {
+				if db.updates == 2 && tt.updates == 3 {
+					db.edit(t, cursorPK(""), "SET ver = ver + :one", nil, item.Map{":one": new(item.Values).Num(1)})
+				}
+			}
+			p.save(t.Context())
+			stored, err := getCursor(t.Context(), *p.table, "")
+			if err != nil || p.err != nil || !p.lost || db.updates != tt.updates || !p.began.IsZero() || !stored.began.IsZero() || !cmp.Equal(stored.again, tt.want, private) {
+				t.Errorf("lost %v after %d updates; stored %+v, %v, %v", p.lost, db.updates, stored, err, p.err)
+			}
+		})
+	}
+}
+
 // A cursor comes back as it was stored; a broken one begins a new pass, over its version.
 func TestStoredCursor(t *testing.T) {
 	t.Parallel()
@@ -166,11 +286,20 @@ func TestStoredCursor(t *testing.T) {
 	if held, err := putCursor(t.Context(), table, "n", next); held != nil || err != nil {
 		t.Errorf("not stored over its predecessor: %+v, %v", held, err)
 	}
-	for _, attribute := range []string{cursorBegan, cursorPassed, cursorBusy, cursorLast, cursorOpen, cursorAt, cursorAgain} {
-		it := item.Map{}
-		for name, v := range db.Items(fakeTable)[0] {
-			it[name] = v
+	later := c
+	later.ver = 7
+	if held, err := putCursor(t.Context(), table, "gone", later); err != nil || held == nil || held.ver != 0 {
+		t.Errorf("stored over a place that is gone: %+v, %v", held, err)
+	}
+	for _, attribute := range []string{item.AttrVer, cursorBegan, cursorPassed, cursorBusy} { // as an earlier version has left them out
+		it := maps.Clone(db.Items(fakeTable)[0])
+		delete(it, attribute)
+		if b := cursorOf(it); len(b.at) != 2 || len(b.again) != 1 || b.began.IsZero() != (attribute == cursorBegan) {
+			t.Errorf("without %s: %+v", attribute, b)
 		}
+	}
+	for _, attribute := range []string{cursorBegan, cursorPassed, cursorBusy, cursorLast, cursorOpen, cursorAt, cursorAgain} {
+		it := maps.Clone(db.Items(fakeTable)[0])
 		it[attribute] = new(item.Values).Str("broken")
 		b := cursorOf(it)
 		if b.ver != 2 || !b.began.IsZero() || b.at != nil || b.again != nil || b.last.by != nil || !b.last.open.IsZero() {
