@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
@@ -75,6 +78,62 @@ func TestDelay(t *testing.T) {
 			t.Errorf("the queue has %v, %v", q.left, q.err)
 		}
 	})
+}
+
+// Without anything to wait for, the queue isn't asked.
+func TestDelayOfNothing(t *testing.T) {
+	t.Parallel()
+	q := &ticketList{}
+	if first := (&Drain{opt: DrainOptions{Delayed: q}}).delay(t.Context(), []*todo{{image: &store.Record{}}}); first != none || q.calls != 0 {
+		t.Errorf("comes again from %d after %d calls", first, q.calls)
+	}
+}
+
+// A job is held back behind an earlier job that still waits in its record. If the record can't
+// be seen, it is held back too, and the drain tells so; if nobody can read the record, the job
+// goes on.
+func TestHeldBackBehindTheRecord(t *testing.T) {
+	t.Parallel()
+	var v item.Values
+	for name, tt := range map[string]struct {
+		edit    string
+		names   map[string]string
+		values  item.Map
+		pk      string // of the image
+		broken  bool
+		held, n int // jobs held back, and reads
+		logs    bool
+	}{
+		"it waits":            {held: 1, n: 1},
+		"it was delivered":    {edit: "REMOVE jobs.#j", names: map[string]string{"#j": "0.0"}, n: 1},
+		"it was parked":       {edit: "SET jobs.#j.#f = :x", names: map[string]string{"#j": "0.0", "#f": item.JobFailed}, values: item.Map{":x": v.Str("bad")}, n: 1},
+		"another operation's": {edit: "SET id = :x", values: item.Map{":x": v.Str("another")}, n: 1},
+		"the record is gone":  {pk: "v1##elsewhere", n: 1},
+		"nobody can read it":  {edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, n: 1},
+		"it can't be seen":    {broken: true, held: 1, n: 1, logs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &glanced{broken: tt.broken}
+			st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail"}, "0.2": {Kind: "mail", Group: "g"}})
+			if tt.edit != "" {
+				db.edit(t, rec.PK, tt.edit, tt.names, tt.values)
+			}
+			image := *rec
+			image.PK = cmp.Or(tt.pk, image.PK)
+			var log bytes.Buffer
+			d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, sink: jobs.Route{}}
+			d.log = slog.New(slog.NewTextHandler(&log, nil))
+			td := &todo{image: &image, jobs: []jobRef{{"0.1", 1}, {"0.2", 1}}}
+			d.holdBack(t.Context(), td)
+			if len(td.held) != tt.held || len(td.jobs) != 2-tt.held || td.jobs[len(td.jobs)-1].name != "0.2" || db.reads != tt.n {
+				t.Errorf("after %d reads %v go on, and %v are held back", db.reads, td.jobs, td.held)
+			}
+			if (log.Len() > 0) != tt.logs {
+				t.Errorf("the log is %q", log.String())
+			}
+		})
+	}
 }
 
 // kinds is a sink that knows which kinds it delivers in order.
