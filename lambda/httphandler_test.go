@@ -166,6 +166,40 @@ func TestRouteOfAHandler(t *testing.T) {
 	}
 }
 
+// A ServeMux tells the pattern of each request itself.
+func TestRouteOfAServeMux(t *testing.T) {
+	t.Parallel()
+	got := ""
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.Scope = func(_ context.Context, r *idem.Request) (string, error) { got = r.Route; return "one", nil }
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{kind}", func(http.ResponseWriter, *http.Request) {})
+	if _, err := lambda.WrapHandler(engine, lambda.HTTPAPI, mux).Handle(t.Context(), post("k", "")); err != nil || got != "POST /{kind}" {
+		t.Errorf("got the route %q, %v", got, err)
+	}
+}
+
+// A request without a body, a host's header or a path that can be decoded is one that a server
+// would have read.
+func TestBareRequestOnLambda(t *testing.T) {
+	t.Parallel()
+	var got *http.Request
+	h := lambda.WrapHandler(idem.New(&idem.MemoryStore{}, idem.OneScope), lambda.FunctionURL, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
+	ev := events.LambdaFunctionURLRequest{RawPath: "/a%zz"}
+	ev.RequestContext.HTTP.Method, ev.RequestContext.DomainName = http.MethodGet, "x.lambda-url.eu-west-3.on.aws"
+	if _, err := h.Handle(t.Context(), ev); err != nil {
+		t.Fatal(err)
+	}
+	if got.Body != http.NoBody || got.ContentLength != 0 || got.Host != ev.RequestContext.DomainName || got.URL.Path == "" || got.ProtoMajor != 1 || got.ProtoMinor != 1 {
+		t.Errorf("the handler got %+v", got)
+	}
+	ev.Headers = map[string]string{"host": "shop.example"}
+	if _, err := h.Handle(t.Context(), ev); err != nil || got.Host != "shop.example" || got.Header.Get("Host") != "" {
+		t.Errorf("from %s the handler got %+v, %v", got.Host, got.Header, err)
+	}
+}
+
 // A handler reads the headers of a request that has none.
 func TestHandlerOfARequestWithoutHeaders(t *testing.T) {
 	t.Parallel()
@@ -275,6 +309,9 @@ func TestWrapHandlerRefusesMistakes(t *testing.T) {
 	for name, make := range map[string]func(){
 		"no handler": func() { lambda.WrapHandler(engine, lambda.HTTPAPI, nil) },
 		"no engine":  func() { lambda.WrapHandler(nil, lambda.HTTPAPI, http.NotFoundHandler()) },
+		"no requests": func() {
+			lambda.WrapHandler(engine, lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply}, http.NewServeMux())
+		},
 		"no adapter": func() { lambda.WrapHandler(engine, lambda.Adapter[int, int]{}, http.NotFoundHandler()) },
 		"an adapter without HTTP": func() {
 			lambda.WrapHandler(engine, lambda.Direct[string, string](func(string) (string, error) { return "k", nil }), http.NotFoundHandler())

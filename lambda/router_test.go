@@ -308,6 +308,16 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 		return lambda.NewRouter(lambda.HTTPAPI)
 	}
 	for name, fn := range map[string]func(){
+		"an adapter without requests": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply})
+		},
+		"an adapter without responses": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply})
+		},
+		"an adapter without replies": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Response: lambda.HTTPAPI.Response})
+		},
+		"no problem":                   func() { lambda.NewRouter(lambda.HTTPAPI, func(o *lambda.RouterOptions) { o.Problem = nil }) },
 		"an adapter without functions": func() { lambda.NewRouter(lambda.Adapter[int, int]{}) },
 		"an adapter that isn't HTTP": func() {
 			lambda.NewRouter(lambda.Direct[int, int](func(int) (string, error) { return "", nil }))
@@ -427,6 +437,8 @@ func TestRouterRefusesWhatIsNotItsOwn(t *testing.T) {
 	for _, payload := range []string{`{}`, `null`, `{"Records":[{"eventSource":"aws:sqs"}]}`, `{"samekey":{}}`, string(rest.payload(t, newCall("k")))} {
 		if out, err := r.Invoke(t.Context(), []byte(payload)); err == nil {
 			t.Errorf("%.60s: answered %s", payload, out)
+		} else if errors.Is(err, lambda.ErrEvent) == (payload == `{"samekey":{}}`) {
+			t.Errorf("%.60s: got %v", payload, err)
 		}
 	}
 	if o := resume(t, r, jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.NotMine {
