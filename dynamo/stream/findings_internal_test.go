@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -128,7 +129,7 @@ func TestActGoesOnAfterFailures(t *testing.T) {
 		MarkStuck: func(_ context.Context, t jobs.Ticket, _ string) error { return answers[t.PK] },
 		Hooks: Hooks{
 			Queued:    func(_ context.Context, t jobs.Ticket) { queued = append(queued, t.PK) },
-			MadeStuck: func(_ context.Context, e Entry) { givenUp = append(givenUp, e.PK) },
+			MadeStuck: func(_ context.Context, e Entry) { givenUp = append(givenUp, e.PK+" "+string(e.Reason)) },
 		},
 	}}
 	f := findings{
@@ -141,7 +142,7 @@ func TestActGoesOnAfterFailures(t *testing.T) {
 	if !errors.Is(err, errBroken) || !slices.Equal(failed, []string{"refused", "stuck fails"}) || rep.Queued != 1 || rep.MadeStuck != 1 {
 		t.Errorf("failed are %q, %+v, %v", failed, rep, err)
 	}
-	if !slices.Equal(queued, []string{"queued"}) || !slices.Equal(givenUp, []string{"stuck"}) {
+	if !slices.Equal(queued, []string{"queued"}) || !slices.Equal(givenUp, []string{"stuck stuck"}) {
 		t.Errorf("told of %q and %q", queued, givenUp)
 	}
 	s.opt.Queue, s.opt.MarkStuck, rep = nil, nil, Report{}
@@ -160,12 +161,12 @@ func TestActTellsOfWrites(t *testing.T) {
 		o.MarkStuck = func(context.Context, jobs.Ticket, string) error { return nil }
 	})
 	f := findings{
-		todos: []*todo{{image: rec, letGo: true}}, misplaced: []*store.Record{rec}, unreadable: []finding{{pk: "u", why: errBroken, reason: ReasonUnreadable}},
+		todos: []*todo{{image: rec, letGo: true}}, misplaced: []*store.Record{{PK: "v1##elsewhere", ID: "e"}}, unreadable: []finding{{pk: "u", why: errBroken, reason: ReasonUnreadable}},
 	}
 	db.fails = errForbidden
 	var rep Report
 	failed, err := s.act(t.Context(), f, &rep)
-	if !errors.Is(err, errForbidden) || !slices.Equal(failed, []string{"u", rec.PK}) || rep.LetGo+rep.Placed != 0 {
+	if !errors.Is(err, errForbidden) || !slices.Equal(failed, []string{"u", "v1##elsewhere", rec.PK}) || rep.LetGo+rep.Placed != 0 {
 		t.Errorf("failed are %q, %+v, %v", failed, rep, err)
 	}
 	db.fails = nil
@@ -176,5 +177,83 @@ func TestActTellsOfWrites(t *testing.T) {
 	db.fails = errForbidden
 	if failed, err := s.act(t.Context(), reviews, &rep); !errors.Is(err, errForbidden) || !slices.Equal(failed, []string{findingPK("u")}) {
 		t.Errorf("failed are %q, %v", failed, err)
+	}
+}
+
+// What a sweep looks at: records, unreadable items and its own findings. Companions, other
+// sweeps' places and what is somebody else's it passes over.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	db := &restless{}
+	st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}})
+	var skipped []Skipped
+	s := NewSweep(poison{}, st, func(o *SweepOptions) {
+		o.Hooks.Skipped = func(_ context.Context, s Skipped) { skipped = append(skipped, s) }
+	})
+	w := jobWriter{st.Table()}
+	for _, pk := range []string{"v1##u", ticketPK + "1"} {
+		if err := w.list(t.Context(), finding{pk: pk, reason: ReasonUnreadable, why: errBroken}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := putCursor(t.Context(), w.table, "", cursor{ver: 1}); err != nil {
+		t.Fatal(err)
+	}
+	var v item.Values
+	items := append(db.Items(fakeTable),
+		item.Map{"pk": v.Str("v1##u"), "v": v.Num(99), "st": v.Str("open")}, item.Map{"pk": v.Str("v1##c#o#1"), "v": v.Num(2)}, item.Map{"pk": v.Str("order#1")})
+	f := s.look(t.Context(), items)
+	if len(f.reviews) != 1 || f.reviews[0].pk != "v1##u" || len(f.unreadable) != 1 || f.unreadable[0].pk != "v1##u" || len(f.entries) != 1 || f.entries[0].PK != "v1##u" {
+		t.Errorf("reviews %+v, unreadable %+v, listed %+v", f.reviews, f.unreadable, f.entries)
+	}
+	if len(skipped) != 1 || skipped[0].Reason != SkipUnreadable || len(f.misplaced) != 0 || f.young != 1 {
+		t.Errorf("skipped %+v, misplaced %+v, %d young", skipped, f.misplaced, f.young)
+	}
+	db.edit(t, rec.PK, "SET waits = :x", nil, item.Map{":x": v.Str("parked#1")})
+	if f := s.look(t.Context(), []item.Map{db.Item(fakeTable, rec.PK)}); len(f.misplaced) != 1 {
+		t.Errorf("misplaced are %+v", f.misplaced)
+	}
+}
+
+// The request of a stuck operation goes by a write of the sweep's own, unless somebody decides
+// meanwhile.
+func TestRequestOfAStuckOperationGoes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		meanwhile string
+		forbidden bool
+		emptied   int
+	}{"alone": {"", false, 1}, "somebody decides": {"ver", false, 0}, "it can't be written": {"", true, 0}} {
+		db := &restless{}
+		st, _ := db.open(t, nil)
+		now := time.Now().Truncate(time.Millisecond)
+		rec := &store.Record{
+			PK: "v1##stuck", State: store.Stuck, Owner: "o", Ver: 2, ID: "s", Keep: store.KeepOpen, Fingerprint: "f", Created: now, Run: now,
+			Input: &store.Input{Method: "POST", Route: "POST /a", Path: "/a", Body: []byte("{}")}, WaitSince: now,
+		}
+		if held, err := st.Claim(t.Context(), store.Claim{Next: rec, Now: now}); err != nil || held != nil {
+			t.Fatal(held, err)
+		}
+		db.updates = 0
+		db.before = func() {
+			if db.updates == 1 {
+				db.meanwhile(t, rec.PK, tt.meanwhile)
+			}
+			if tt.forbidden {
+				db.fails = errForbidden
+			}
+		}
+		s := NewSweep(poison{}, st, func(o *SweepOptions) {
+			o.MarkStuck = func(context.Context, jobs.Ticket, string) error { return nil }
+		})
+		var rep Report
+		err := s.empty(t.Context(), rec, &rep)
+		if db.fails = nil; (err != nil) != tt.forbidden || rep.Emptied != tt.emptied {
+			t.Errorf("%s: %d emptied, %v", name, rep.Emptied, err)
+		}
+		got, err := st.Load(t.Context(), rec.PK)
+		if err != nil || (got.Input == nil) != (tt.emptied == 1) || tt.emptied == 1 && (got.Ver != 3 || got.Owner == "o" || got.State != store.Stuck) {
+			t.Errorf("%s: left is %+v, %v", name, got, err)
+		}
 	}
 }

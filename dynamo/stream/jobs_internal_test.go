@@ -62,6 +62,10 @@ func (r *restless) meanwhile(t testing.TB, pk, what string) {
 		r.edit(t, pk, "SET id = :x", nil, item.Map{":x": v.Str("another")})
 	case "add":
 		r.edit(t, pk, "SET jobs.#j = :x", name("1.0"), item.Map{":x": v.Job("1.0", store.Job{Kind: "mail"})})
+	case "break":
+		r.edit(t, pk, "SET resp = :x", nil, item.Map{":x": v.Str("broken")})
+	case "ver":
+		r.edit(t, pk, "SET ver = ver + :one", nil, item.Map{":one": v.Num(1)})
 	case "let go":
 		r.edit(t, pk, "SET jobs = :x, exp_s = until_s REMOVE keep", nil, item.Map{":x": v.Map(nil)})
 	default: // "ack 0.1"
@@ -262,14 +266,18 @@ func TestDecisionWhoseAnswerIsLost(t *testing.T) {
 	for name, tt := range map[string]struct {
 		applied, blind bool
 		n              int
-	}{"made": {true, false, 1}, "not made": {false, false, 0}, "nobody can see": {true, true, 0}} {
+		left           string
+	}{"made": {true, false, 1, ""}, "not made": {false, false, 0, "0.0 kept"}, "nobody can see": {true, true, 0, "kept"}} {
 		db := &torn{applied: tt.applied, blind: tt.blind}
-		_, rec := db.open(t, map[string]store.Job{"0.0": soon, "0.1": {Kind: "mail"}})
+		_, rec := db.open(t, map[string]store.Job{"0.0": soon})
 		w := jobWriter{item.Table{Access: db, Name: fakeTable}}
 		pick := func(r *store.Record) []string { return []string{"0.0"} }
 		n, err := w.decide(t.Context(), "cancel", rec.PK, rec.ID, "jane", pick, w.strike)
 		if n != tt.n || (err == nil) != (tt.n == 1) || err != nil && !errors.Is(err, errForbidden) {
 			t.Errorf("%s: %d, %v", name, n, err)
+		}
+		if left := db.now(t, rec.PK); left != tt.left {
+			t.Errorf("%s: left is %q, want %q", name, left, tt.left)
 		}
 	}
 	db := &glanced{broken: true}
@@ -296,6 +304,7 @@ func TestBeginOfDeliveries(t *testing.T) {
 		"both":               {want: "at once, due", updates: 2},
 		"cancelled":          {meanwhile: "ack 0.1", want: "at once", updates: 2},
 		"another's by now":   {meanwhile: "anew", want: "", updates: 1},
+		"nobody can read it": {meanwhile: "break", want: "at once", updates: 2},
 		"not noted":          {forbidden: true, again: true, want: "at once", updates: 2},
 		"its record is gone": {gone: true, want: "at once, due"},
 	} {
@@ -320,5 +329,49 @@ func TestBeginOfDeliveries(t *testing.T) {
 				t.Errorf("delivered %q, comes again from %d after %d updates", got, first, db.updates)
 			}
 		})
+	}
+}
+
+// What was read as a delivery began is what its acknowledgement goes by.
+func TestBeginSeesTheRecord(t *testing.T) {
+	t.Parallel()
+	db := &restless{}
+	st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "at once"}, "0.1": {Kind: "due", At: time.Now().Add(-time.Hour).Truncate(time.Millisecond)}})
+	db.before = func() {
+		if db.updates == 1 {
+			db.meanwhile(t, rec.PK, "ack 0.0")
+		}
+	}
+	var got []string
+	first, n := NewDrain(st, byKind(nil, &got)).run(t.Context(), []*todo{{image: rec, jobs: []jobRef{{name: "0.1"}}}})
+	if first != none || n != 1 || db.updates != 2 || db.now(t, rec.PK) != "" {
+		t.Errorf("comes again from %d, %d delivered, %d updates; left is %q", first, n, db.updates, db.now(t, rec.PK))
+	}
+}
+
+// An acknowledgement in a record that waits for people goes on from what another has written,
+// and tells if it can't be written.
+func TestAcknowledgementBesideAWait(t *testing.T) {
+	t.Parallel()
+	both := map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail", Tries: 5, Failed: "bad"}}
+	db := &restless{}
+	st, rec := db.open(t, both)
+	db.before = func() {
+		if db.updates == 2 {
+			db.meanwhile(t, rec.PK, "ver")
+		}
+	}
+	if err := Ack(t.Context(), st, rec, "0.0"); err != nil || db.updates != 3 || db.now(t, rec.PK) != "0.1! kept waits" {
+		t.Errorf("%v after %d updates; left is %q", err, db.updates, db.now(t, rec.PK))
+	}
+	db = &restless{}
+	st, rec = db.open(t, both)
+	db.before = func() {
+		if db.updates == 2 {
+			db.fails = errForbidden
+		}
+	}
+	if err := Ack(t.Context(), st, rec, "0.0"); !errors.Is(err, errForbidden) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -123,7 +123,10 @@ func TestNobodyDecidesForEver(t *testing.T) {
 		"a redrive": {
 			map[string]store.Job{"0.0": parked, "0.1": parked},
 			func(s *dynamo.Store, r *store.Record) error {
-				_, err := Redrive(t.Context(), s, r.PK, r.ID, "jane", "0.0")
+				n, err := Redrive(t.Context(), s, r.PK, r.ID, "jane", "0.0")
+				if n != 0 {
+					t.Errorf("%d jobs are redriven", n)
+				}
 				return err
 			}, 0,
 		},
