@@ -55,6 +55,17 @@ func TestPassIsHeldUpByNoFailures(t *testing.T) {
 	}
 }
 
+// A pass that another sweep has ended reads no further page.
+func TestLostPassReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	p := &pass{tried: make(map[string]int64)}
+	p.begin(1, time.Now())
+	s := &scanner{api: poison{records: 3}, segments: 1, pageSize: 1, perSecond: 1e6}
+	if err := s.each(t.Context(), time.Time{}, p, func([]item.Map) (tally, bool) { p.lost = true; return tally{}, true }); err != nil || s.pages != 1 || s.scanned != 1 {
+		t.Errorf("%d pages with %d items: %v", s.pages, s.scanned, err)
+	}
+}
+
 func TestRoomForWhatFails(t *testing.T) {
 	t.Parallel()
 	list := func(n int, runs int64) (l []failure) {
