@@ -53,7 +53,7 @@ func TestWarningsOfABatch(t *testing.T) {
 	}); strings.Contains(log, "not tried") {
 		t.Errorf("a hook is told, and the log says: %s", log)
 	}
-	b.Failed = func(context.Context, events.SQSMessage, error) { panic("a hook") } //nolint:forbidigo // as a program's hook may
+	b.Failed = func(context.Context, events.SQSMessage, error) { panic("a hook") }
 	panics := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
 	log := logged(t, func() { _, _ = panics.Handle(t.Context(), batch(message("1", ""), message("2", ""))) })
 	if !strings.Contains(log, "record failed") || !strings.Contains(log, "Batch.Failed") || !strings.Contains(log, "record=2") {

@@ -35,7 +35,7 @@ func TestBatchErrorNamesSome(t *testing.T) {
 func TestWhoseErrorItIs(t *testing.T) {
 	t.Parallel()
 	own := &idem.Error{Op: "do", Err: idem.ErrInFlight}
-	if got := engineError(own); got != error(own) {
+	if got := engineError(own); got != error(own) { //nolint:errorlint // the very same
 		t.Errorf("wrapped again: %v", got)
 	}
 	if got := engineError(nil); got != nil {
@@ -45,14 +45,14 @@ func TestWhoseErrorItIs(t *testing.T) {
 	if got, ok := errors.AsType[*idem.Error](engineError(other)); !ok || got == own {
 		t.Errorf("another error is not wrapped: %v", got)
 	}
-	if got := reported(other); got != other {
+	if got := reported(other); got != other { //nolint:errorlint // the very same
 		t.Errorf("another's error is told as %#v", got)
 	}
-	if got, ok := reported(own).(messages.InvokeResponse_Error); !ok || got.Type != "IdempotencyInFlight" {
+	if got, ok := errors.AsType[messages.InvokeResponse_Error](reported(own)); !ok || got.Type != "IdempotencyInFlight" {
 		t.Errorf("the engine's error is told as %#v", got)
 	}
 	plain := &idem.Error{Op: "do", Err: errors.New("x")}
-	if got := reported(plain); got != error(plain) {
+	if got := reported(plain); got != error(plain) { //nolint:errorlint // the very same
 		t.Errorf("one without a name is told as %#v", got)
 	}
 }
@@ -85,4 +85,4 @@ func TestDecodeRecovers(t *testing.T) {
 
 type panics struct{}
 
-func (*panics) UnmarshalJSON([]byte) error { panic("a foreign payload") } //nolint:forbidigo // as some types do
+func (*panics) UnmarshalJSON([]byte) error { panic("a foreign payload") }

@@ -56,8 +56,11 @@ func TestAttributes(t *testing.T) {
 		a           any
 		kind, value string
 	}{
-		{map[string]any{"Type": "String", "Value": "a"}, "String", "a"}, {map[string]any{"Type": "Number", "Value": 7.5}, "Number", "7.5"},
-		{map[string]any{"Type": "String"}, "String", ""}, {"text", "", ""}, {nil, "", ""},
+		{map[string]any{"Type": "String", "Value": "a"}, "String", "a"},
+		{map[string]any{"Type": "Number", "Value": 7.5}, "Number", "7.5"},
+		{map[string]any{"Type": "String"}, "String", ""},
+		{"text", "", ""},
+		{nil, "", ""},
 	} {
 		if kind, value := snsAttribute(tt.a); kind != tt.kind || value != tt.value {
 			t.Errorf("%v: %q %q", tt.a, kind, value)

@@ -66,6 +66,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 			if s.opt.Hooks.Skipped != nil {
 				s.opt.Hooks.Skipped(ctx, Skipped{Reason: why, Record: e.Record, Err: err})
 			}
+		default: // no record
 		}
 	}
 	return f

@@ -95,7 +95,10 @@ func TestPagesOfAList(t *testing.T) {
 	}
 	n := 0
 	s.read = nil
-	for range listed(s, now, Entry{}).All(t.Context()) {
+	for _, err := range listed(s, now, Entry{}).All(t.Context()) {
+		if err != nil {
+			t.Error(err)
+		}
 		if n++; n == 2 {
 			break
 		}
