@@ -20,14 +20,15 @@ import (
 
 // pages is a table of one segment, which counts half a unit for each page if it is asked to.
 type pages struct {
-	n    int
-	from []string // with which the pages begin
+	n      int
+	silent bool     // about its units
+	from   []string // with which the pages begin
 }
 
 func (p *pages) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	p.from = append(p.from, item.PK(in.ExclusiveStartKey))
 	out := &dynamodb.ScanOutput{ScannedCount: 3}
-	if in.ReturnConsumedCapacity == types.ReturnConsumedCapacityTotal {
+	if in.ReturnConsumedCapacity == types.ReturnConsumedCapacityTotal && !p.silent {
 		out.ConsumedCapacity = &types.ConsumedCapacity{CapacityUnits: aws.Float64(0.5)}
 	}
 	if len(p.from) < p.n {
@@ -41,19 +42,21 @@ func (p *pages) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 func TestBrowseGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		end  int // the page that ends the context
-		from []string
-		want error
+		end   int // the page that ends the context
+		units float64
+		from  []string
+		want  error
 	}{
-		"to the end":          {0, []string{"", "k", "kk"}, nil},
-		"until it is stopped": {2, []string{"", "k"}, context.Canceled},
+		"to the end":               {0, 1.5, []string{"", "k", "kk"}, nil},
+		"until it is stopped":      {2, 1, []string{"", "k"}, context.Canceled},
+		"where no units are known": {0, 0, []string{"", "k", "kk"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				api := &pages{n: 3}
+				api := &pages{n: 3, silent: tt.units == 0}
 				s := &Sweep{api: api, opt: SweepOptions{Segments: 1, PagesPerSecond: 2}}
 				began, last := time.Now(), Browsed{}
 				err := s.Browse(ctx, func(_ []Glimpse, b Browsed) {
@@ -62,7 +65,7 @@ func TestBrowseGoesOn(t *testing.T) {
 					}
 				})
 				n := len(tt.from)
-				if !errors.Is(err, tt.want) || !slices.Equal(api.from, tt.from) || last != (Browsed{n, 3 * n, float64(n) / 2}) {
+				if !errors.Is(err, tt.want) || !slices.Equal(api.from, tt.from) || last != (Browsed{n, 3 * n, tt.units}) {
 					t.Errorf("pages from %q, %+v: %v", api.from, last, err)
 				}
 				if took := time.Since(began); took != time.Duration(n)*time.Second/2 {
@@ -86,7 +89,7 @@ func TestGlimpseIsBare(t *testing.T) {
 	}
 	g := s.Glimpse(r)
 	text, err := json.Marshal(g)
-	if err != nil || strings.Contains(string(text), secret) || strings.Contains(string(text), "cGVyc29uYW") || g.Record.Seal != nil {
+	if err != nil || strings.Contains(string(text), secret) || g.Record.Phases[0].Result != nil || g.Record.Jobs["0.0"].Args != nil || g.Record.Input.Body != nil || g.Record.Response.Body != nil || g.Record.Seal != nil {
 		t.Errorf("shown: %s, %v", text, err)
 	}
 	if b := g.Record; b.Phases[0].Name != "charged" || b.Jobs["0.0"].Kind != "mail" || b.Input.Route != "POST /a" || b.Input.Method != "POST" || b.Response.Status != 201 || len(g.Entries) != 2 {

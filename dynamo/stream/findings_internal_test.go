@@ -213,6 +213,16 @@ func TestLook(t *testing.T) {
 	if f := s.look(t.Context(), []item.Map{db.Item(fakeTable, rec.PK)}); len(f.misplaced) != 1 {
 		t.Errorf("misplaced are %+v", f.misplaced)
 	}
+	for _, edit := range []string{"", "REMOVE wait_ms", "REMOVE waits"} { // as an earlier version has left it
+		db := &restless{}
+		_, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail", Tries: 5, Failed: "bad"}})
+		if edit != "" {
+			db.edit(t, rec.PK, edit, nil, nil)
+		}
+		if f := s.look(t.Context(), []item.Map{db.Item(fakeTable, rec.PK)}); (len(f.misplaced) == 1) != (edit != "") {
+			t.Errorf("after %q misplaced are %+v", edit, f.misplaced)
+		}
+	}
 }
 
 // The request of a stuck operation goes by a write of the sweep's own, unless somebody decides

@@ -69,6 +69,13 @@ func (r *restless) meanwhile(t testing.TB, pk, what string) {
 		r.edit(t, pk, "SET ver = ver + :one", nil, item.Map{":one": v.Num(1)})
 	case "let go":
 		r.edit(t, pk, "SET jobs = :x, exp_s = until_s REMOVE keep", nil, item.Map{":x": v.Map(nil)})
+	case "unpark 0.1", "park 0.1":
+		path := map[string]string{"#j": "0.1", "#f": item.JobFailed}
+		if what == "park 0.1" {
+			r.edit(t, pk, "SET jobs.#j.#f = :x", path, item.Map{":x": v.Str("bad")})
+		} else {
+			r.edit(t, pk, "REMOVE jobs.#j.#f", path, nil)
+		}
 	default: // "ack 0.1"
 		r.edit(t, pk, "REMOVE jobs.#j", name(strings.TrimPrefix(what, "ack ")), nil)
 	}
@@ -197,6 +204,8 @@ func TestDecisionsAboutJobs(t *testing.T) {
 	}{
 		"all parked jobs":            {jobs: map[string]store.Job{"0.0": parked, "0.1": parked, "0.2": {Kind: "mail"}}, n: 2, want: "0.0 0.1 0.2 kept", updates: 1},
 		"one of them":                {jobs: map[string]store.Job{"0.0": parked, "0.1": parked}, names: "0.1", n: 1, want: "0.0! 0.1 kept waits", updates: 1},
+		"one of two, both redriven":  {jobs: map[string]store.Job{"0.0": parked, "0.1": parked}, names: "0.0", meanwhile: "unpark 0.1", n: 1, want: "0.0 0.1 kept", updates: 2},
+		"one, and another is parked": {jobs: map[string]store.Job{"0.0": parked, "0.1": {Kind: "mail"}}, names: "0.0", meanwhile: "park 0.1", n: 1, want: "0.0 0.1! kept waits", updates: 2},
 		"one that isn't parked":      {jobs: map[string]store.Job{"0.0": parked, "0.1": {Kind: "mail"}}, names: "0.1", want: "0.0! 0.1 kept waits"},
 		"one that was delivered":     {jobs: map[string]store.Job{"0.0": parked, "0.1": parked}, names: "0.0", meanwhile: "ack 0.0", want: "0.1! kept waits", updates: 1},
 		"of another operation":       {jobs: map[string]store.Job{"0.0": parked}, id: "another", want: "0.0! kept waits", err: jobs.ErrMoved},
