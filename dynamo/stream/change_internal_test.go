@@ -212,3 +212,42 @@ func TestPlain(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+// What an item is, by its key, its layout and its state.
+func TestItemsAndRecords(t *testing.T) {
+	t.Parallel()
+	var v item.Values
+	for name, tt := range map[string]struct {
+		it  item.Map
+		why Skip
+	}{
+		"a record":                   {soundItem(t), ""},
+		"a companion":                {item.Map{"pk": v.Str("v1##x#o#1"), "v": v.Num(2)}, SkipCompanion},
+		"another layout":             {item.Map{"pk": v.Str("v1##x"), "v": v.Num(99), "st": v.Str("open")}, SkipUnreadable},
+		"somebody else's":            {item.Map{"pk": v.Str("order#1")}, SkipForeign},
+		"somebody else's state":      {item.Map{"pk": v.Str("order#1"), "st": v.Str("open")}, SkipForeign},
+		"another key's type":         {item.Map{"pk": v.Num(1), "v": v.Num(2), "st": v.Str("open")}, SkipForeign},
+		"no key":                     {item.Map{"v": v.Num(2), "st": v.Str("open")}, SkipForeign},
+		"another's of one attribute": {item.Map{"id": v.Str("x")}, SkipForeign},
+		"nothing":                    {item.Map{}, SkipNoImage},
+	} {
+		image := streamimage.Of(tt.it)
+		rec, why, err := readImage(image)
+		if why != tt.why || (rec != nil) != (why == "") || (err != nil) != (why == SkipUnreadable) {
+			t.Errorf("%s: %+v, %q, %v, want %q", name, rec, why, err, tt.why)
+		}
+		for _, event := range []string{"INSERT", "MODIFY", "REMOVE"} {
+			change := &events.DynamoDBStreamRecord{NewImage: image}
+			if event == "REMOVE" {
+				change = &events.DynamoDBStreamRecord{OldImage: image}
+			}
+			c, why, err := readChange(change, event)
+			if why != tt.why || (err != nil) != (why == SkipUnreadable) || why == "" && ((c.new == nil) != (event == "REMOVE") || (c.old == nil) != (event != "REMOVE")) {
+				t.Errorf("%s, %s: %+v, %q, %v, want %q", name, event, c, why, err, tt.why)
+			}
+		}
+	}
+	if got := recordName(streamimage.Of(item.Map{"pk": v.Num(1)})); got != "" {
+		t.Errorf("a key that is a number names the record %q", got)
+	}
+}
