@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -296,6 +297,17 @@ func TestStoredCursor(t *testing.T) {
 		delete(it, attribute)
 		if b := cursorOf(it); len(b.at) != 2 || len(b.again) != 1 || b.began.IsZero() != (attribute == cursorBegan) {
 			t.Errorf("without %s: %+v", attribute, b)
+		}
+	}
+	for list, parts := range map[string][]string{cursorAt: {placeAfter, placeSeen}, cursorAgain: {failurePK, failureRuns}} {
+		for _, part := range parts {
+			it := maps.Clone(db.Items(fakeTable)[0])
+			one := maps.Clone(it[list].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberM).Value)
+			delete(one, part)
+			it[list] = &types.AttributeValueMemberL{Value: []item.Value{&types.AttributeValueMemberM{Value: one}}}
+			if b := cursorOf(it); !b.began.IsZero() || b.at != nil || b.again != nil {
+				t.Errorf("without %s in %s: %+v", part, list, b)
+			}
 		}
 	}
 	for _, attribute := range []string{cursorBegan, cursorPassed, cursorBusy, cursorLast, cursorOpen, cursorAt, cursorAgain} {
