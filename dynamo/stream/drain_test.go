@@ -717,8 +717,8 @@ func TestMistakesShowAtColdStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
+				if v, _ := recover().(string); !strings.HasPrefix(v, "stream: New") {
+					t.Errorf("no panic that says so: %q", v)
 				}
 			}()
 			fn()
