@@ -108,7 +108,7 @@ const wholeSecond = time.Second - time.Millisecond
 // an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
 // their time had come by then, or their delivery had begun.
 func (t *todo) putOff(now time.Time) {
-	if removed := t.time.Add(wholeSecond); !t.time.IsZero() && removed.Before(now) {
+	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
 	}
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
