@@ -91,8 +91,8 @@ func TestFindingsOfARecord(t *testing.T) {
 			if f.young > 0 {
 				got.Young = f.youngUntil.Sub(now)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
+			if diff := cmp.Diff(tt.want, got); diff != "" || len(f.todos) != got.Jobs+got.LetGo {
+				t.Errorf("%d todos, -want +got:\n%s", len(f.todos), diff)
 			}
 		})
 	}
