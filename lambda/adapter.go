@@ -62,7 +62,7 @@ type Adapter[Ev, Re any] struct {
 // adapters needn't. A request needs a snapshot only if it may be stored.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
-		ctx = context.WithValue(ctx, unstoredKey{}, true)
+		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
 	}
 	req, err := a.Request(ctx, ev)
 	if req.Tenant == "" {

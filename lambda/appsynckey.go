@@ -77,9 +77,7 @@ func appSyncParent(body []byte) ([]string, error) {
 	if errors.Is(err, rawjson.ErrAbsent) || string(parent) == "null" {
 		return nil, nil
 	}
-	if err == nil {
-		parent, err = canonical("/source", parent)
-	}
+	parent, err = canonical("/source", parent)
 	return []string{string(parent)}, err
 }
 
@@ -96,8 +94,6 @@ func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
 		return nil, err
 	case errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null":
 		return []string{"api key"}, nil
-	case err != nil:
-		return nil, err
 	}
 	m, err := rawjson.Object(identity)
 	if err != nil {

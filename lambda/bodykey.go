@@ -173,7 +173,7 @@ const digested = "sha256:"
 
 func plainKey(s string) bool {
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }
-	return s != "" && len(s) <= defaults.MaxKey && !strings.ContainsFunc(s, bad) && !strings.HasPrefix(s, digested)
+	return len(s) <= defaults.MaxKey && !strings.ContainsFunc(s, bad) && !strings.HasPrefix(s, digested)
 }
 
 // digestKey makes a key of parts that may be long or hold any characters.

@@ -41,6 +41,9 @@ func TestJSONKey(t *testing.T) {
 		"too long":               {lambda.JSONKey("/id"), `{"id":"` + strings.Repeat("k", 256) + `"}`, "sha256:"},
 		"as long as may be":      {lambda.JSONKey("/id"), `{"id":"` + strings.Repeat("k", 255) + `"}`, strings.Repeat("k", 255)},
 		"looks like a digest":    {lambda.JSONKey("/id"), `{"id":"sha256:x"}`, "sha256:"},
+		"the first and the last": {lambda.JSONKey("/id"), `{"id":"!~"}`, "!~"},
+		"beyond the last":        {lambda.JSONKey("/id"), `{"id":"a\u007f"}`, "sha256:"},
+		"one letter of others":   {lambda.JSONKey("/id"), `{"id":"Büro7"}`, "sha256:"},
 		"two":                    {lambda.JSONKey("/shop", "/id"), `{"shop":"s","id":7}`, "sha256:"},
 	} {
 		got, err := tc.key.Key([]byte(tc.body))
@@ -126,6 +129,21 @@ func TestBadPointersPanic(t *testing.T) {
 		"Comparing":            func() { lambda.JSONKey("/a").Comparing("a") },
 		"Comparing nothing":    func() { lambda.JSONKey("/a").Comparing() },
 		"Direct without a Key": func() { lambda.Direct[order, receipt](lambda.BodyKey{}) },
+		"a batch without a Request": func() {
+			b := lambda.SQS
+			b.Request = nil
+			lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b.WithBodyKey(lambda.JSONKey("/a")), (&worker{}).message)
+		},
+		"a batch with less than no time": func() {
+			b := lambda.SQS
+			b.RecordTimeout = -1
+			lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, (&worker{}).message)
+		},
+		"a batch with less than no worker": func() {
+			b := lambda.SQS
+			b.Concurrency = -1
+			lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, (&worker{}).message)
+		},
 		"a batch without a Key": func() {
 			lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS.WithBodyKey(lambda.BodyKey{}), (&worker{}).message)
 		},
@@ -148,6 +166,17 @@ func TestBodyKeyOfBatches(t *testing.T) {
 	key := lambda.JSONKey("/order/id")
 	kinesis, ev, sns := position("1"), events.EventBridgeEvent{ID: "e", Detail: []byte(body)}, notification("n")
 	kinesis.Kinesis.Data, sns.SNS.Message = []byte(body), body
+	unread, failing := lambda.SQS, errors.New("it can't be read")
+	unread.Request = func(context.Context, events.SQSMessage) (idem.Request, error) {
+		return idem.Request{Body: []byte(body)}, failing
+	}
+	unread = unread.WithBodyKey(key)
+	if k, err := unread.Key(message("1", body)); k != "" || !errors.Is(err, failing) {
+		t.Errorf("of what can't be read: got %q, %v", k, err)
+	}
+	if _, err := unread.Request(t.Context(), message("1", body)); !errors.Is(err, failing) {
+		t.Errorf("what can't be read is a request: %v", err)
+	}
 	for name, got := range map[string]func() (string, error){
 		"SQS": func() (string, error) { return lambda.SQS.WithBodyKey(key).Key(message("1", body)) },
 		"SQS behind a topic": func() (string, error) {
@@ -240,6 +269,20 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 	}
 }
 
+// What is absent differs from what is there, wherever it is.
+func TestComparingTellsWhatIsAbsent(t *testing.T) {
+	t.Parallel()
+	key := lambda.JSONKey("/id").Comparing("/a", "/b")
+	seen := make(map[string]string)
+	for _, body := range []string{`{}`, `{"a":1}`, `{"b":1}`, `{"a":1,"b":1}`, `{"a":"absent"}`, `{"a":11}`} {
+		same, err := key.Same([]byte(body))
+		if other := seen[string(same)]; other != "" || err != nil {
+			t.Errorf("%s is the same as %s: %v", body, other, err)
+		}
+		seen[string(same)] = body
+	}
+}
+
 // A body with the time of sending is the same work each time, if the program says what
 // of it decides; other work under its key is still refused.
 func TestComparing(t *testing.T) {
@@ -276,7 +319,7 @@ func TestJSONRPCKey(t *testing.T) {
 	distinct(t, lambda.JSONRPCKey("/params/session"), rpc(`1`, "charge", `{"session":"a"}`), rpc(`1`, "charge", `{"session":"b"}`))
 	equal(t, lambda.JSONRPCKey(), rpc(`1`, "charge", `{}`), `{"id":1,"params":[2],"method":"charge","jsonrpc":"2.0"}`)
 	refuses(t, lambda.JSONRPCKey("/params/session"), map[string]string{
-		`{"jsonrpc":"2.0","method":"charge","params":{"session":"a"}}`:           "/id",
+		`{"jsonrpc":"2.0","method":"charge","params":{"session":"a"}}`:           "/id: a notification",
 		`{"jsonrpc":"2.0","id":null,"method":"charge","params":{"session":"a"}}`: "/id",
 		`{"jsonrpc":"2.0","id":1.5,"method":"charge","params":{"session":"a"}}`:  "/id",
 		`{"jsonrpc":"2.0","id":"","method":"charge","params":{"session":"a"}}`:   "/id",
@@ -306,6 +349,7 @@ func TestMCPToolKey(t *testing.T) {
 		})
 	}
 	distinct(t, lambda.MCPToolKey(), first, call(`2`, "refund", `{"order_id":"o-1","amount":30}`, `{}`))
+	equal(t, lambda.MCPToolKey("/_meta/key"), `{"name":"refund","_meta":{"key":"a"}}`, `{"name":"refund","_meta":{"key":"a"},"n":1}`)
 	distinct(t, lambda.MCPToolKey("/_meta/idempotency-key"),
 		call(`2`, "refund", `{}`, `{"idempotency-key":"a"}`), call(`2`, "refund", `{}`, `{"idempotency-key":"b"}`))
 
@@ -368,6 +412,7 @@ func TestAppSyncKey(t *testing.T) {
 	distinct(t, lambda.AppSyncKey("/input/key", "/resolverContext/user"), authorized("a"), authorized("b"))
 	refuses(t, key, map[string]string{
 		authorized("a"): "/identity",
+		appSync("charge", `{"issuer":7.5,"sub":"alice"}`, arguments, ""):                                               "/identity/issuer",
 		appSync("charge", pool("", "1"), arguments, ""):                                                                "/identity",
 		appSync("charge", `{"sub":7.5}`, arguments, ""):                                                                "/identity/sub",
 		appSync("charge", `"alice"`, arguments, ""):                                                                    "/identity",
@@ -381,7 +426,9 @@ func TestAppSyncKey(t *testing.T) {
 	refuses(t, lambda.AppSyncKey("/input/key", "/resolverContext/user"), map[string]string{
 		alice:                                    "/identity/resolverContext/user",
 		appSync("charge", `null`, arguments, ""): "/identity",
+		strings.Replace(alice, `"identity"`, `"Identity"`, 1): "/identity",
 	})
+	equal(t, key, appSync("charge", `null`, arguments, ""), strings.Replace(appSync("charge", `null`, arguments, ""), `"identity":null,`, ``, 1))
 }
 
 // A field of an object is resolved for each of them, with the same arguments: the
@@ -400,6 +447,11 @@ func TestAppSyncKeyComparesTheParent(t *testing.T) {
 		if string(first) == string(second) != same || err1 != nil || err2 != nil {
 			t.Errorf("the parent %s is the same: %t, want %t; %v, %v", source, !same, same, err1, err2)
 		}
+	}
+	null, err1 := key.Same(refund(`null`))
+	absent, err2 := key.Same([]byte(strings.Replace(string(refund(`null`)), `"source":null,`, ``, 1)))
+	if string(null) != string(absent) || err1 != nil || err2 != nil {
+		t.Errorf("no parent is another than null: %v, %v", err1, err2)
 	}
 	if _, err := key.Same(refund(`{"id":"o-1","id":"o-2"}`)); err == nil || !strings.Contains(err.Error(), "/source") {
 		t.Errorf("a parent that can be read in two ways: got %v", err)
@@ -445,6 +497,28 @@ func TestStateKey(t *testing.T) {
 		`{"input":{}}`: "/context",
 		`null`:         "/context",
 	})
+	refuses(t, lambda.StateKey("/context", "/input/round"), map[string]string{first: "/input/round"})
+}
+
+// What must be the same under one key can be read in one way only.
+func TestComparisonRefusesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for body, tt := range map[string]struct {
+		key  lambda.BodyKey
+		path string
+	}{
+		`{"a":{"b":1},"a":{"b":2}}`: {lambda.JSONKey("/id").Comparing("/a/b"), `"a" twice`},
+		`{"a":{"b":1,"b":2}}`:       {lambda.JSONKey("/id").Comparing("/a"), "/a"},
+		`[]`:                        {lambda.AppSyncKey("/key"), "AppSync"},
+		`{"arguments":{"a":1,"a":2},"info":{"parentTypeName":"Mutation","fieldName":"f"}}`: {lambda.AppSyncKey("/key"), "/arguments"},
+		`{"params":{}}`:                        {lambda.MCPToolKey(), "/name"},
+		`{"context":{},"input":1,"input":2}`:   {lambda.StateKey("/context"), "/context"},
+		`{"context":{},"input":{"a":1,"a":2}}`: {lambda.StateKey("/context"), "payload"},
+	} {
+		if got, err := tt.key.Same([]byte(body)); err == nil || !strings.Contains(err.Error(), tt.path) {
+			t.Errorf("%s: got %q, %v, want an error that names %s", body, got, err, tt.path)
+		}
+	}
 }
 
 func keysOf(t *testing.T, k lambda.BodyKey, bodies []string) []string {
@@ -564,5 +638,19 @@ func TestOptionalBodyKey(t *testing.T) {
 				t.Errorf("%s: %d with the key %q, %v; want %q", tc.body, res.Status, got, err, tc.want)
 			}
 		})
+	}
+}
+
+// A key that a program finds missing is missing, and so is one whose caller isn't named.
+func TestOptionalKeyThatIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]lambda.BodyKey{
+		"a program's own":     {Key: func([]byte) (string, error) { return "", idem.ErrKeyMissing }},
+		"without an identity": lambda.AppSyncKey("/key", "/user"),
+	} {
+		body := `{"arguments":{"key":"k"},"info":{"parentTypeName":"Mutation","fieldName":"f"}}`
+		if k, err := key.FromOptional(&idem.Request{Body: []byte(body)}); k != "" || !errors.Is(err, idem.ErrKeyMissing) || errors.Is(err, idem.ErrKeyInvalid) {
+			t.Errorf("%s: got %q, %v", name, k, err)
+		}
 	}
 }

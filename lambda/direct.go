@@ -237,7 +237,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	if o, ok := errors.AsType[*ownError](err); ok {
 		return res, own, o
 	}
-	if err == nil && strings.HasPrefix(string(res.Body), noForm) {
+	if strings.HasPrefix(string(res.Body), noForm) {
 		err = &idem.Error{Op: "result", Err: fmt.Errorf("%w: %s", idem.ErrNotKept, res.Body[len(noForm):])}
 	}
 	if err != nil {

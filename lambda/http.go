@@ -40,7 +40,7 @@ func rawQuery(single map[string]string, multi map[string][]string) string {
 }
 
 func parameters(single map[string]string, multi map[string][]string) map[string][]string {
-	if len(multi) > 0 || len(single) == 0 {
+	if len(multi) > 0 {
 		return multi
 	}
 	params := make(map[string][]string, len(single))

@@ -117,6 +117,109 @@ func TestHandlerBehindALoadBalancer(t *testing.T) {
 	}
 }
 
+// The client's address is the one that the gateway has seen, whatever the headers say.
+func TestHandlerKnowsItsClient(t *testing.T) {
+	t.Parallel()
+	remote := ""
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { remote = r.RemoteAddr })
+	engine := idem.New(&idem.MemoryStore{}, idem.OneScope)
+	header := map[string]string{"x-forwarded-for": "198.51.100.1"}
+	for name, serve := range map[string]func(ip string) error{
+		"REST": func(ip string) error {
+			ev := events.APIGatewayProxyRequest{HTTPMethod: http.MethodGet, Resource: "/", Path: "/", Headers: header}
+			ev.RequestContext.Identity.SourceIP = ip
+			_, err := lambda.WrapHandler(engine, lambda.REST, h).Handle(t.Context(), ev)
+			return err
+		},
+		"a function URL": func(ip string) error {
+			ev := events.LambdaFunctionURLRequest{RawPath: "/", Headers: header}
+			ev.RequestContext.HTTP.Method, ev.RequestContext.HTTP.SourceIP = http.MethodGet, ip
+			_, err := lambda.WrapHandler(engine, lambda.FunctionURL, h).Handle(t.Context(), ev)
+			return err
+		},
+	} {
+		for ip, want := range map[string]string{"203.0.113.9": "203.0.113.9:0", "2001:db8::9": "[2001:db8::9]:0", "": ""} {
+			if err := serve(ip); err != nil || remote != want {
+				t.Errorf("%s, %s: from %s, %v", name, ip, remote, err)
+			}
+		}
+	}
+}
+
+// The route of a request is the pattern that the handler tells, with the request's method
+// unless it has one, or else the gateway's.
+func TestRouteOfAHandler(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]string{"/orders/{id}": "POST /orders/{id}", "GET /orders/{id}": "GET /orders/{id}", "": "POST /{proxy+}"} {
+		got := ""
+		engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+			o.Scope = func(_ context.Context, r *idem.Request) (string, error) { got = r.Route; return "one", nil }
+		})
+		h := lambda.WrapHandler(engine, lambda.HTTPAPI, http.NotFoundHandler(), func(o *lambda.HandlerOptions) {
+			o.Route = func(*http.Request) string { return pattern }
+		})
+		ev := post("k", "")
+		ev.RouteKey = "POST /{proxy+}"
+		if _, err := h.Handle(t.Context(), ev); err != nil || got != want {
+			t.Errorf("%q: got the route %q, %v, want %q", pattern, got, err, want)
+		}
+	}
+}
+
+// A ServeMux tells the pattern of each request itself.
+func TestRouteOfAServeMux(t *testing.T) {
+	t.Parallel()
+	got := ""
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.Scope = func(_ context.Context, r *idem.Request) (string, error) { got = r.Route; return "one", nil }
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /{kind}", func(http.ResponseWriter, *http.Request) {})
+	if _, err := lambda.WrapHandler(engine, lambda.HTTPAPI, mux).Handle(t.Context(), post("k", "")); err != nil || got != "POST /{kind}" {
+		t.Errorf("got the route %q, %v", got, err)
+	}
+}
+
+// A request without a body, a host's header or a path that can be decoded is one that a server
+// would have read.
+func TestBareRequestOnLambda(t *testing.T) {
+	t.Parallel()
+	var got *http.Request
+	h := lambda.WrapHandler(idem.New(&idem.MemoryStore{}, idem.OneScope), lambda.FunctionURL, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
+	ev := events.LambdaFunctionURLRequest{RawPath: "/a%zz"}
+	ev.RequestContext.HTTP.Method, ev.RequestContext.DomainName = http.MethodGet, "x.lambda-url.eu-west-3.on.aws"
+	if _, err := h.Handle(t.Context(), ev); err != nil {
+		t.Fatal(err)
+	}
+	if got.Body != http.NoBody || got.ContentLength != 0 || got.Host != ev.RequestContext.DomainName || got.URL.Path == "" || got.ProtoMajor != 1 || got.ProtoMinor != 1 {
+		t.Errorf("the handler got %+v", got)
+	}
+	ev.Headers = map[string]string{"host": "shop.example"}
+	if _, err := h.Handle(t.Context(), ev); err != nil || got.Host != "shop.example" || got.Header.Get("Host") != "" {
+		t.Errorf("from %s the handler got %+v, %v", got.Host, got.Header, err)
+	}
+}
+
+// A handler reads the headers of a request that has none.
+func TestHandlerOfARequestWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	api, served := lambda.HTTPAPI, 0
+	api.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
+		req, err := lambda.HTTPAPI.Request(ctx, ev)
+		req.Header = nil
+		return req, err
+	}
+	h := lambda.WrapHandler(idem.New(&idem.MemoryStore{}, idem.OneScope), api, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		r.Header.Set("X-Seen", "1")
+		served++
+	}))
+	ev := post("", "")
+	ev.RequestContext.HTTP.Method = http.MethodGet
+	if _, err := h.Handle(t.Context(), ev); err != nil || served != 1 {
+		t.Errorf("served %d times, %v", served, err)
+	}
+}
+
 // A handler serves the request as the engine has read it: no event is read twice, and
 // none is served that can't be read.
 func TestHandlerReadsAnEventOnce(t *testing.T) {
@@ -206,6 +309,9 @@ func TestWrapHandlerRefusesMistakes(t *testing.T) {
 	for name, make := range map[string]func(){
 		"no handler": func() { lambda.WrapHandler(engine, lambda.HTTPAPI, nil) },
 		"no engine":  func() { lambda.WrapHandler(nil, lambda.HTTPAPI, http.NotFoundHandler()) },
+		"no requests": func() {
+			lambda.WrapHandler(engine, lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply}, http.NewServeMux())
+		},
 		"no adapter": func() { lambda.WrapHandler(engine, lambda.Adapter[int, int]{}, http.NotFoundHandler()) },
 		"an adapter without HTTP": func() {
 			lambda.WrapHandler(engine, lambda.Direct[string, string](func(string) (string, error) { return "k", nil }), http.NotFoundHandler())

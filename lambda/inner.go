@@ -152,10 +152,8 @@ func openObject(body []byte) (inner, bool, error) {
 	case isJob(m):
 		key, err := jobKey(m)
 		return inner{key: key, body: string(body), said: url.Values{}, trace: jobTrace(body)}, true, err
-	case m["Records"] != nil:
-		return openRecords(m)
 	}
-	return inner{}, false, nil
+	return openRecords(m)
 }
 
 func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
@@ -281,7 +279,7 @@ func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 		return inner{}, false, nil //nolint:nilerr // a message of one's own
 	}
 	r, err := rawjson.Object(records[0])
-	if err != nil || string(r["EventSource"]) != `"aws:sns"` {
+	if string(r["EventSource"]) != `"aws:sns"` {
 		return inner{}, false, err
 	}
 	m, err := rawjson.Object(r["Sns"])
@@ -289,7 +287,7 @@ func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 		return inner{}, false, err
 	}
 	in, ok, err := openNotification(m)
-	if ok && err == nil {
+	if ok {
 		others(in.said, r, recordMembers)
 		others(in.said, event, []string{"Records"})
 	}

@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -88,5 +89,25 @@ func TestForgedEnvelopeIsOtherWork(t *testing.T) {
 				reported(t, re, err)
 			}
 		})
+	}
+}
+
+// An envelope that can't be read is told by what is wrong with it.
+func TestUnreadableEnvelopeIsTold(t *testing.T) {
+	t.Parallel()
+	if _, err := lambda.Inner(message("1", put(t, "1", staged, changing("resources", "a")))); err == nil || !strings.Contains(err.Error(), "resources isn't a list of texts") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A message that comes again is looked for before it is claimed.
+func TestMessageThatComesAgain(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[string]bool{"1": false, "2": true, "": false} {
+		m := message("1", "")
+		m.Attributes = map[string]string{"ApproximateReceiveCount": count}
+		if req, err := lambda.SQS.Request(t.Context(), m); err != nil || req.ReadFirst != want {
+			t.Errorf("received %q times: looked for %v, %v", count, req.ReadFirst, err)
+		}
 	}
 }

@@ -177,17 +177,15 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 		}
 		select {
 		case <-t.done:
-			c.errs[i] = t.came
-			continue
 		default:
+			if t.giveUp() {
+				left++
+				c.errs[i] = ErrOverdue
+				c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], ErrOverdue)
+				continue
+			}
+			<-t.done
 		}
-		if t.giveUp() {
-			left++
-			c.errs[i] = ErrOverdue
-			c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], ErrOverdue)
-			continue
-		}
-		<-t.done
 		c.errs[i] = t.came
 	}
 	return left
@@ -197,7 +195,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 	n, first, hook := 0, 0, c.h.batch.NotRun
 	for i, err := range c.errs {
-		if err == nil || !c.tasks[i].untried(err) {
+		if !c.tasks[i].untried(err) {
 			continue
 		}
 		if n++; n == 1 {

@@ -90,8 +90,8 @@ func jobTrace(body []byte) trace.Context {
 	if !bytes.Contains(body, []byte(`"traceparent"`)) || !bytes.Contains(body, []byte(`"idempotency_key"`)) {
 		return trace.Context{}
 	}
-	m, err := rawjson.Object(body)
-	if err != nil || !isJob(m) {
+	m, _ := rawjson.Object(body)
+	if !isJob(m) {
 		return trace.Context{}
 	}
 	parent, _ := textIn(m, trace.ParentHeader)
@@ -112,9 +112,8 @@ func detailKey(detail json.RawMessage, id string) (string, error) {
 	if !bytes.Contains(detail, []byte(`"idempotency_key"`)) {
 		return id, nil
 	}
-	m, err := rawjson.Object(detail)
-	if err != nil || !isJob(m) {
-		return id, nil //nolint:nilerr // not a JobEvent
+	if m, _ := rawjson.Object(detail); isJob(m) {
+		return jobKey(m)
 	}
-	return jobKey(m)
+	return id, nil
 }

@@ -285,3 +285,53 @@ func TestWithScope(t *testing.T) {
 		w.ran(t, "1")
 	}
 }
+
+// The same is true of all sources that hand a record to several functions.
+func TestScopeOfStreamsAndBuses(t *testing.T) {
+	t.Parallel()
+	stream := position("1")
+	for name, runs := range map[string]func(h func(name string) *idem.Engine, twin string) int{
+		"EventBridge": func(h func(string) *idem.Engine, twin string) int {
+			n := 0
+			b := lambda.WrapEach(h("bus"), lambda.EventBridge.WithScope("orders"), func(context.Context, events.EventBridgeEvent) error { n++; return nil })
+			_, err := b.Handle(invoked(t.Context(), twin), events.EventBridgeEvent{ID: "1", Source: "s", DetailType: "d", Detail: []byte("{}")})
+			if err != nil {
+				t.Error(err)
+			}
+			return n
+		},
+		"Kinesis": func(h func(string) *idem.Engine, twin string) int {
+			n := 0
+			b := lambda.WrapEach(h("kinesis"), lambda.Kinesis.WithScope("orders"), func(context.Context, events.KinesisEventRecord) error { n++; return nil })
+			if _, err := b.Handle(invoked(t.Context(), twin), events.KinesisEvent{Records: []events.KinesisEventRecord{stream}}); err != nil {
+				t.Error(err)
+			}
+			return n
+		},
+		"DynamoDB": func(h func(string) *idem.Engine, twin string) int {
+			n := 0
+			b := lambda.WrapEach(h("table"), lambda.DynamoDBStream.WithScope("orders"), func(context.Context, events.DynamoDBEventRecord) error { n++; return nil })
+			if _, err := b.Handle(invoked(t.Context(), twin), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{change("1")}}); err != nil {
+				t.Error(err)
+			}
+			return n
+		},
+		"Kafka": func(h func(string) *idem.Engine, twin string) int {
+			n := 0
+			b := lambda.WrapEach(h("kafka"), lambda.Kafka.WithScope("orders"), func(context.Context, lambda.KafkaRecord) error { n++; return nil })
+			ev := events.KafkaEvent{EventSource: "aws:kafka", EventSourceARN: "arn", Records: map[string][]events.KafkaRecord{"t-0": {{Topic: "t"}}}}
+			if _, err := b.Handle(invoked(t.Context(), twin), ev); err != nil {
+				t.Error(err)
+			}
+			return n
+		},
+	} {
+		store := &idem.MemoryStore{}
+		engine := func(string) *idem.Engine { return idem.New(process{store}, anybody) }
+		for i, want := range []int{1, 1, 0} {
+			if got := runs(engine, functionARN+"-"+[]string{"a", "b", "a"}[i]); got != want {
+				t.Errorf("%s: invocation %d ran %d times, want %d", name, i, got, want)
+			}
+		}
+	}
+}

@@ -308,6 +308,16 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 		return lambda.NewRouter(lambda.HTTPAPI)
 	}
 	for name, fn := range map[string]func(){
+		"an adapter without requests": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply})
+		},
+		"an adapter without responses": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply})
+		},
+		"an adapter without replies": func() {
+			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Response: lambda.HTTPAPI.Response})
+		},
+		"no problem":                   func() { lambda.NewRouter(lambda.HTTPAPI, func(o *lambda.RouterOptions) { o.Problem = nil }) },
 		"an adapter without functions": func() { lambda.NewRouter(lambda.Adapter[int, int]{}) },
 		"an adapter that isn't HTTP": func() {
 			lambda.NewRouter(lambda.Direct[int, int](func(int) (string, error) { return "", nil }))
@@ -427,6 +437,8 @@ func TestRouterRefusesWhatIsNotItsOwn(t *testing.T) {
 	for _, payload := range []string{`{}`, `null`, `{"Records":[{"eventSource":"aws:sqs"}]}`, `{"samekey":{}}`, string(rest.payload(t, newCall("k")))} {
 		if out, err := r.Invoke(t.Context(), []byte(payload)); err == nil {
 			t.Errorf("%.60s: answered %s", payload, out)
+		} else if errors.Is(err, lambda.ErrEvent) == (payload == `{"samekey":{}}`) {
+			t.Errorf("%.60s: got %v", payload, err)
 		}
 	}
 	if o := resume(t, r, jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.NotMine {
@@ -450,5 +462,57 @@ func TestRouterHostsAndProblems(t *testing.T) {
 		if re, err := r.Handle(t.Context(), ev); err != nil || re.Body != want {
 			t.Errorf("%s: %+v, %v", host, re, err)
 		}
+		ev.RequestContext.HTTP.Method = "POST"
+		if re, err := r.Handle(t.Context(), ev); host == "shop.example" && (err != nil || re.Body != "method_not_allowed" || re.Headers["Allow"] != "GET, HEAD") {
+			t.Errorf("POST to %s: %+v, %v", host, re, err)
+		}
+	}
+}
+
+// A check that fails answers nothing, and the key stays new.
+func TestRouterBeforeFails(t *testing.T) {
+	t.Parallel()
+	r, runs, failed := lambda.NewRouter(lambda.HTTPAPI), 0, errors.New("the check fails")
+	r.Keyed("POST /rides", idem.New(new(idem.MemoryStore), anybody), func(context.Context, v2Request) (re v2Response, _ error) {
+		runs++
+		return re, nil
+	}).Before(func(context.Context, v2Request) (*v2Response, error) { return nil, failed })
+	if re, err := r.Handle(t.Context(), post("k", "")); !errors.Is(err, failed) || re.StatusCode != 0 || runs != 0 {
+		t.Errorf("got %+v, %v, after %d runs", re, err, runs)
+	}
+}
+
+// asked counts how often a store is asked for an operation to take over.
+type asked struct {
+	idem.MemoryStore
+	n int
+}
+
+func (a *asked) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
+	a.n++
+	return a.MemoryStore.Take(ctx, t)
+}
+
+// An engine is asked once for a ticket, however many of its routes there are; an adapter
+// that makes no events completes nothing.
+func TestRouterAsksEachEngineOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	first, second := new(asked), new(asked)
+	deploy := func(api lambda.Adapter[v2Request, v2Response]) *lambda.Router[v2Request, v2Response] {
+		r := lambda.NewRouter(api)
+		one, two := resumable(first, &now), resumable(second, &now)
+		for pattern, e := range map[string]*idem.Engine{"POST /a": one, "POST /b": one, "POST /c": two} {
+			r.Keyed(pattern, e, func(context.Context, v2Request) (re v2Response, _ error) { return re, nil })
+		}
+		return r
+	}
+	if o := resume(t, deploy(lambda.HTTPAPI), jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.Moved || first.n != 1 || second.n != 1 {
+		t.Errorf("got %+v after %d and %d times", o, first.n, second.n)
+	}
+	api := lambda.HTTPAPI
+	api.Event = nil
+	if o := resume(t, deploy(api), jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.Failed || first.n+second.n != 2 {
+		t.Errorf("without events: got %+v after %d times", o, first.n+second.n)
 	}
 }

@@ -42,7 +42,7 @@ func rpcRequest(body []byte) (method, id string, err error) {
 	if string(m["jsonrpc"]) != `"2.0"` {
 		return "", "", errors.New(`/jsonrpc isn't "2.0"`)
 	}
-	if method, err = rawjson.Text(body, rawjson.Member("method")); err != nil || method == "" {
+	if method, err = rawjson.Text(body, rawjson.Member("method")); method == "" {
 		return "", "", errors.Join(errors.New("/method: not a JSON-RPC request"), err)
 	}
 	if m["id"] == nil {
@@ -128,7 +128,7 @@ func toolCall(body []byte) (tool, error) {
 		}
 	}
 	name, err := rawjson.Text(params, rawjson.Member("name"))
-	if err != nil || name == "" {
+	if name == "" {
 		return tool{}, errors.Join(errors.New("/name: not a tool call"), err)
 	}
 	call := tool{name: name, params: params}

@@ -113,7 +113,7 @@ func sqsContent(m *events.SQSMessage) (inner, error) {
 		in.key, err = key, keyErr
 	}
 	if opened {
-		return in, err
+		return in, nil
 	}
 	for name, a := range m.MessageAttributes {
 		if a.StringValue != nil {

@@ -306,3 +306,31 @@ func TestBrowsersCanReadReplays(t *testing.T) {
 		}
 	}
 }
+
+// An error of the key is its caller's, with a scope too; but a handler that ran all the same has
+// the last word.
+func TestKeyThatFails(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("there is no key")
+	key := func(order) (string, error) { return "", failing }
+	scoped := func(o *lambda.DirectOptions[order]) {
+		o.Scope = func(context.Context, order) (string, error) { return "s", nil }
+	}
+	named := func(o *lambda.HandlerOptions) { o.Name = "pay" }
+	runs := 0
+	h := lambda.Wrap(idem.New(new(idem.MemoryStore)), lambda.Direct[order, any](key, scoped), func(context.Context, order) (any, error) { runs++; return nil, nil }, named)
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, failing) || !errors.Is(err, idem.ErrKeyInvalid) || runs != 0 {
+		t.Errorf("got %v after %d runs", err, runs)
+	}
+	off := func(o *idem.Options) { o.Disabled = true }
+	h = lambda.Wrap(idem.New(new(idem.MemoryStore), off), lambda.Direct[order, any](key), func(context.Context, order) (any, error) { runs++; return func() {}, nil })
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, idem.ErrNotKept) || errors.Is(err, failing) || runs != 1 {
+		t.Errorf("switched off: got %v after %d runs", err, runs)
+	}
+	foreign := lambda.Direct[order, any](key)
+	foreign.Request = func(context.Context, order) (idem.Request, error) { return idem.Request{}, lambda.ErrEvent }
+	h = lambda.Wrap(idem.New(new(idem.MemoryStore), off), foreign, func(context.Context, order) (any, error) { runs++; return nil, nil })
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, lambda.ErrEvent) || runs != 1 {
+		t.Errorf("an event of another kind: got %v after %d runs", err, runs)
+	}
+}

@@ -179,3 +179,31 @@ func TestWebhookHandle(t *testing.T) {
 		t.Errorf("got %+v, %v", re, err)
 	}
 }
+
+// Mistakes in the program show at cold start.
+func TestEndpointsRefuseMistakes(t *testing.T) {
+	t.Parallel()
+	e, h := idem.New(&idem.MemoryStore{}), webhook.New(&idem.MemoryStore{}, "any", trusting{}, func(context.Context, webhook.Event) error { return nil })
+	typed := lambda.Direct[int, int](func(int) (string, error) { return "", nil })
+	for name, make := range map[string]func(){
+		"no engine":                   func() { lambda.StatusHandler(nil, lambda.HTTPAPI) },
+		"no adapter":                  func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{}) },
+		"an adapter without replies":  func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{Request: typed.Request}) },
+		"values instead of HTTP":      func() { lambda.StatusHandler(e, typed) },
+		"an adapter without requests": func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{Reply: typed.Reply}) },
+		"webhooks without requests":   func() { lambda.Webhook(lambda.Adapter[int, int]{Reply: typed.Reply}, h) },
+		"no endpoint":                 func() { lambda.Webhook(lambda.HTTPAPI, nil) },
+		"no adapter of webhooks":      func() { lambda.Webhook(lambda.Adapter[int, int]{}, h) },
+		"webhooks without replies":    func() { lambda.Webhook(lambda.Adapter[int, int]{Request: typed.Request}, h) },
+		"webhooks that are no HTTP":   func() { lambda.Webhook(typed, h) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+}

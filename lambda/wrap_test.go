@@ -43,6 +43,15 @@ func TestWrapPanicsOnNil(t *testing.T) {
 		"engine":  func() { lambda.Wrap(nil, lambda.HTTPAPI, h) },
 		"handler": func() { lambda.Wrap(e, lambda.HTTPAPI, nil) },
 		"adapter": func() { lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{}, h) },
+		"an adapter without replies": func() {
+			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Response: lambda.HTTPAPI.Response}, h)
+		},
+		"an adapter without requests": func() {
+			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply}, h)
+		},
+		"a name that is too long": func() {
+			lambda.Wrap(e, lambda.HTTPAPI, h, func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 257) })
+		},
 		"half an adapter": func() {
 			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply}, h)
 		},
@@ -473,5 +482,76 @@ func TestRespondInTheHandlersType(t *testing.T) {
 	}
 	if re, err := h.Handle(t.Context(), post("k", "")); re.StatusCode != 500 || err != nil {
 		t.Errorf("another type: got %+v, %v", re, err)
+	}
+}
+
+// A name may have 256 bytes, and an engine for HTTP may keep no 200.
+func TestWrapTakesWhatItMay(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(status int) bool { return status == 201 } })
+	lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (re v2Response, _ error) { return re, nil },
+		func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 256) })
+}
+
+// The tenant that an adapter has found goes before the invocation's.
+func TestTenantOfAnAdapter(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{"own": "own", "": "lambda's"} {
+		api := lambda.HTTPAPI
+		api.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
+			req, err := lambda.HTTPAPI.Request(ctx, ev)
+			req.Tenant = own
+			return req, err
+		}
+		b := lambda.SQS
+		b.Request = func(ctx context.Context, m events.SQSMessage) (idem.Request, error) {
+			req, err := lambda.SQS.Request(ctx, m)
+			req.Tenant = own
+			return req, err
+		}
+		stores := []*idem.MemoryStore{new(idem.MemoryStore), new(idem.MemoryStore)}
+		h := lambda.Wrap(idem.New(stores[0], anybody), api, func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil })
+		each := lambda.WrapEach(idem.New(stores[1], anybody), b, func(context.Context, events.SQSMessage) error { return nil })
+		_, err1 := h.Handle(asTenant(t.Context(), "lambda's"), post("k", ""))
+		_, err2 := each.Handle(asTenant(t.Context(), "lambda's"), batch(message("1", "")))
+		if err1 != nil || err2 != nil {
+			t.Error(err1, err2)
+		}
+		for _, st := range stores {
+			for _, r := range st.Records() {
+				if r.Tenant != want {
+					t.Errorf("the record is of the tenant %q, want %q", r.Tenant, want)
+				}
+			}
+		}
+	}
+}
+
+// Where nothing is overdue and nothing panicked, a function answers and its process goes on.
+//
+//nolint:paralleltest // the environment is this process's
+func TestFunctionGoesOn(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	e := func() *idem.Engine { return idem.New(&idem.MemoryStore{}, anybody) }
+	each := lambda.WrapEach(e(), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error { return nil })
+	if re, err := each.Handle(t.Context(), batch(message("1", ""))); err != nil || len(re.BatchItemFailures) != 0 {
+		t.Errorf("a batch: %+v, %v", re, err)
+	}
+	payload, err := json.Marshal(batch(message("2", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := each.Invoke(t.Context(), payload); err != nil || string(out) != `{"batchItemFailures":[]}` {
+		t.Errorf("a batch: %s, %v", out, err)
+	}
+	if _, err := each.Invoke(t.Context(), []byte(`{"Records":[]}`)); !errors.Is(err, lambda.ErrEvent) {
+		t.Errorf("no batch: %v", err)
+	}
+	h := lambda.Wrap(e(), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil })
+	if re, err := h.Handle(t.Context(), post("k", "")); err != nil || re.StatusCode != 201 {
+		t.Errorf("a request: %+v, %v", re, err)
+	}
+	if re, err := lambda.StatusHandler(e(), lambda.HTTPAPI).Handle(t.Context(), post("k", "")); err != nil || re.StatusCode < 400 {
+		t.Errorf("an endpoint: %+v, %v", re, err)
 	}
 }

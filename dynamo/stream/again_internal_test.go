@@ -2,11 +2,14 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -49,6 +52,17 @@ func TestPassIsHeldUpByNoFailures(t *testing.T) {
 		return tally{}, true
 	}); err != nil || !p.whole() || seen != 3*maxAgain || len(p.again) != maxAgain {
 		t.Errorf("%d seen, %d wait, at %+v: %v", seen, len(p.again), p.at, err)
+	}
+}
+
+// A pass that another sweep has ended reads no further page.
+func TestLostPassReadsNoFurther(t *testing.T) {
+	t.Parallel()
+	p := &pass{tried: make(map[string]int64)}
+	p.begin(1, time.Now())
+	s := &scanner{api: poison{records: 3}, segments: 1, pageSize: 1, perSecond: 1e6}
+	if err := s.each(t.Context(), time.Time{}, p, func([]item.Map) (tally, bool) { p.lost = true; return tally{}, true }); err != nil || s.pages != 1 || s.scanned != 1 {
+		t.Errorf("%d pages with %d items: %v", s.pages, s.scanned, err)
 	}
 }
 
@@ -110,5 +124,79 @@ func TestThoseThatFailedGoToTheEnd(t *testing.T) {
 	}
 	if left := time.Until(half(time.Now().Add(time.Hour))); left < 29*time.Minute || left > 31*time.Minute {
 		t.Errorf("half of an hour is %v", left)
+	}
+}
+
+// patients are the items that a run reads again, by their partition keys.
+type patients struct {
+	item.Access
+	broken, gone string
+	eventual     int // reads
+}
+
+func (a *patients) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if !aws.ToBool(in.ConsistentRead) {
+		a.eventual++
+	}
+	switch item.PK(in.Key) {
+	case a.broken:
+		return nil, errBroken
+	case a.gone:
+		return &dynamodb.GetItemOutput{}, nil
+	}
+	return &dynamodb.GetItemOutput{Item: in.Key}, nil
+}
+
+var errBroken = errors.New("broken")
+
+// What failed before is read again, a batch at a time, and worked on as far as it is there.
+// A record that can't be read waits on, behind the others, and the run tells of it.
+func TestFailedRecordsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	p := &pass{tried: make(map[string]int64)}
+	for i := range againBatch + 1 {
+		p.again = append(p.again, failure{strconv.Itoa(i), 1})
+	}
+	access := &patients{broken: "0", gone: "1"}
+	var seen []int
+	err := (&Sweep{jobs: jobWriter{item.Table{Access: access}}}).again(t.Context(), time.Now().Add(time.Hour), p, func(items []item.Map) []string {
+		seen = append(seen, len(items))
+		if len(seen) == 1 {
+			return []string{item.PK(items[0])}
+		}
+		return nil
+	})
+	if !errors.Is(err, errBroken) || !slices.Equal(seen, []int{againBatch - 2, 1}) || access.eventual != 0 {
+		t.Errorf("saw %v after %d eventual reads: %v", seen, access.eventual, err)
+	}
+	if want := []failure{{"0", 2}, {"2", 2}}; !slices.Equal(p.again, want) {
+		t.Errorf("%v wait, want %v", p.again, want)
+	}
+}
+
+// Without time nothing is read again.
+func TestFailedRecordsWaitForTime(t *testing.T) {
+	t.Parallel()
+	p := &pass{tried: make(map[string]int64), cursor: cursor{again: []failure{{"a", 1}}}}
+	none := func([]item.Map) []string { t.Error("somebody worked on it"); return nil }
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range map[string]error{
+		"the end has come":    (&Sweep{}).again(t.Context(), time.Now().Add(-time.Second), p, none),
+		"the context is over": (&Sweep{}).again(ended, time.Time{}, p, none),
+	} {
+		if err != nil || !slices.Equal(p.again, []failure{{"a", 1}}) {
+			t.Errorf("%s: %v wait: %v", name, p.again, err)
+		}
+	}
+}
+
+// What failed with another sweep is tried by the next run, unless this one has tried it since.
+func TestFailuresOfAnotherSweep(t *testing.T) {
+	t.Parallel()
+	p := &pass{tried: map[string]int64{"done": 1, "again": 1}, cursor: cursor{again: []failure{{"own", 1}, {"again", 2}}}}
+	got := p.joinAgain([]failure{{"own", 7}, {"done", 7}, {"again", 7}, {"theirs", 7}})
+	if want := []failure{{"own", 1}, {"again", 2}, {"theirs", 7}}; !slices.Equal(got, want) {
+		t.Errorf("%v wait, want %v", got, want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -78,11 +77,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	since := after.Run // of a record that an earlier version of Samekey left waiting
-	if since.IsZero() {
-		since = time.Now()
-	}
-	if state.WaitFrom(after, since); is.Reason == state.NoReason {
+	// A record that an earlier version of Samekey left waiting has waited since its last run.
+	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
 		update = "SET " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :wait_in, " + item.SetSince

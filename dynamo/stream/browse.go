@@ -41,7 +41,6 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.opt.PagesPerSecond))
-	defer pace.Stop()
 	var (
 		wg   sync.WaitGroup
 		mu   sync.Mutex

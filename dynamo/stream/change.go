@@ -31,7 +31,7 @@ func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new
 // before returns the same operation's record before the change; nil if the record is
 // new.
 func (c *change) before() *store.Record {
-	if c.old == nil || c.replaced() {
+	if c.replaced() {
 		return nil
 	}
 	return c.old
@@ -233,10 +233,8 @@ func plainValue(v events.DynamoDBAttributeValue) item.Value {
 		return &types.AttributeValueMemberSS{Value: v.StringSet()}
 	case events.DataTypeNumberSet:
 		return &types.AttributeValueMemberNS{Value: v.NumberSet()}
-	case events.DataTypeBinarySet:
+	default: // the only type that is left
 		return &types.AttributeValueMemberBS{Value: v.BinarySet()}
-	default:
-		return &types.AttributeValueMemberNULL{Value: true}
 	}
 }
 

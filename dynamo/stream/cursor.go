@@ -183,10 +183,7 @@ func (p *pass) save(ctx context.Context) {
 			p.err = errors.Join(p.err, err)
 			return
 		case held == nil:
-			if p.whole() {
-				p.passed, p.last = next.passed, next.last
-			}
-			p.ver = next.ver
+			p.ver, p.passed, p.last = next.ver, next.passed, next.last
 			return
 		}
 		again := p.joinAgain(held.again)

@@ -65,9 +65,6 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 // holdBack removes from t the jobs that would overtake an earlier job of their group
 // that was delayed: the earlier job's ticket includes them.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
-	if t.gone {
-		return // t has all waiting jobs
-	}
 	load := sync.OnceValues(func() (*store.Record, error) {
 		// An image is older than its acknowledgements.
 		now, err := d.jobs.table.Glance(ctx, t.image.PK)

@@ -196,9 +196,6 @@ func (d *Drain) begin(ctx context.Context, t *todo) {
 			names = append(names, j.name)
 		}
 	}
-	if len(names) == 0 {
-		return
-	}
 	now, err := d.jobs.begin(ctx, t.image, names)
 	again := d.failed(ctx, t, "begin to deliver", err)
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
@@ -219,24 +216,23 @@ func (d *Drain) begin(ctx context.Context, t *todo) {
 // deliver passes jobs to the sink and returns the error of each, by its name.
 func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
 	outcomes := make(map[*todo]map[string]error)
-	var fresh []delivery
-	for _, j := range all {
+	note := func(j delivery, err error) {
 		if outcomes[j.todo] == nil {
 			outcomes[j.todo] = make(map[string]error)
 		}
-		outcomes[j.todo][j.name] = nil
+		outcomes[j.todo][j.name] = err
+	}
+	var fresh []delivery
+	for _, j := range all {
 		if !d.sent.has(j.JobID) {
 			fresh = append(fresh, j)
 		}
-	}
-	if len(fresh) == 0 {
-		return outcomes
 	}
 	ctx, cancel := withReserve(ctx)
 	defer cancel()
 	fresh, closed := d.open(ctx, fresh)
 	for _, c := range closed {
-		outcomes[c.todo][c.name] = c.err
+		note(c.delivery, c.err)
 		d.undelivered(ctx, c.delivery, c.err)
 	}
 	batch := make([]jobs.Delivery, len(fresh))
@@ -250,8 +246,8 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
 		j := fresh[i]
 		ends(i, err)
-		outcomes[j.todo][j.name] = err
 		if err != nil {
+			note(j, err)
 			d.undelivered(ctx, j, err)
 			continue
 		}
@@ -343,15 +339,12 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 			again(t.at)
 		}
 	}
-	if len(failures) == 0 {
-		return first, len(names)
-	}
 	now, err := d.jobs.fail(ctx, t.image, failures, d.opt.MaxTries)
 	bad := d.failed(ctx, t, "count failures", err)
 	for _, j := range t.jobs {
 		switch {
 		case failures[j.name] == nil:
-		case bad, err == nil && state.Pending(now, j.name):
+		case bad, state.Pending(now, j.name):
 			again(j.at)
 		case err == nil && now.Jobs[j.name].Failed != "":
 			d.parked(ctx, jobEntry(ReasonParked, now, j.name))

@@ -687,9 +687,10 @@ func TestGroupIsHeldBackAfterAFailure(t *testing.T) {
 	})
 }
 
-func TestNewDrainRefusesMistakes(t *testing.T) {
+func TestMistakesShowAtColdStart(t *testing.T) {
 	t.Parallel()
-	store, err := dynamo.New(dynamodb.New(dynamodb.Options{}), "table")
+	client := dynamodb.New(dynamodb.Options{})
+	store, err := dynamo.New(client, "table")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -697,17 +698,27 @@ func TestNewDrainRefusesMistakes(t *testing.T) {
 		"no store":       func() { stream.NewDrain(nil, jobs.Route{}) },
 		"no sink":        func() { stream.NewDrain(store, nil) },
 		"negative tries": func() { stream.NewDrain(store, jobs.Route{}, func(o *stream.DrainOptions) { o.MaxTries = -1 }) },
-		"no queue":       func() { stream.NewCompleter(nil) },
-		"no scan":        func() { stream.NewSweep(nil, store) },
-		"negative segments": func() {
-			stream.NewSweep(dynamodb.New(dynamodb.Options{}), store, func(o *stream.SweepOptions) { o.Segments = -1 })
+		"negative concurrency": func() {
+			stream.NewDrain(store, jobs.Route{}, func(o *stream.DrainOptions) { o.Concurrency = -1 })
+		},
+		"no queue":          func() { stream.NewCompleter(nil) },
+		"negative grace":    func() { stream.NewCompleter(&tickets{}, func(o *stream.CompleterOptions) { o.Grace = -1 }) },
+		"no scan":           func() { stream.NewSweep(nil, store) },
+		"no table to sweep": func() { stream.NewSweep(client, nil) },
+		"negative segments": func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.Segments = -1 }) },
+		"negative pace":     func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.PagesPerSecond = -1 }) },
+		"negative budget":   func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.Budget = -1 }) },
+		"no index":          func() { stream.NewWaiting(nil, store) },
+		"no table to list":  func() { stream.NewWaiting(client, nil) },
+		"a reason that waits for nobody": func() {
+			stream.NewWaiting(client, store, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonOpen} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
+				if v, _ := recover().(string); !strings.HasPrefix(v, "stream: New") {
+					t.Errorf("no panic that says so: %q", v)
 				}
 			}()
 			fn()

@@ -46,18 +46,17 @@ func (f *findings) leave(until time.Time) {
 func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 	var f findings
 	for _, it := range items {
-		rec, why, err := readItem(it)
-		if why == "" {
+		switch rec, why, err := readItem(it); why {
+		case "":
 			s.examine(&f, rec, s.opt.Now())
 			if misplaced(it, rec) {
 				f.misplaced = append(f.misplaced, rec)
 			}
-			continue
-		}
-		if known, ok := findingOf(it); ok && why == SkipCompanion {
-			f.reviews = append(f.reviews, known)
-		}
-		if why == SkipUnreadable {
+		case SkipCompanion:
+			if known, ok := findingOf(it); ok {
+				f.reviews = append(f.reviews, known)
+			}
+		case SkipUnreadable:
 			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err, reason: ReasonUnreadable})
 			e := Entry{Reason: ReasonUnreadable, LastErr: reason(err)}
 			if pk := item.PK(it); pk != "" {
@@ -67,6 +66,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 			if s.opt.Hooks.Skipped != nil {
 				s.opt.Hooks.Skipped(ctx, Skipped{Reason: why, Record: e.Record, Err: err})
 			}
+		default: // no record
 		}
 	}
 	return f

@@ -1,9 +1,12 @@
 package stream_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 func TestJoinCallsEachHookOfAll(t *testing.T) {
@@ -116,4 +120,22 @@ type failingScan struct{}
 
 func (failingScan) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	return nil, errors.New("no right to scan")
+}
+
+// The hooks of Log write a line each; without a logger, to the default one.
+func TestLogTellsWhatGoesWell(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	for _, h := range []stream.Hooks{stream.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))), stream.Log(nil)} {
+		h.Delivered(t.Context(), jobs.Delivery{})
+		h.Delayed(t.Context(), jobs.Ticket{})
+		h.Queued(t.Context(), jobs.Ticket{})
+		h.Tried(t.Context(), stream.Try{})
+		h.MadeStuck(t.Context(), stream.Entry{})
+	}
+	for _, line := range []string{"job delivered", "jobs delayed", "ticket queued", "ticket tried", "operation given up"} {
+		if strings.Count(log.String(), line) != 1 {
+			t.Errorf("%q is not said once:\n%s", line, log.String())
+		}
+	}
 }

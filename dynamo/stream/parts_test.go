@@ -33,8 +33,10 @@ func TestBatchIsReadInParts(t *testing.T) {
 	store, payload := eventOfParts(t, n, size)
 	sink := &sinkOfParts{}
 	drain := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // time for all
+	defer cancel()
 	invoke := func() (again string) {
-		out, err := drain.Invoke(t.Context(), payload)
+		out, err := drain.Invoke(ctx, payload)
 		var re events.DynamoDBEventResponse
 		if err == nil {
 			err = json.Unmarshal(out, &re)

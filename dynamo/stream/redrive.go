@@ -61,11 +61,10 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 		}
 		held, refused, err := write(ctx, now, by, decision, names)
 		if err != nil {
-			if held, rerr := w.table.Glance(ctx, pk); rerr == nil {
-				if made, _ := state.HasDecision(held, now, decision); made {
-					w.decidedLast(ctx, held)
-					return len(names), nil
-				}
+			held, _ := w.table.Glance(ctx, pk) // nil has no decision
+			if made, _ := state.HasDecision(held, now, decision); made {
+				w.decidedLast(ctx, held)
+				return len(names), nil
 			}
 			return 0, err
 		}
@@ -112,11 +111,7 @@ func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision s
 	paths, placeholders := jobPaths(names)
 	placeholders["#b"] = item.JobBegun
 	condition := ackCondition + each(paths, unbegun)
-	after := now.Clone()
-	for _, name := range names {
-		delete(after.Jobs, name)
-	}
-	in := w.withWait(now, after, names, condition, paths, placeholders)
+	in := w.withWait(now, now.Clone(), names, condition, paths, placeholders) // these jobs don't wait for people
 	decided(in, now, by, decision, "cancel "+strings.Join(names, " "), "cancelled")
 	return w.amend(ctx, "cancel", in)
 }

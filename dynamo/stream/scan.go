@@ -43,7 +43,6 @@ type scanner struct {
 // found in it.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
-	defer pace.Stop()
 	first := make(chan struct{}, 1)
 	first <- struct{}{}
 	scanning, cancel := ctx, context.CancelFunc(func() {})

@@ -172,7 +172,8 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "DelayedOrder", what: "a later job of an operation overtakes one that was delayed",
-			in: "dynamo/stream.Drain.holdBack", old: "if $t.gone {", new: "if true {", run: "^TestJobsThatWereDelayedKeepTheirOrder$",
+			in: "dynamo/stream.Drain.holdBack", old: "return slices.ContainsFunc($d.ahead($t, $j.name), $waits)", new: "return slices.ContainsFunc($d.ahead($t, $j.name), $waits) && false",
+			run: "^TestJobsThatWereDelayedKeepTheirOrder$",
 		},
 		{
 			rule: "DelayedStale", what: "a job waits for one that was delivered since",
@@ -324,7 +325,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Cancel", what: "a drain doesn't say that it begins", row: "M179",
-			in: "dynamo/stream.Drain.begin", old: "if len($names) == 0 {", new: "if len($names) >= 0 {", run: "^TestCancelRacesTheDrain$",
+			in: "dynamo/stream.Drain.begin", old: "$d.jobs.begin($ctx, $t.image, $names)", new: "$d.jobs.begin($ctx, $t.image, nil)", run: "^TestCancelRacesTheDrain$",
 		},
 		{
 			rule: "Cancel", what: "a drain that can't say that it begins delivers", row: "M179",

@@ -158,28 +158,64 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"a doubt without a time": {func(it Map) {
 			it[AttrDoubts] = &types.AttributeValueMemberL{Value: []Value{&types.AttributeValueMemberS{Value: "?"}}}
 		}, "belong together"},
-		"open without a lease":     {func(it Map) { it[AttrState] = new(Values).Str("open") }, "lease_ms is missing"},
-		"stuck without a lease":    {func(it Map) { it[AttrState] = new(Values).Str("stuck") }, "lease_ms is missing"},
-		"kept for missing jobs":    {func(it Map) { delete(it, AttrExpires); it[AttrKeep] = new(Values).Str("jobs") }, "jobs is missing"},
-		"a number as fingerprint":  {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
-		"a job that isn't one":     {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
-		"a phase that isn't one":   {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
-		"a phase of five parts":    {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!", "{}", "more") }, "phases[0] is not"},
-		"a result without a shape": {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!") }, `phases[0] has mark "!"`},
-		"an intent with a result":  {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "?", "{}") }, `phases[0] has mark "?"`},
-		"neither keep nor expiry":  {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
-		"both keep and expiry":     {func(it Map) { it[AttrKeep] = new(Values).Str("open") }, "keep and exp_s"},
-		"done without an answer":   {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
-		"open with an answer":      {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("open"), new(Values).Num(1) }, "resp doesn't fit"},
-		"answer without a status":  {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
-		"header of a wrong type":   {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
-		"body of a wrong type":     {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
-		"body that isn't deflated": {func(it Map) { resp(it)[respZipped] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
-		"status out of range":      {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
-		"overflow of -1 bytes":     {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
-		"overflow of a petabyte":   {func(it Map) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
-		"overflow of -1 items":     {func(it Map) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
-		"overflow without count":   {func(it Map) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: Map{}} }, "c is missing"},
+		"open without a lease":      {func(it Map) { it[AttrState] = new(Values).Str("open") }, "lease_ms is missing"},
+		"stuck without a lease":     {func(it Map) { it[AttrState] = new(Values).Str("stuck") }, "lease_ms is missing"},
+		"kept for missing jobs":     {func(it Map) { delete(it, AttrExpires); it[AttrKeep] = new(Values).Str("jobs") }, "jobs is missing"},
+		"a number as fingerprint":   {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
+		"a job that isn't one":      {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
+		"a phase that isn't one":    {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
+		"a phase of five parts":     {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!", "{}", "more") }, "phases[0] is not"},
+		"a result without a shape":  {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "!") }, `phases[0] has mark "!"`},
+		"an intent with a result":   {func(it Map) { it[AttrPhases] = phaseOf("a", "1", "?", "{}") }, `phases[0] has mark "?"`},
+		"neither keep nor expiry":   {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
+		"both keep and expiry":      {func(it Map) { it[AttrKeep] = new(Values).Str("open") }, "keep and exp_s"},
+		"done without an answer":    {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
+		"open with an answer":       {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("open"), new(Values).Num(1) }, "resp doesn't fit"},
+		"answer without a status":   {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
+		"header of a wrong type":    {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
+		"body of a wrong type":      {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
+		"body that isn't deflated":  {func(it Map) { resp(it)[respZipped] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
+		"status out of range":       {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
+		"overflow of -1 bytes":      {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
+		"overflow of a petabyte":    {func(it Map) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
+		"overflow of -1 items":      {func(it Map) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
+		"a status before the first": {func(it Map) { resp(it)[respStatus] = new(Values).Num(99) }, "resp.s is 99"},
+		"a status after the last":   {func(it Map) { resp(it)[respStatus] = new(Values).Num(1000) }, "resp.s is 1000"},
+		"overflow of 29 items":      {func(it Map) { resp(it)[respOverflow] = overflowOf(29, 1) }, "29 companions"},
+		"overflow of a byte more":   {func(it Map) { resp(it)[respOverflow] = overflowOf(1, MaxStored+1) }, "companions of"},
+		"overflow without a hash":   {func(it Map) { resp(it)[respOverflow] = part(overflowOf(1, 1), overSum, nil) }, "d is missing"},
+		"overflow with half a hash": {func(it Map) {
+			resp(it)[respOverflow] = part(overflowOf(1, 1), overSum, new(Values).Bin(make([]byte, 31)))
+		}, "d has 31 bytes"},
+		"a job without a kind":       {func(it Map) { it[AttrJobs] = jobOf(jobKind) }, "jobs.0.0: k is missing"},
+		"a job without args":         {func(it Map) { it[AttrJobs] = jobOf(jobArgs) }, "jobs.0.0: a is missing"},
+		"a phase of no parts":        {func(it Map) { it[AttrPhases] = phaseOf() }, "phases[0] is not"},
+		"a phase's name is a number": {func(it Map) { it[AttrPhases] = listOf(listOf(new(Values).Num(1))) }, "phases[0] has type"},
+		"a phase's name is sealed":   {func(it Map) { it[AttrPhases] = listOf(listOf(new(Values).Bin([]byte("a")))) }, "phases[0] has type"},
+		"an intent's shape is sealed": {func(it Map) {
+			it[AttrPhases] = listOf(listOf(new(Values).Str("a"), new(Values).Bin([]byte("x")), new(Values).Str("?")))
+		}, "phases[0] has type"},
+		"a time that isn't one":     {func(it Map) { it[AttrTimes] = listOf(new(Values).Str("1")) }, "phase_ms[0] has type"},
+		"a time before the first":   {func(it Map) { it[AttrTimes] = listOf(new(Values).Num(-1)) }, "phase_ms[0] is"},
+		"a time that isn't whole":   {func(it Map) { it[AttrTimes] = listOf(&types.AttributeValueMemberN{Value: "1.5"}) }, "phase_ms[0] is"},
+		"a decision that isn't one": {func(it Map) { it[AttrSettled] = listOf(null) }, "settled[0] has type"},
+		"a decision of nobody":      {func(it Map) { it[AttrSettled] = listOf(part(decisionOf(), settledBy, nil)) }, "settled[0]: w is missing"},
+		"a decision of no time":     {func(it Map) { it[AttrSettled] = listOf(part(decisionOf(), settledAt, nil)) }, "settled[0]: t is missing"},
+		"a decision of nothing":     {func(it Map) { it[AttrSettled] = listOf(part(decisionOf(), settledWhat, nil)) }, "settled[0]: d is missing"},
+		"a handover that isn't one": {func(it Map) { it[AttrHands] = listOf(null) }, "hands has type"},
+		"a handover of no time":     {func(it Map) { it[AttrHands] = listOf(part(handOf(), handAt, nil)) }, "t is missing"},
+		"a handover of no kind":     {func(it Map) { it[AttrHands] = listOf(part(handOf(), handKind, nil)) }, "k is missing"},
+		"a request without method":  {func(it Map) { it[AttrRequest] = part(requestOf(), reqMethod, nil) }, "req: m is missing"},
+		"a request without path":    {func(it Map) { it[AttrRequest] = part(requestOf(), reqPath, nil) }, "req: p is missing"},
+		"a caller of one part":      {func(it Map) { it[AttrRequest] = part(requestOf(), reqIdentity, listOf(new(Values).Str("jwt"))) }, "req: i is not"},
+		"a caller that is a number": {func(it Map) {
+			it[AttrRequest] = part(requestOf(), reqIdentity, listOf(new(Values).Str("jwt"), new(Values).Num(1)))
+		}, "req: i is not"},
+		"a caller of a number": {func(it Map) {
+			it[AttrRequest] = part(requestOf(), reqIdentity, listOf(new(Values).Num(1), new(Values).Str("jane")))
+		}, "req: i is not"},
+		"a request's body too large": {func(it Map) { it[AttrRequest] = part(requestOf(), respOverflow, overflowOf(1, MaxStored+1)) }, "req: o:"},
+		"overflow without count":     {func(it Map) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: Map{}} }, "c is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -245,4 +281,69 @@ func packed(body []byte) (out []byte, zipped bool) {
 
 func phaseOf(parts ...string) Value {
 	return &types.AttributeValueMemberL{Value: []Value{new(Values).List(parts)}}
+}
+
+// part is m with another part, or without one.
+func part(m Value, name string, v Value) Value {
+	out := maps.Clone(m.(*types.AttributeValueMemberM).Value)
+	if out[name] = v; v == nil {
+		delete(out, name)
+	}
+	return &types.AttributeValueMemberM{Value: out}
+}
+
+func listOf(all ...Value) Value { return &types.AttributeValueMemberL{Value: all} }
+
+func jobOf(without string) Value {
+	job := new(Values).Job("0.0", store.Job{Kind: "mail", Args: []byte("1")})
+	return &types.AttributeValueMemberM{Value: Map{"0.0": part(job, without, nil)}}
+}
+
+func decisionOf() Value {
+	return new(Values).Decision(store.Decision{By: "jane", At: time.UnixMilli(1), What: "retry"})
+}
+
+func handOf() Value {
+	return new(Values).Hands([]store.Handover{{At: time.UnixMilli(1), Kind: "retry"}}).(*types.AttributeValueMemberL).Value[0]
+}
+
+func requestOf() Value {
+	return new(Values).Input(&store.Input{Method: "POST", Path: "/", Identity: store.Identity{Kind: "jwt", Subject: "jane"}}, nil, nil, false)
+}
+
+// What is at the edge of its range is a record like any other.
+func TestEdgesOfARecord(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(it Map){
+		"the first status": func(it Map) {
+			resp := it[AttrResp]
+			it[AttrResp] = part(resp, respStatus, new(Values).Num(100))
+		},
+		"the last status": func(it Map) {
+			resp := it[AttrResp]
+			it[AttrResp] = part(resp, respStatus, new(Values).Num(999))
+		},
+		"as many items": func(it Map) {
+			it[AttrResp] = part(it[AttrResp], respOverflow, overflowOf(28, MaxStored))
+		},
+		"no items": func(it Map) { it[AttrResp] = part(it[AttrResp], respOverflow, overflowOf(0, 0)) },
+		"a body of no items, of any length": func(it Map) {
+			it[AttrResp] = part(it[AttrResp], respOverflow, overflowOf(0, MaxStored+1))
+		},
+		"more times than phases": func(it Map) { it[AttrTimes] = listOf(new(Values).Num(0), new(Values).Num(1)) },
+		"a header without values": func(it Map) {
+			it[AttrResp] = part(it[AttrResp], respHeader, &types.AttributeValueMemberM{Value: Map{"A": listOf()}})
+		},
+	} {
+		r := &store.Record{
+			PK: "v1##x", State: store.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0),
+			Created: time.UnixMilli(1), Run: time.UnixMilli(1), Response: &store.Response{Status: 201},
+		}
+		it := encoded(r)
+		spoil(it)
+		got, err := Decode(it)
+		if err != nil || len(got.Response.Header) != 0 {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
 }

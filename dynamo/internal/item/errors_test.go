@@ -1,0 +1,151 @@
+package item
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// What each of the service's errors says: of a write whether it may have been made, and of a
+// call what went wrong.
+func TestErrorsOfTheService(t *testing.T) {
+	t.Parallel()
+	coded := func(code string) error { return fmt.Errorf("x: %w", &smithy.GenericAPIError{Code: code, Message: "m"}) }
+	for code, tt := range map[string]struct {
+		write error // nil: it was not made, and another try won't help
+		fault store.Fault
+	}{
+		"AccessDeniedException": {nil, store.Denied}, "ExpiredTokenException": {nil, store.Denied}, "IncompleteSignatureException": {nil, store.Denied},
+		"InvalidSignatureException": {nil, store.Denied}, "MissingAuthenticationTokenException": {nil, store.Denied}, "UnrecognizedClientException": {nil, store.Denied},
+		"KMSAccessDeniedException": {nil, store.Denied}, "KMSDisabledException": {nil, store.Denied}, "KMSInvalidStateException": {nil, store.Denied}, "KMSNotFoundException": {nil, store.Denied},
+		"ItemCollectionSizeLimitExceeded": {nil, store.Invalid}, "ResourceNotFoundException": {nil, store.Invalid}, "ValidationException": {nil, store.Invalid},
+		"ProvisionedThroughputExceededException": {store.ErrUnknown, store.Throttled}, "ThrottlingException": {store.ErrUnknown, store.Throttled},
+		"ThrottlingError": {store.ErrUnknown, store.Throttled}, "RequestLimitExceeded": {store.ErrUnknown, store.Throttled},
+		"TransactionInProgressException": {store.ErrUnknown, store.Conflict},
+		"InternalServerError":            {store.ErrUnknown, store.Unknown}, "Anything": {store.ErrUnknown, store.Unknown},
+	} {
+		held, err := WriteError("claim", coded(code))
+		unknown := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrTooLarge)
+		if held != nil || err == nil || tt.write != nil && !errors.Is(err, tt.write) || tt.write == nil && unknown {
+			t.Errorf("%s: %+v, %v, want %v", code, held, err, tt.write)
+		}
+		if got := FaultOf(coded(code)); got != tt.fault {
+			t.Errorf("%s: the fault is %v, want %v", code, got, tt.fault)
+		}
+	}
+	for name, tt := range map[string]struct{ err, want error }{
+		"a transaction on the record": {&types.TransactionConflictException{}, store.ErrConflict},
+		"a write in another Region":   {&types.ReplicatedWriteConflictException{}, store.ErrConflict},
+		"an item that is too large":   {&smithy.GenericAPIError{Code: "ValidationException", Message: "Item size has exceeded the maximum allowed size"}, store.ErrTooLarge},
+		"no answer":                   {errors.New("reset"), store.ErrUnknown},
+	} {
+		if _, err := WriteError("claim", tt.err); !errors.Is(err, tt.want) || !errors.Is(err, tt.err) {
+			t.Errorf("%s: %v, want %v", name, err, tt.want)
+		}
+	}
+	for message, want := range map[string]bool{"Item size to update has exceeded the maximum allowed size": true, "Item size is fine": false, "a limit was exceeded": false} {
+		if got := TooLarge(message); got != want {
+			t.Errorf("%q says too large: %v", message, got)
+		}
+	}
+}
+
+// A write that was refused shows the record that refused it.
+func TestWriteThatIsRefused(t *testing.T) {
+	t.Parallel()
+	if held, err := WriteError("claim", &types.ConditionalCheckFailedException{}); err != nil || held == nil || held.ID != "" {
+		t.Errorf("without a record: %+v, %v", held, err)
+	}
+	it := encoded(&store.Record{PK: "v1##x", State: store.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Keep: "", Expires: testEnd, Created: testEnd, Run: testEnd, Response: &store.Response{Status: 200, Body: []byte("b")}})
+	failed := &types.ConditionalCheckFailedException{Item: it}
+	if held, err := WriteError("claim", failed); err != nil || held.ID != "i" || string(held.Response.Body) != "b" {
+		t.Errorf("with a record: %+v, %v", held, err)
+	}
+	if held, err := WriteErrorGlance("claim", failed); err != nil || held.ID != "i" || held.Response.Body != nil {
+		t.Errorf("at a glance: %+v, %v", held, err)
+	}
+}
+
+// The fault of a call: of a transaction that was cancelled the first among its reasons.
+func TestFaultOfACall(t *testing.T) {
+	t.Parallel()
+	reasons := func(codes ...string) error {
+		e := &types.TransactionCanceledException{}
+		for _, c := range codes {
+			e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: aws.String(c)})
+		}
+		return e
+	}
+	for name, tt := range map[string]struct {
+		err  error
+		want store.Fault
+	}{
+		"none":                  {nil, store.NoFault},
+		"not of the service":    {errors.New("x"), store.Unknown},
+		"a refused condition":   {&types.ConditionalCheckFailedException{}, store.NoFault},
+		"a refused transaction": {reasons("None", "ConditionalCheckFailed"), store.NoFault},
+		"throttled":             {reasons("None", "ProvisionedThroughputExceeded"), store.Throttled},
+		"throttled, too":        {reasons("ThrottlingError"), store.Throttled},
+		"in conflict":           {reasons("ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"), store.Conflict},
+		"a duplicate":           {reasons("DuplicateItem"), store.Conflict},
+		"invalid":               {reasons("ValidationError"), store.Invalid},
+		"without reasons":       {reasons(), store.Unknown},
+		"a conflict":            {&types.TransactionConflictException{}, store.Conflict},
+		"another Region":        {&types.ReplicatedWriteConflictException{}, store.Conflict},
+	} {
+		if got := FaultOf(tt.err); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	for code, want := range map[string][2]bool{"ValidationException": {true, true}, "AccessDeniedException": {false, false}} {
+		for _, message := range []string{"The table does not have the specified index: waiting", "Cannot read from backfilling global secondary index: waiting"} {
+			err := &smithy.GenericAPIError{Code: code, Message: message}
+			if Invalid(err) != want[0] || NoIndex(err) != want[1] {
+				t.Errorf("%s: %s: invalid %v, no index %v", code, message, Invalid(err), NoIndex(err))
+			}
+		}
+	}
+	if Invalid(errors.New("x")) || NoIndex(errors.New("x")) || NoIndex(&smithy.GenericAPIError{Code: "ValidationException", Message: "x"}) {
+		t.Error("any error is one about the index")
+	}
+}
+
+// oneItem is a table with at most one item.
+type oneItem struct {
+	Access
+	it  Map
+	err error
+	in  *dynamodb.GetItemInput
+}
+
+func (o *oneItem) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	o.in = in
+	return &dynamodb.GetItemOutput{Item: o.it}, o.err
+}
+
+// A record is read as it is now; without one there is none.
+func TestLoadOfARecord(t *testing.T) {
+	t.Parallel()
+	o := &oneItem{}
+	if r, err := (Table{Access: o}).Load(t.Context(), "v1##x"); r != nil || err != nil || !aws.ToBool(o.in.ConsistentRead) || PK(o.in.Key) != "v1##x" {
+		t.Errorf("without a record: %+v, %v, read by %+v", r, err, o.in)
+	}
+	down := errors.New("down")
+	if r, err := (Table{Access: &oneItem{err: down}}).Glance(t.Context(), "v1##x"); r != nil || !errors.Is(err, down) {
+		t.Errorf("without an answer: %+v, %v", r, err)
+	}
+	if PK(Map{}) != "" || PK(Map{AttrPK: new(Values).Num(1)}) != "" {
+		t.Error("an item without a key has one")
+	}
+}
+
+var testEnd = time.Unix(1<<31, 0)
