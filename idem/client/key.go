@@ -15,11 +15,9 @@ const maxKey = 255
 // header themselves.
 func NewKey() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails: a failure would end the process
-	u[6] &= 0x0f
-	u[6] |= 4 << 4 // version
-	u[8] &= 0x3f
-	u[8] |= 0b10 << 6 // variant
+	_, _ = rand.Read(u[:])     // never fails: a failure would end the process
+	u[6] = u[6]&0x0f | 4<<4    // version
+	u[8] = u[8]&0x3f | 0b10<<6 // variant
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
