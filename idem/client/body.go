@@ -81,6 +81,8 @@ func (b *body) attach(r *http.Request, attempt int) error {
 			return fmt.Errorf("%w: GetBody: %w", ErrBody, err)
 		}
 	}
-	r.ContentLength, r.GetBody = b.length, b.open
+	if r.ContentLength = b.length; r.Body != nil {
+		r.GetBody = b.open
+	}
 	return nil
 }

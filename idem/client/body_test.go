@@ -193,6 +193,21 @@ func TestBodyIsNotClosedLater(t *testing.T) {
 	})
 }
 
+// A request without a body has no GetBody either: who calls it reads what it gives.
+func TestNoBodyHasNoGetBody(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
+		if req.GetBody != nil {
+			t.Error("GetBody gives a body that isn't there")
+		}
+		return answer(200)(req)
+	}}}
+	for _, method := range []string{"GET", "POST"} {
+		req, _ := http.NewRequestWithContext(t.Context(), method, "http://api.test", nil)
+		status(t, client.New(s), req)
+	}
+}
+
 // The base transport can rewind the body too (HTTP/2, redirects).
 func TestBufferedBodyHasGetBody(t *testing.T) {
 	t.Parallel()

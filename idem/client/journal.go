@@ -95,8 +95,10 @@ func (o *operation) remember(own, moved string) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	here := e.Key == moved // the entry belongs to the request that was redirected here
+	here := moved != "" && e.Key == moved // the entry belongs to the request that was redirected here
 	switch {
+	case e.Key == "": // a journal of the caller's that has no such entry
+		return fmt.Errorf("%w: the journal has no key for it", ErrMismatch)
 	case own != "" && e.Key != own:
 		return fmt.Errorf("%w: with another key", ErrMismatch)
 	case !here && e.Fingerprint != fp:

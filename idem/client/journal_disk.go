@@ -77,6 +77,9 @@ func (j *FileJournal) append(l line) error {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack
 		}
+		if j.broken != nil { // a line now would follow the old file's, in the new one
+			return j.broken
+		}
 	}
 	text, sum, err := l.encode(j.at.sum)
 	if err != nil {

@@ -391,6 +391,18 @@ func TestJournalWhoseMarkCantBeWritten(t *testing.T) {
 		}
 		delete(j.entries, "a")
 	}
+	// A line behind a rewrite that failed would be in the new file, and follow the old one's.
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.broken, j.lines = nil, 2*slack
+	if _, _, err := j.Begin(t.Context(), Entry{Operation: "late", Key: "k", Expires: time.Now().Add(time.Hour)}); !errors.Is(err, syscall.EBADF) {
+		t.Errorf("begun behind a rewrite: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || bytes.Contains(after, []byte("late")) || len(after) > len(before) {
+		t.Errorf("%d bytes, then %d, with the line (%v)", len(before), len(after), err)
+	}
 }
 
 // A rewrite that can't take the file's place leaves nothing beside it.

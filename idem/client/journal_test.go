@@ -435,6 +435,30 @@ func TestAnswerIsNotedAfterCancel(t *testing.T) {
 	}
 }
 
+// Without a key from the journal nothing is sent: a retry would run again. Neither for an entry that says nothing, nor for
+// one of the same request.
+func TestJournalGivesNoKey(t *testing.T) {
+	t.Parallel()
+	for name, j := range map[string]keylessJournal{"nothing": {}, "the request without its key": {rest: true}} {
+		s := &script{steps: []step{answer(201)}}
+		if e := failure(t, client.New(s, with(j)), named(t, "POST", "o", "x")); !errors.Is(e, client.ErrMismatch) || len(s.attempts()) != 0 {
+			t.Errorf("%s: %v after %d attempts, want nothing sent", name, e, len(s.attempts()))
+		}
+	}
+}
+
+// keylessJournal has lost the keys, and without rest all else.
+type keylessJournal struct{ rest bool }
+
+func (j keylessJournal) Begin(_ context.Context, e client.Entry) (client.Entry, bool, error) {
+	if !j.rest {
+		e = client.Entry{}
+	}
+	e.Key = ""
+	return e, j.rest, nil
+}
+func (keylessJournal) Update(context.Context, client.Entry) error { return nil }
+
 // strictJournal fails if its context has ended.
 type strictJournal struct{}
 

@@ -52,7 +52,7 @@ func (o *operation) settles(resp *http.Response) bool {
 // tell its outcome. Refusals of invalid or missing keys are not about the key,
 // nor is 410, with which package idem reports that the operation was carried out.
 func isAboutKey(resp *http.Response, body []byte) bool {
-	if resp.StatusCode < http.StatusBadRequest || resp.StatusCode == http.StatusGone {
+	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode == http.StatusGone {
 		return false
 	}
 	type refusal struct{ Type, Code string }
