@@ -15,11 +15,8 @@ type caller struct {
 
 // accounts returns the accounts with a limit. kept is the life of a record.
 func (c *caller) accounts(kept time.Duration) []*account {
-	if c.limit.Bytes > 0 {
-		c.bytes.rate = atRest(c.limit.Bytes, kept)
-	}
+	c.bytes.rate = atRest(c.limit.Bytes, kept)
 	if c.all == nil {
-		c.all = make([]*account, 0, 3)
 		if n := c.limit.Open; n > 0 {
 			c.open.kind, c.open.places = ofOpen, n
 			c.all = append(c.all, &c.open)

@@ -134,7 +134,7 @@ func TestKnownKeysTakeNoPlace(t *testing.T) {
 		if wait > 0 {
 			t.Fatal("refused")
 		}
-		end(idem.QuotaUse{})
+		end(idem.QuotaUse{Bytes: 1 << 20}) // those that its record has already
 	}
 	if !d.runs() || d.runs() {
 		t.Error("want one place")
@@ -157,6 +157,21 @@ func TestOpen(t *testing.T) {
 		t.Error("refused, though one has ended")
 	}
 	second(idem.QuotaUse{})
+}
+
+// The smallest limits are limits.
+func TestLimitsOfOne(t *testing.T) {
+	t.Parallel()
+	for limit, each := range map[string]quota.Limits{"Open": {Open: 1}, "PerMinute": {PerMinute: 1}, "Bytes": {Bytes: 1}} {
+		d := newDesk(t, each)
+		end, _ := d.begin()
+		if limit != "Open" {
+			end(idem.QuotaUse{New: true, Bytes: 1})
+		}
+		if d.runs() {
+			t.Errorf("%s: a second one", limit)
+		}
+	}
 }
 
 // Whatever comes when, no more than Bytes are in the table, and the operations that
@@ -232,20 +247,24 @@ func TestRoutes(t *testing.T) {
 // Strangers don't fill the memory, and a caller who is forgotten is not refused.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()
-	d := newDesk(t, quota.Limits{PerMinute: 1}, func(o *quota.Options) { o.Callers = 10 })
-	d.runs(as("first"))
-	held, _ := d.begin(as("second"))
-	for i := range 10 {
-		if !d.runs(as(fmt.Sprint("stranger", i))) {
-			t.Error("a new caller was refused")
+	for callers, set := range map[int]func(*quota.Options){
+		1: func(o *quota.Options) { o.Callers = 1 }, 10: func(o *quota.Options) { o.Callers = 10 }, 10_000: func(*quota.Options) {},
+	} {
+		d := newDesk(t, quota.Limits{PerMinute: 1}, set)
+		d.runs(as("first"))
+		held, _ := d.begin(as("second"))
+		for i := range callers {
+			if !d.runs(as(fmt.Sprint("stranger", i))) {
+				t.Errorf("of %d: a new caller was refused", callers)
+			}
 		}
-	}
-	if !d.runs(as("first")) {
-		t.Error("a forgotten caller was refused")
-	}
-	held(idem.QuotaUse{}) // its buckets are forgotten
-	if d.runs(as("stranger9")) {
-		t.Error("a recent caller was forgotten")
+		if d.runs(as(fmt.Sprint("stranger", callers-1))) || d.runs(as("stranger0")) {
+			t.Errorf("of %d: a recent caller was forgotten", callers)
+		}
+		if !d.runs(as("first")) {
+			t.Errorf("of %d: a forgotten caller was refused", callers)
+		}
+		held(idem.QuotaUse{}) // its buckets are forgotten
 	}
 }
 

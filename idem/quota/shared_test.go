@@ -159,8 +159,24 @@ func TestEmptySharedBucketIsNotAskedAgain(t *testing.T) {
 	}
 	d.now = d.now.Add(6 * time.Second)
 	s.answer = nil
-	if !d.runs() || len(s.lots) != 2 {
-		t.Errorf("after the wait: %d leases", len(s.lots))
+	d.runs()
+	if diff := cmp.Diff([]int64{1, 1}, s.tokens()); diff != "" {
+		t.Errorf("lots, with that after the wait (-want +got):\n%s", diff)
+	}
+}
+
+// A bucket that is full again at once is not asked twice for a request.
+func TestARequestLeasesOnce(t *testing.T) {
+	t.Parallel()
+	s := table{answer: func(context.Context, quota.Lot) (quota.Leased, error) {
+		return quota.Leased{Wait: 1}, nil
+	}}
+	now := time.Now()
+	d := newDesk(t, quota.Limits{PerMinute: 60}, sharedBy(&s), func(o *quota.Options) {
+		o.Now = func() time.Time { now = now.Add(time.Second); return now }
+	})
+	if _, wait := d.begin(); wait != 1 || len(s.lots) != 1 {
+		t.Errorf("a wait of %v, %d leases", wait, len(s.lots))
 	}
 }
 
@@ -199,18 +215,19 @@ func TestOneLeaseAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := errors.New("gone")
 		var atOnce atomic.Int64
+		patience := 3 * time.Second
 		s := table{answer: func(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 			if n := atOnce.Add(1); n != 1 {
 				t.Errorf("%d leases at once", n)
 			}
-			if at, limited := ctx.Deadline(); !limited || time.Until(at) != 3*time.Second {
+			if at, limited := ctx.Deadline(); !limited || time.Until(at) != patience {
 				t.Errorf("a deadline in %v", time.Until(at))
 			}
 			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			atOnce.Add(-1)
 			return quota.Leased{Tokens: l.Tokens}, nil
 		}}
-		b := quota.New(quota.Limits{PerMinute: 640}, sharedBy(&s), func(o *quota.Options) { o.Patience = 3 * time.Second })
+		b := quota.New(quota.Limits{PerMinute: 640}, sharedBy(&s), func(o *quota.Options) { o.Patience = patience })
 		begun, ends := time.Now(), make(chan time.Duration, 10)
 		for range 7 {
 			go func() {
@@ -232,6 +249,10 @@ func TestOneLeaseAtOnce(t *testing.T) {
 		}
 		if diff := cmp.Diff([]int64{1, 2, 4}, s.tokens()); diff != "" || last != 3*time.Second {
 			t.Errorf("after %v; lots (-want +got):\n%s", last, diff)
+		}
+		patience = time.Second
+		if _, _, err := quota.New(quota.Limits{PerMinute: 1}, sharedBy(&s)).Begin(t.Context(), idem.QuotaRequest{}); err != nil {
+			t.Error(err)
 		}
 	})
 }

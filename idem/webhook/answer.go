@@ -73,8 +73,8 @@ func answer(err error) idem.Response {
 		Code   string `json:"code"`
 	}{docs + r.code, http.StatusText(r.status), r.status, r.detail, r.code})
 	h := http.Header{"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"}}
-	if e, ok := errors.AsType[*idem.Error](err); ok && r.retry > 0 && e.RetryAfter > r.retry {
-		r.retry = e.RetryAfter
+	if e, ok := errors.AsType[*idem.Error](err); ok && r.retry > 0 {
+		r.retry = max(r.retry, e.RetryAfter)
 	}
 	if r.retry > 0 {
 		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(r.retry.Seconds())))}

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -320,6 +321,7 @@ func TestNotRecorded(t *testing.T) {
 		// From this endpoint's own engine, the error would mean that the event is
 		// handled.
 		"a phase has failed on another engine's word": fmt.Errorf("refund: %w", idem.ErrNotKept),
+		"a phase has failed on two engines' words":    errors.Join(idem.ErrNotKept, idem.ErrUnavailable),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -601,26 +603,50 @@ func TestInFlightModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			second := make(chan idem.Response, 1)
-			var e *endpoint
-			e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
-				go func() { second <- e.deliver(t, succeeded) }()
-				if tc.mode == idem.InFlightAccept {
-					resp := <-second
-					want(t, resp, tc.status, tc.code)
-					if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || after < 2 {
-						t.Errorf("Retry-After %q, want the rest of the first delivery's lease", resp.Header.Get("Retry-After"))
+			synctest.Test(t, func(t *testing.T) {
+				second := make(chan idem.Response, 1)
+				var e *endpoint
+				e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+					go func() { second <- e.deliver(t, succeeded) }()
+					synctest.Wait()
+					if answered := len(second) == 1; answered != (tc.mode == idem.InFlightAccept) {
+						t.Errorf("answered during the first delivery: %t", answered)
 					}
+					return ctx.Err()
+				}, func(o *idem.Options) { o.InFlight, o.StatusURL = tc.mode, "/status/" })
+				want(t, e.deliver(t, succeeded), http.StatusOK, "")
+				resp := <-second
+				want(t, resp, tc.status, tc.code)
+				if after, _ := strconv.Atoi(resp.Header.Get("Retry-After")); tc.mode == idem.InFlightAccept && after < 2 {
+					t.Errorf("Retry-After %d, want the rest of the first delivery's lease", after)
 				}
-				return ctx.Err()
-			}, func(o *idem.Options) { o.InFlight, o.StatusURL = tc.mode, "/status/" })
-			want(t, e.deliver(t, succeeded), http.StatusOK, "")
-			if tc.mode == idem.InFlightWait {
-				want(t, <-second, tc.status, tc.code)
-			}
-			e.ran(t, 1)
+				e.ran(t, 1)
+			})
 		})
 	}
+}
+
+// A delivery whose handler has succeeded too late has the other's answer, or none yet.
+func TestOvertakenDelivery(t *testing.T) {
+	t.Parallel()
+	begun, end, second := make(chan bool), make(chan bool), make(chan idem.Response)
+	var e *endpoint
+	e = newEndpoint(t, func(context.Context, webhook.Event) error {
+		select {
+		case <-begun:
+			begun <- true
+			<-end
+		default:
+			e.clock.Add(time.Hour) // the lease has ended
+			go func() { second <- e.deliver(t, succeeded) }()
+			begun <- true
+			<-begun
+		}
+		return nil
+	})
+	want(t, e.deliver(t, succeeded), http.StatusConflict, "in_flight")
+	close(end)
+	want(t, <-second, http.StatusOK, "")
 }
 
 func TestStuckEventWaitsForAnOperator(t *testing.T) {
@@ -769,7 +795,7 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 		"endpoint":        func() { webhook.New(s, "", v, fn) },
 		"verifier":        func() { webhook.New(s, "e", nil, fn) },
 		"handler":         func() { webhook.New(s, "e", v, nil) },
-		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 24 * time.Hour }) },
+		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80*time.Hour - 1 }) },
 		"no room":         func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
 	} {
 		func() {
@@ -782,6 +808,7 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 		}()
 	}
 	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // RetryWindow explains the short Retention
+	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80 * time.Hour })
 }
 
 // Options shared with routes can't make the endpoint handle an event twice.
@@ -789,7 +816,10 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 	t.Parallel()
 	runs := 0
 	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
-		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) { o.Key = idem.KeyObserve })
+		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
+			o.Key, o.Stored = idem.KeyObserve, func(int) bool { return false }
+			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
+		})
 	for range 2 {
 		h.Serve(t.Context(), delivery(nil, "x"))
 	}

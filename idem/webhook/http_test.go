@@ -94,6 +94,9 @@ func TestHTTPTruncatedBody(t *testing.T) {
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	want(t, idem.Response{Status: resp.StatusCode, Header: resp.Header, Body: body}, http.StatusBadRequest, "malformed")
+	if !bytes.Contains(e.log.Bytes(), []byte("unexpected EOF")) {
+		t.Errorf("log: %s", &e.log)
+	}
 	e.ran(t, 0)
 	e.store.untouched(t)
 }

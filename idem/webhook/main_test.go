@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -98,6 +99,22 @@ func newStandard(t testing.TB, c *clock, secret string, optFns ...func(*webhook.
 // delivery is a neutral request.
 func delivery(h http.Header, body string) idem.Request {
 	return idem.Request{Method: http.MethodPost, Path: "/webhooks", Header: h, Body: []byte(body)}
+}
+
+// says is an error with its whole text.
+type says struct {
+	error
+	text string
+}
+
+func malformed(text string) error { return says{webhook.ErrMalformed, text} }
+
+// is compares an error with the one that is wanted.
+func is(err, want error) bool {
+	if s, ok := want.(says); ok {
+		return errors.Is(err, s.error) && err.Error() == s.Error()+": "+s.text
+	}
+	return errors.Is(err, want)
 }
 
 // want checks status, code (of a refusal) and replay marker of an answer.

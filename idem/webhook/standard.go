@@ -59,32 +59,32 @@ func standardKey(s string) (key, error) {
 		return key{}, errors.New("its prefix is neither whsec_ nor whpk_")
 	}
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
-	switch {
-	case err != nil || len(b) == 0:
+	switch public := kind == "whpk"; {
+	case err != nil:
 		return key{}, errors.New("it is no base64, but for its prefix")
-	case kind == "whsec" && len(b) < minSecret:
-		return key{}, fmt.Errorf("a secret has at least %d bytes, this has %d", minSecret, len(b))
-	case kind == "whsec":
-		return hmacKey(b), nil
-	case len(b) != ed25519.PublicKeySize:
+	case public && len(b) != ed25519.PublicKeySize:
 		return key{}, fmt.Errorf("a public key has %d bytes, this has %d", ed25519.PublicKeySize, len(b))
+	case public:
+		return key{scheme: v1a, of: func(message []byte) func([]byte) bool {
+			return func(sum []byte) bool { return ed25519.Verify(b, message, sum) }
+		}}, nil
+	case len(b) < minSecret:
+		return key{}, fmt.Errorf("a secret has at least %d bytes, this has %d", minSecret, len(b))
 	}
-	return key{scheme: v1a, of: func(message []byte) func([]byte) bool {
-		return func(sum []byte) bool { return ed25519.Verify(b, message, sum) }
-	}}, nil
+	return hmacKey(b), nil
 }
 
 // Verify implements [Verifier]. One valid signature is enough; signatures of
 // unknown schemes are ignored.
 func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
-	value, found, err := header(h, standardSignature)
+	value, err := header(h, standardSignature)
 	switch {
 	case err != nil:
 		return Event{}, err
-	case !found:
+	case value == "":
 		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, standardSignature)
 	}
-	id, _, err := header(h, standardID)
+	id, err := header(h, standardID)
 	if err != nil {
 		return Event{}, err
 	}
@@ -94,7 +94,7 @@ func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	t, _, err := header(h, standardTimestamp)
+	t, err := header(h, standardTimestamp)
 	if err != nil {
 		return Event{}, err
 	}

@@ -63,11 +63,11 @@ func hmacKey(secret []byte) key {
 // Verify implements [Verifier]. One valid signature is enough; signatures of
 // schemes other than v1 are ignored.
 func (s *Stripe) Verify(h http.Header, body []byte) (Event, error) {
-	value, found, err := header(h, StripeHeader)
+	value, err := header(h, StripeHeader)
 	switch {
 	case err != nil:
 		return Event{}, err
-	case !found:
+	case value == "":
 		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, StripeHeader)
 	}
 	t, signatures, err := parseStripe(value)

@@ -150,29 +150,30 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 }
 
 // header finds a header in any case: maps that were not filled through
-// http.Header keep the sender's spelling. found is false if the header is missing
+// http.Header keep the sender's spelling. value is "" if the header is missing
 // or empty; two are malformed.
-func header(h http.Header, name string) (value string, found bool, err error) {
+func header(h http.Header, name string) (value string, err error) {
+	found := false
 	for n, values := range h {
 		if len(n) != len(name) || !strings.EqualFold(n, name) {
 			continue
 		}
 		for _, v := range values {
 			if found {
-				return "", false, fmt.Errorf("%w: more than one %s", ErrMalformed, name)
+				return "", fmt.Errorf("%w: more than one %s", ErrMalformed, name)
 			}
 			value, found = v, true
 		}
 	}
-	return value, value != "", nil
+	return value, nil
 }
 
 // parseTime reads seconds since 1970 in their only decimal form. Programs
 // disagree about other forms.
 func parseTime(s string) (time.Time, error) {
-	const digits = 12 // enough for 30,000 years, and far from an overflow
-	n, err := strconv.ParseUint(s, 10, 64)
-	if err != nil || len(s) > digits || strconv.FormatUint(n, 10) != s {
+	const digits = 12                    // enough for 30,000 years, and far from an overflow
+	n, _ := strconv.ParseUint(s, 10, 64) // an error leaves a number that is not spelt s
+	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}
 	return time.Unix(int64(n), 0), nil
