@@ -1,10 +1,12 @@
 package completer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,7 +187,9 @@ func TestOutcomes(t *testing.T) {
 		"failed":                             {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, time.Hour, 2 * grace, ""},
 		"failed again":                       {completer.TicketOutcome{Kind: completer.TicketFailed}, 1, time.Hour, 4 * grace, ""},
 		"failed often: an hour":              {completer.TicketOutcome{Kind: completer.TicketFailed}, 8, 2 * time.Hour, time.Hour, ""},
-		"failed for 3 hours: the sweep's":    {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 4 * time.Hour, 0, ""},
+		"failed for 3 hours":                 {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 3*time.Hour + grace, 2 * grace, ""},
+		"failed for longer: the sweep's":     {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 3*time.Hour + grace + 1, 0, ""},
+		"in flight for longer":               {completer.TicketOutcome{Kind: completer.TicketInFlight}, 0, 4 * time.Hour, grace, ""},
 		"no handler for it: the sweep's":     {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 0, time.Hour, 0, "no handler: e"},
 		"altered by hand":                    {completer.TicketOutcome{Kind: completer.TicketUnreadable, Error: "e"}, 0, time.Hour, 0, store.ErrCorrupt.Error() + ": e"},
 	} {
@@ -195,8 +199,9 @@ func TestOutcomes(t *testing.T) {
 			r.all["v1##o"].Tries, r.all["v1##o"].Run = test.tries, now.Add(-test.since)
 			var told []completer.TicketOutcomeKind
 			var listed string
+			var log bytes.Buffer
 			h := newHandler(f, r, &answers{of: func(string) completer.TicketOutcome { return test.outcome }}, func(o *completer.Options) {
-				o.Grace = grace
+				o.Grace, o.Logger = grace, slog.New(slog.NewTextHandler(&log, nil))
 				o.Resumed = func(_ context.Context, got jobs.Ticket, out completer.TicketOutcome) {
 					told = append(told, out.Kind)
 					if got.Owner != "o" || got.Ver != 3 || !got.Released || got.Function != "f" {
@@ -218,22 +223,34 @@ func TestOutcomes(t *testing.T) {
 			if !slices.Equal(told, []completer.TicketOutcomeKind{test.outcome.Kind}) || r.reads != 1 {
 				t.Errorf("told %v, read %d times", told, r.reads)
 			}
+			if people := listed != "" || test.outcome.Kind == completer.TicketStuck || test.outcome.Kind == completer.TicketFailed && stay == nil; people != strings.Contains(log.String(), "level=ERROR") {
+				t.Errorf("the log says %s", &log)
+			}
 		})
 	}
+}
+
+// virtual runs a subtest whose time is virtual.
+func virtual(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
 }
 
 // A24: whatever becomes of one ticket, the others of its batch go their way.
 func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 	t.Parallel()
-	for _, concurrency := range []int{1, 4} {
-		t.Run(fmt.Sprint(concurrency, " at once"), func(t *testing.T) {
-			t.Parallel()
+	for concurrency, minutes := range map[int]time.Duration{0: 9, 1: 9, 4: 3} {
+		virtual(t, fmt.Sprint(concurrency, " at once"), func(t *testing.T) {
+			began := time.Now()
 			var mu sync.Mutex
 			outcomes := make(map[completer.TicketOutcomeKind]int)
 			asked := &answers{of: func(owner string) completer.TicketOutcome {
 				if owner == "panics" {
 					panic("secret of a client")
 				}
+				<-time.After(time.Minute)
 				return completer.TicketOutcome{Kind: completer.TicketDone}
 			}}
 			batch, owners := []events.SQSMessage{{MessageId: "m-garbage", Body: "{", EventSource: "aws:sqs"}, due("panics", 1, 1)}, []string{"panics"}
@@ -258,6 +275,9 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 			if diff := cmp.Diff(map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}, outcomes); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
 			}
+			if took := time.Since(began); took != minutes*time.Minute {
+				t.Errorf("%v for nine of a minute", took)
+			}
 		})
 	}
 }
@@ -270,22 +290,38 @@ func TestTicketIsKeptWhateverFails(t *testing.T) {
 		o.Listed = func(context.Context, jobs.Ticket, error) error { return errDown }
 	}
 	for name, test := range map[string]struct {
-		queue   error
-		table   error
-		outcome completer.TicketOutcomeKind
-		hidden  map[string]time.Duration
+		queue  error
+		table  error
+		record bool // read
+		told   completer.TicketOutcomeKind
+		hidden map[string]time.Duration
 	}{
-		"hidden by the queue's own":  {errDown, nil, completer.TicketFailed, nil},
-		"the record can't be read":   {nil, errDown, completer.TicketDone, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"the operation isn't listed": {nil, nil, completer.TicketNotMine, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"the record is unreadable":   {nil, store.ErrCorrupt, completer.TicketDone, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"hidden by the queue's own":     {errDown, nil, true, completer.TicketFailed, nil},
+		"the record can't be read":      {nil, errDown, false, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"nor the rest of it":            {nil, errDown, true, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"it is sealed, and isn't there": {nil, store.ErrSealed, false, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"the operation isn't listed":    {nil, nil, true, completer.TicketNotMine, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"the record is unreadable":      {nil, store.ErrCorrupt, false, completer.TicketUnreadable, map[string]time.Duration{"o": jobs.DefaultGrace}},
 	} {
 		f, r := &fakeSQS{waiting: "0", noHide: test.queue}, abandoned("o")
-		if test.table != nil {
-			r.all, r.err = nil, test.table
+		if r.err = test.table; !test.record {
+			r.all = nil
 		}
-		if stay := handle(t, newHandler(f, r, always(test.outcome), unlisted), due("o", 1, 1)); !slices.Equal(stay, []string{"o"}) {
-			t.Errorf("%s: %v stay", name, stay)
+		resumer := completer.TicketDone // who isn't asked
+		if test.table == nil {
+			resumer = test.told
+		}
+		var told completer.TicketOutcomeKind
+		var log bytes.Buffer
+		h := newHandler(f, r, always(resumer), unlisted, func(o *completer.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			o.Resumed = func(_ context.Context, _ jobs.Ticket, o completer.TicketOutcome) { told = o.Kind }
+		})
+		if stay := handle(t, h, due("o", 1, 1)); !slices.Equal(stay, []string{"o"}) || told != test.told {
+			t.Errorf("%s: %v stay, told %s", name, stay, told)
+		}
+		if strings.Contains(log.String(), "the visibility timeout of its queue") != (test.queue != nil) {
+			t.Errorf("%s: the log says %s", name, &log)
 		}
 		if diff := cmp.Diff(test.hidden, f.hidden); diff != "" {
 			t.Errorf("%s: hidden (-want +got):\n%s", name, diff)
@@ -316,7 +352,7 @@ func TestTicketsThatArePeoples(t *testing.T) {
 		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p"}`, `{"id":"i"}`, `{"pk":"p","id":1}`, `{"pk":"p","id":"i","due_ms":"1"}`,
 		`{"pk":"p","id":"i"} {"pk":"p","id":"j"}`, string(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1})),
 	}
-	want := map[string]string{"v1##old": "old"}
+	want := map[string]string{"v1##old": "old", "v1##first": "first"}
 	for i, body := range bodies {
 		if stay := handle(t, h, events.SQSMessage{MessageId: strconv.Itoa(i), Body: body, EventSource: "aws:sqs"}); stay != nil {
 			t.Errorf("%s stays", body)
@@ -324,7 +360,7 @@ func TestTicketsThatArePeoples(t *testing.T) {
 		want["samekey#ticket#"+strconv.Itoa(i)] = ""
 	}
 	const life = 10 * 24 * time.Hour
-	if stay := handle(t, h, due("old", life+time.Second, 300), due("young", life-time.Second, 300)); stay != nil {
+	if stay := handle(t, h, due("old", life+1e6, 300), due("young", life, 300), due("first", now.Sub(time.UnixMilli(1)), 300)); stay != nil {
 		t.Errorf("%v stay", stay)
 	}
 	if diff := cmp.Diff(want, listed); diff != "" || !slices.Equal(asked.asked, []string{"young"}) {
@@ -442,7 +478,9 @@ func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		asked := always(completer.TicketDone)
-		short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		short, cancel := context.WithTimeout(t.Context(), time.Second-1)
+		defer cancel()
+		enough, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		over, cancelOver := context.WithCancel(t.Context())
 		cancelOver()
@@ -459,15 +497,22 @@ func TestNoTimeLeft(t *testing.T) {
 				t.Errorf("%s: hidden (-want +got):\n%s", name, diff)
 			}
 		}
+		if re, _ := newHandler(&fakeSQS{}, abandoned("a"), asked).Handle(enough, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3)}}); len(re.BatchItemFailures) != 0 || len(asked.asked) != 1 {
+			t.Errorf("a second: got %+v, resumed %v", re, asked.asked)
+		}
 	})
 }
 
 func TestOtherSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newHandler(&fakeSQS{}, abandoned(), always(completer.TicketDone))
-	for _, payload := range []string{``, `{`, `null`, `{}`, `{"Records":[]}`, `{"Records":[{"eventSource":"aws:dynamodb"}]}`, `{"Records":[{"body":"{}"}]}`} {
-		if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
-			t.Errorf("%s: answered %s", payload, out)
+	const noJSON, none = "unexpected end of JSON input", "it has no records"
+	for payload, want := range map[string]string{
+		``: noJSON, `{`: noJSON, `null`: none, `{}`: none, `{"Records":[]}`: none,
+		`{"Records":[{"eventSource":"aws:dynamodb"}]}`: `a record is of "aws:dynamodb"`, `{"Records":[{"body":"{}"}]}`: `a record is of ""`,
+	} {
+		if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil || err.Error() != "completer: not an SQS event: "+want {
+			t.Errorf("%s: answered %s, %v", payload, out, err)
 		}
 	}
 }
@@ -507,6 +552,7 @@ func TestMistakesAreRefused(t *testing.T) {
 			fn()
 		})
 	}
+	opt(func(o *completer.Options) { o.Grace = 24 * time.Hour })()
 }
 
 // A ticket of jobs goes to the drain. What can't be delivered is tried sooner than an

@@ -1,10 +1,12 @@
 package completer_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ import (
 // fail, or are not told of.
 type fakeSQS struct {
 	err   error
+	then  func() // is called by each call
 	calls []int
 	got   []types.SendMessageBatchRequestEntry
 	url   string
@@ -50,22 +53,29 @@ func (f *fakeSQS) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessa
 	return &sqs.ChangeMessageVisibilityOutput{}, nil
 }
 
-func (f *fakeSQS) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
+func (f *fakeSQS) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttributesInput, _ ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.asked++; f.waiting == "" {
 		return nil, errors.New("denied")
 	}
-	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{"ApproximateNumberOfMessagesNotVisible": f.waiting}}, nil
+	const hidden = "ApproximateNumberOfMessagesNotVisible"
+	if !slices.Contains(in.AttributeNames, hidden) {
+		return &sqs.GetQueueAttributesOutput{}, nil
+	}
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{hidden: f.waiting}}, nil
 }
 
 func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
 	f.calls = append(f.calls, len(in.Entries))
+	if f.then != nil {
+		f.then()
+	}
 	if f.err != nil {
 		return nil, f.err
 	}
 	f.url = aws.ToString(in.QueueUrl)
-	out := &sqs.SendMessageBatchOutput{Successful: []types.SendMessageBatchResultEntry{{Id: aws.String("no number")}, {Id: aws.String("77")}, {}}}
+	out := &sqs.SendMessageBatchOutput{Successful: []types.SendMessageBatchResultEntry{{Id: aws.String("no number")}, {Id: aws.String("-1")}, {Id: aws.String(strconv.Itoa(len(in.Entries)))}, {}}}
 	for _, e := range slices.Backward(in.Entries) { // results come in any order
 		switch {
 		case strings.Contains(*e.MessageBody, "refused"):
@@ -95,9 +105,9 @@ func TestQueueHidesTickets(t *testing.T) {
 		-time.Hour: 0, 0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, 5 * time.Minute: 300, 15*time.Minute - 1: 900, 15 * time.Minute: 900, 100 * time.Hour: 900,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			f := &fakeSQS{}
+			f := &arnSQS{} // without a Scheduler, for which it would matter
 			ticket := tickets("o")
-			ticket[0].Due = time.Now().Add(wait)
+			ticket[0].Due, ticket[0].Jobs = time.Now().Add(wait), true
 			errs := completer.NewQueue(f, "https://sqs/1/tickets").Put(t.Context(), ticket)
 			if err := errors.Join(errs...); err != nil || f.got[0].DelaySeconds != want || f.url != "https://sqs/1/tickets" {
 				t.Errorf("due in %v: hidden for %d s at %s, want %d; %v", wait, f.got[0].DelaySeconds, f.url, want, err)
@@ -144,14 +154,15 @@ func TestQueueTakesTenACall(t *testing.T) {
 	for i := range 23 {
 		owners = append(owners, fmt.Sprint("o", i))
 	}
-	owners[3], owners[11], owners[22] = "refused", "mute", "refused"
+	owners[0], owners[3], owners[11], owners[22] = "mute", "refused", "mute", "refused"
 	errs := completer.NewQueue(f, "url").Put(t.Context(), tickets(owners...))
 	if diff := cmp.Diff([]int{10, 10, 3}, f.calls); diff != "" || len(errs) != 23 {
 		t.Errorf("%d results, calls (-want +got):\n%s", len(errs), diff)
 	}
+	said := map[string]string{"mute": "completer: sqs: the answer doesn't tell", "refused": "completer: sqs: InternalError: m"}
 	for i, err := range errs {
-		if (err != nil) != (i == 3 || i == 11 || i == 22) {
-			t.Errorf("%s: %v", owners[i], err)
+		if want := stdcmp.Or(said[owners[i]], "<nil>"); fmt.Sprint(err) != want {
+			t.Errorf("%s: %v, want %s", owners[i], err, want)
 		}
 	}
 	if errs := completer.NewQueue(f, "url").Put(t.Context(), nil); len(errs) != 0 || len(f.calls) != 3 {
@@ -187,7 +198,10 @@ func TestQueueThatIsDownIsAskedOnce(t *testing.T) {
 		t.Errorf("calls %v, %d not tried", f.calls, untried)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
+	f.then = cancel // meanwhile
+	if errs := completer.NewQueue(f, "url").Put(ctx, all); !strings.Contains(errs[34].Error(), "unavailable to an earlier one") {
+		t.Errorf("the last one: %v", errs[34])
+	}
 	f = &fakeSQS{}
 	errs := completer.NewQueue(f, "url").Put(ctx, all)
 	if len(f.calls) != 0 || len(errs) != 35 || !errors.Is(errs[0], jobs.ErrHeldBack) {

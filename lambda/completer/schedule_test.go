@@ -1,9 +1,9 @@
 package completer_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"reflect"
 	"regexp"
@@ -35,17 +35,25 @@ type fakeScheduler struct {
 	hang bool
 
 	mu    sync.Mutex
+	log   bytes.Buffer
+	hangs int // at once
+	most  int
 	calls int
 	made  map[string]*scheduler.CreateScheduleInput
 }
 
 func (f *fakeScheduler) CreateSchedule(ctx context.Context, in *scheduler.CreateScheduleInput, _ ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error) {
-	if f.hang {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.hang {
+		f.hangs++
+		f.most = max(f.most, f.hangs)
+		f.mu.Unlock()
+		<-ctx.Done()
+		f.mu.Lock()
+		f.hangs--
+		return nil, ctx.Err()
+	}
 	f.calls++
 	if f.err != nil {
 		return nil, f.err
@@ -79,7 +87,7 @@ func (f *arnSQS) GetQueueAttributes(_ context.Context, in *sqs.GetQueueAttribute
 
 func scheduling(s *fakeScheduler) func(*completer.QueueOptions) {
 	return func(o *completer.QueueOptions) {
-		o.Schedule, o.Role, o.Logger = s.CreateSchedule, role, slog.New(slog.NewTextHandler(io.Discard, nil))
+		o.Schedule, o.Role, o.Logger = s.CreateSchedule, role, slog.New(slog.NewTextHandler(&s.log, nil))
 	}
 }
 
@@ -96,18 +104,27 @@ func TestTicketBeyondTheQueuesDelayIsASchedule(t *testing.T) {
 			{PK: "v1##a", Operation: "A2", Jobs: true, Due: due},
 			{PK: "v1##b", Operation: "B2", Jobs: true, Due: time.Now().Add(15 * time.Minute)},
 			{PK: "v1##c", Operation: "C2", Due: due}, // of an operation, which moves on meanwhile
-			{PK: "v1##a", Operation: "A2", Jobs: true, Due: due.Add(time.Hour)},
+			{PK: "v1##a", Operation: "A2", Jobs: true, Due: due.Add(time.Hour + time.Second)},
+			{PK: "v1##a", Operation: "A2", Jobs: true, Due: due.Truncate(time.Second)},
 		}
 		for range 2 {
-			if errs := queue.Put(t.Context(), all); len(errs) != 4 || errors.Join(errs...) != nil {
+			if errs := queue.Put(t.Context(), all); len(errs) != 5 || errors.Join(errs...) != nil {
 				t.Fatal(errs)
 			}
 		}
 		if len(q.got) != 4 || !strings.Contains(*q.got[0].MessageBody, "v1##b") || !strings.Contains(*q.got[1].MessageBody, "v1##c") || q.arns != 1 {
 			t.Errorf("sent %+v, asked for the ARN %d times", q.got, q.arns)
 		}
-		if len(s.made) != 2 || s.calls != 4 {
-			t.Fatalf("%d schedules by %d calls", len(s.made), s.calls)
+		if s.calls != 6 || s.log.Len() > 0 {
+			t.Errorf("%d calls, and the log says %s", s.calls, &s.log)
+		}
+		var at []string
+		for _, in := range s.made {
+			at = append(at, *in.ScheduleExpression)
+		}
+		slices.Sort(at)
+		if diff := cmp.Diff([]string{"at(2000-01-02T00:00:00)", "at(2000-01-02T00:00:01)", "at(2000-01-02T01:00:02)"}, at); diff != "" {
+			t.Errorf("schedules (-want +got):\n%s", diff)
 		}
 		in := s.made["samekey-A2-946771200001"]
 		if in == nil {
@@ -130,31 +147,42 @@ func TestTicketBeyondTheQueuesDelayIsASchedule(t *testing.T) {
 func TestTicketThatHasNoSchedule(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		s   *fakeScheduler
-		arn bool
+		s    *fakeScheduler
+		q    completer.QueueAPI
+		left time.Duration // of the context; 0: no end
+		took time.Duration
 	}{
-		"throttled":         {&fakeScheduler{err: &types.ThrottlingException{}}, true},
-		"quota":             {&fakeScheduler{err: &types.ServiceQuotaExceededException{}}, true},
-		"denied":            {&fakeScheduler{err: errors.New("AccessDeniedException")}, true},
-		"an answer is lost": {&fakeScheduler{lost: true}, true},
-		"it hangs":          {&fakeScheduler{hang: true}, true},
-		"no ARN":            {&fakeScheduler{}, false},
+		"throttled":                   {&fakeScheduler{err: &types.ThrottlingException{}}, &arnSQS{}, 5 * time.Second, 0},
+		"quota":                       {&fakeScheduler{err: &types.ServiceQuotaExceededException{}}, &arnSQS{}, 5 * time.Second, 0},
+		"denied":                      {&fakeScheduler{err: errors.New("AccessDeniedException")}, &arnSQS{}, 5 * time.Second, 0},
+		"an answer is lost":           {&fakeScheduler{lost: true}, &arnSQS{}, 5 * time.Second, 0},
+		"it hangs":                    {&fakeScheduler{hang: true}, &arnSQS{}, 5 * time.Second, 2500 * time.Millisecond},
+		"it hangs, and there is time": {&fakeScheduler{hang: true}, &arnSQS{}, 0, 10 * time.Second},
+		"the ARN can't be read":       {&fakeScheduler{}, &fakeSQS{}, 5 * time.Second, 0},
+		"no ARN":                      {&fakeScheduler{}, &fakeSQS{waiting: "0"}, 5 * time.Second, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := &arnSQS{}
-				var api completer.QueueAPI = q
-				if !tt.arn {
-					api = &q.fakeSQS
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		virtual(t, name, func(t *testing.T) {
+			ctx, began := t.Context(), time.Now()
+			if tt.left > 0 {
+				limited, cancel := context.WithTimeout(ctx, tt.left)
 				defer cancel()
-				errs := completer.NewQueue(api, "url", scheduling(tt.s)).Put(ctx, []jobs.Ticket{{PK: "v1##a", Operation: "A", Jobs: true, Due: time.Now().Add(time.Hour)}})
-				if errors.Join(errs...) != nil || len(q.got) != 1 || q.got[0].DelaySeconds != 900 {
-					t.Errorf("%v, sent %+v", errs, q.got)
-				}
-			})
+				ctx = limited
+			}
+			q, ok := tt.q.(*fakeSQS)
+			if !ok {
+				q = &tt.q.(*arnSQS).fakeSQS
+			}
+			all := slices.Repeat([]jobs.Ticket{{PK: "v1##a", Operation: "A", Jobs: true, Due: began.Add(time.Hour)}}, 9)
+			if tt.s.lost {
+				all = all[:1] // the others are told of it
+			}
+			errs := completer.NewQueue(tt.q, "url", scheduling(tt.s)).Put(ctx, all)
+			if errors.Join(errs...) != nil || len(q.got) != len(all) || q.got[0].DelaySeconds != 900 || time.Since(began) != tt.took {
+				t.Errorf("%v after %v, sent %+v", errs, time.Since(began), q.got)
+			}
+			if n := strings.Count(tt.s.log.String(), "no schedule could be made"); n != len(all) || tt.s.most != 0 && tt.s.most != 8 {
+				t.Errorf("%d at once, the log says %s", tt.s.most, &tt.s.log)
+			}
 		})
 	}
 }
@@ -164,7 +192,7 @@ func TestNamesOfSchedules(t *testing.T) {
 	t.Parallel()
 	s := &fakeScheduler{}
 	queue := completer.NewQueue(&arnSQS{}, "url", scheduling(s))
-	due := time.Now().Add(time.Hour)
+	due := time.Now().Add(15*time.Minute + time.Second)
 	var all []jobs.Ticket
 	for _, pk := range []string{"v1##a", "v1##b"} {
 		for _, op := range []string{"", "with space", strings.Repeat("x", 200), "ä"} {
@@ -175,10 +203,15 @@ func TestNamesOfSchedules(t *testing.T) {
 	if len(s.made) != len(all) {
 		t.Errorf("%d names of %d tickets", len(s.made), len(all))
 	}
+	longest := 0
 	for name := range s.made {
+		longest = max(longest, len(name))
 		if !regexp.MustCompile(`^[0-9a-zA-Z_.-]{1,64}$`).MatchString(name) {
 			t.Errorf("Scheduler takes no %q", name)
 		}
+	}
+	if want := len("samekey-") + 32 + len("-1700000000000"); longest != want {
+		t.Errorf("the longest name has %d bytes, want %d", longest, want)
 	}
 }
 
