@@ -31,7 +31,7 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 		now, left = b.next(all, left)
 		b.send(ctx, all, b.release(all, now, held, r.errs), r)
 		for _, i := range now {
-			held[all[i].Group] = held[all[i].Group] || r.errs[i] != nil
+			held[all[i].Group] = r.errs[i] != nil // what is held back has an error
 		}
 	}
 	return r.verdicts()

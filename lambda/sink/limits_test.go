@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 func sized(batch []jobs.Delivery, sizes ...int) []jobs.Delivery {
@@ -87,11 +88,16 @@ func TestSizesAreCountedAsTheServiceCountsThem(t *testing.T) {
 			t.Parallel()
 			f := &fake{}
 			s := sinks(f)[name]
-			s.Deliver(t.Context(), sized(deliveries(2), 1000, 1000))
+			two := func(bytes int) []jobs.Delivery {
+				batch := sized(deliveries(2), 1000, bytes)
+				batch[1].Trace = trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", State: "a=1"}
+				return batch
+			}
+			s.Deliver(t.Context(), two(1000))
 			fits := limit - counts(t, f) + 1000
 			for more, want := range map[int]string{0: "ab", 1: "a b"} {
 				f.calls = nil
-				errs := s.Deliver(t.Context(), sized(deliveries(2), 1000, fits+more))
+				errs := s.Deliver(t.Context(), two(fits+more))
 				if got := names(f.calls); verdictOf(errors.Join(errs...)) != taken || got != want {
 					t.Errorf("%d bytes more than fit: calls %q, want %q: %v", more, got, want, errs)
 				}

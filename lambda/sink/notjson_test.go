@@ -21,7 +21,7 @@ func (l *takesAll) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...fun
 
 // A job that can't be made a payload isn't handed on as an event without one, which
 // Lambda would take: nobody would ever do it.
-func TestFunctionGetsNoEmptyEvent(t *testing.T) {
+func TestNoEmptyEvents(t *testing.T) {
 	t.Parallel()
 	l := &takesAll{}
 	batch := deliveries(3)
@@ -29,5 +29,14 @@ func TestFunctionGetsNoEmptyEvent(t *testing.T) {
 	got := verdicts(sink.NewFunction(l, "mails").Deliver(t.Context(), batch), 3)
 	if want := []verdict{taken, counted, taken}; !slices.Equal(got, want) || len(l.payloads) != 2 {
 		t.Errorf("got %v by %d calls, want %v by 2", got, len(l.payloads), want)
+	}
+	for _, i := range []int{0, 2} { // none is taken, and each counts
+		batch[i].Args = batch[1].Args
+	}
+	for _, name := range []string{"function", "machine"} {
+		f := &fake{}
+		if got := verdicts(sinks(f)[name].Deliver(t.Context(), batch), 3); !slices.Equal(got, first(3, counted)) || f.calls != nil {
+			t.Errorf("%s: got %v by %d calls", name, got, len(f.calls))
+		}
 	}
 }

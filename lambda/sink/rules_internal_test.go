@@ -29,6 +29,11 @@ func TestBlameByStatus(t *testing.T) {
 			t.Errorf("%d: %d, want %d", status, got, want)
 		}
 	}
+	for sender, want := range map[bool]blame{true: inDoubt, false: ofSink} { // of an entry, by the service's word
+		if got := entryFault("NobodyDocumentsThis", "m", sender).blame; got != want {
+			t.Errorf("an entry that is the sender's fault (%t): %d, want %d", sender, got, want)
+		}
+	}
 }
 
 func TestARNOfAStateMachine(t *testing.T) {

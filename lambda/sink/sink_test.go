@@ -320,6 +320,13 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 		if got := names(f.calls); got != "abc" {
 			t.Errorf("calls %q", got)
 		}
+		f.entry = func(id string) (string, bool) {
+			return map[bool]string{true: "InvalidMessageContents"}[id == "op-a.0.0"], true
+		}
+		got := verdicts(sinks(f)["queue"].Deliver(t.Context(), deliveries(12, slices.Repeat([]string{"x"}, 12)...)), 12)
+		if diff := cmp.Diff(append([]verdict{counted}, first(11, taken)...), got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
 	})
 }
 

@@ -144,11 +144,15 @@ func TestExecutionOfAnotherInput(t *testing.T) {
 	}
 	t.Run("a stranger's", func(t *testing.T) {
 		t.Parallel()
-		states := standard()
-		if _, err := states.Start(shipping, "op-a_0_0", `"hello"`); err != nil {
-			t.Fatal(err)
+		states, batch := standard(), deliveries(3)
+		for name, input := range map[string]string{
+			"op-a_0_0": `"hello"`, "op-b_0_0": strings.Replace(inputOf(t, batch[1]), "{", `{"traceparent":7,`, 1), "op-c_0_0": strings.Replace(inputOf(t, batch[2]), "op-c.0.0", "op-c_0_0", 1),
+		} {
+			if _, err := states.Start(shipping, name, input); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if got := verdicts(machine(t, states, shipping, nil).Deliver(t.Context(), deliveries(1)), 1); got[0] != counted {
+		if got := verdicts(machine(t, states, shipping, nil).Deliver(t.Context(), batch), 3); !slices.Equal(got, first(3, counted)) {
 			t.Errorf("got %v", got)
 		}
 	})
@@ -220,7 +224,9 @@ func TestCallsPerExecution(t *testing.T) {
 	t.Parallel()
 	states := standard()
 	s := machine(t, states, shipping, nil)
-	s.Deliver(t.Context(), nil)
+	if s.Deliver(t.Context(), nil); len(states.Calls()) != 0 {
+		t.Errorf("nothing costs %v", states.Calls())
+	}
 	for range 2 {
 		s.Deliver(t.Context(), deliveries(2))
 		states.End()
