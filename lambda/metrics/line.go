@@ -12,7 +12,6 @@ import (
 
 // The limits of the embedded metric format.
 const (
-	maxMetrics   = 100 // of a line
 	maxValues    = 100 // of a metric in a line
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
@@ -49,7 +48,7 @@ func (l *line) measure(name string, v float64) {
 
 // property sets a property. Empty values are left out.
 func (l *line) property(name string, v any) {
-	if v == nil || v == "" {
+	if v == "" {
 		return
 	}
 	if l.extra == nil {
@@ -59,13 +58,12 @@ func (l *line) property(name string, v any) {
 }
 
 // encode returns l as lines of the format: one, unless a metric has more than 100
-// values, or the line more than 100 metrics.
+// values. Its metrics are those of the table, fewer than the format's 100, or one.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
 	for len(left) > 0 {
 		names := slices.Sorted(maps.Keys(left))
-		names = names[:min(len(names), maxMetrics)]
 		now := make(map[string][]float64, len(names))
 		for _, name := range names {
 			n := min(len(left[name]), maxValues)

@@ -52,25 +52,25 @@ func TestLineOfARequest(t *testing.T) {
 		"a new request": {
 			idem.Summary{
 				Record: "r1", ID: "id", Route: "POST /a", Status: 201, Duration: 1500 * time.Microsecond,
-				Happened: []idem.Event{{Name: "Claimed"}, {Name: "Committed", Phase: "one", Duration: 2 * time.Millisecond, Jobs: 2}, {Name: "Finished", Jobs: 1}},
+				Happened: []idem.Event{{Name: "Claimed"}, {Name: "Committed", Phase: "one", Duration: 2 * time.Millisecond, Jobs: 2}, {Name: "Committed", Phase: "two", Duration: 250 * time.Microsecond}, {Name: "Finished", Jobs: 1}},
 				Cost: store.Cost{Calls: 3, Retries: 1, ReadUnits: 0.5, WriteUnits: 4, Faults: map[store.Fault]int{
 					store.Throttled: 1, store.Conflict: 2, store.Unknown: 3, store.Denied: 4, store.Invalid: 5,
 				}},
 			},
 			said{
 				map[string][]float64{
-					"Requests": {1}, "Duration": {1.5}, "Claimed": {1}, "PhaseDuration": {2}, "JobsStaged": {3},
+					"Requests": {1}, "Duration": {1.5}, "Claimed": {1}, "PhaseDuration": {2, 0.25}, "JobsStaged": {3},
 					"StoreCalls": {3}, "StoreRetries": {1}, "ReadUnits": {0.5}, "WriteUnits": {4},
 					"StoreThrottled": {1}, "StoreConflict": {2}, "StoreUnknown": {3}, "StoreDenied": {4}, "StoreInvalid": {5},
 				},
 				map[string]any{
-					"record": "r1", "operation": "id", "route": "POST /a", "events": "Claimed Committed Finished", "status": 201.0, "phases": map[string]any{"one": 2.0},
+					"record": "r1", "operation": "id", "route": "POST /a", "events": "Claimed Committed Committed Finished", "status": 201.0, "phases": map[string]any{"one": 2.0, "two": 0.25},
 				},
 			},
 		},
 		"a completer's": {
-			idem.Summary{Record: "r1", Resumed: true, Happened: []idem.Event{{Name: "TakenOver"}}, Cost: store.Cost{Calls: 1}},
-			said{map[string][]float64{"Duration": {0}, "Resumed": {1}, "StoreCalls": {1}}, map[string]any{"record": "r1", "events": "TakenOver"}},
+			idem.Summary{Record: "r1", Resumed: true, Happened: []idem.Event{{Name: "TakenOver"}, {Name: "Finished"}}, Cost: store.Cost{Calls: 1}},
+			said{map[string][]float64{"Duration": {0}, "Resumed": {1}, "StoreCalls": {1}}, map[string]any{"record": "r1", "events": "TakenOver Finished"}},
 		},
 		"a client's retry": {
 			idem.Summary{Record: "r1", Happened: []idem.Event{{Name: "TakenOver"}}},
@@ -177,6 +177,13 @@ func TestLineOfAnInvocationNamesRecords(t *testing.T) {
 	if err != nil || len(records) != 50 || records[0] != "r0" || records[49] != "r49" || got.Values["Parked"][0] != 121 {
 		t.Errorf("%v, %d records of %v: %v", err, len(records), got.Values, records)
 	}
+	_, err = m.Wrap(invokes(func(ctx context.Context) error {
+		m.StoreHooks().Called(ctx, store.Call{})
+		return nil
+	})).Invoke(t.Context(), nil)
+	if diff := cmp.Diff(said{map[string][]float64{"StoreCalls": {1}}, map[string]any{}}, only(t, &log)); diff != "" || err != nil {
+		t.Errorf("a line of no record: %v (-want +got):\n%s", err, diff)
+	}
 }
 
 // A metric of the application's own has its properties as they are, whatever they hold, and
@@ -184,14 +191,14 @@ func TestLineOfAnInvocationNamesRecords(t *testing.T) {
 func TestLineOfTheApplication(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	texts := []string{"", "plain ~", "\x7f", `a "quoted" \ text`, "line\nfeed", "é\u2028", "tab\t"}
+	texts := []string{"", "plain ~", "\x7f", `\`, `"`, `a "quoted" \ text`, "line\nfeed", "é\u2028", "tab\t"}
 	properties := map[string]any{"none": nil}
 	for i, text := range texts {
 		properties[fmt.Sprint("p", i)] = text
 	}
-	metrics.New(&log, strings.Repeat("é", 200)).Count(`Odd "name"`, -2, properties)
+	metrics.New(&log, "~"+strings.Repeat("é", 200)).Count(`Odd "name"`, -2, properties)
 	line := parsed(t, log.Bytes())[0]
-	if line.Sum(`Odd "name"`) != -2 || line.Dimensions[0]["App"] != strings.Repeat("?", 125) {
+	if line.Sum(`Odd "name"`) != -2 || line.Dimensions[0]["App"] != "~"+strings.Repeat("?", 125) {
 		t.Errorf("%s", &log)
 	}
 	for i, text := range texts {

@@ -45,6 +45,13 @@ func TestEachMetricHasANameAUnitAndAMeaning(t *testing.T) {
 			t.Errorf("%+v lacks something, or is there twice", m)
 		}
 		seen[m.Name] = true
+		// What a sweep or a count finds is stated anew; runs and what happens add up.
+		if states := (m.Source == "sweep" || m.Source == "count") && m.Name != "SweepRuns" && m.Name != "SweepFailed"; m.Gauge != states {
+			t.Errorf("%s is a gauge: %t", m.Name, m.Gauge)
+		}
+	}
+	if len(seen) > 100 {
+		t.Errorf("%d metrics are too many for a line", len(seen))
 	}
 }
 
@@ -90,7 +97,7 @@ func TestPropertiesDontReplaceTheMetric(t *testing.T) {
 		"Booked": "x", "App": "x", "_aws": "x", "Route": "x", "ride": "r \" é", "none": nil, "wrong": math.NaN(),
 	})
 	line := parsed(t, log.Bytes())[0]
-	if line.Sum("Booked") != 3 || line.Units["Booked"] != "Count" || line.Dimensions[0]["App"] != app || line.Properties["ride"] != "r \" é" {
+	if line.Sum("Booked") != 3 || line.Units["Booked"] != "Count" || line.Dimensions[0]["App"] != app || line.Properties["ride"] != "r \" é" || bytes.Contains(log.Bytes(), []byte("Route")) {
 		t.Errorf("got %s", &log)
 	}
 }
@@ -116,6 +123,11 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines[0].Values); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+	log.Reset()
+	metrics.New(&log, app).StreamHooks().Swept(t.Context(), &stream.Report{}, nil)
+	if line := parsed(t, log.Bytes())[0]; line.Sum("SweepRuns") != 1 || line.Sum("SweepFailed")+line.Sum("SweepOverdue") != 0 {
+		t.Errorf("a run without a fault: %s", &log)
 	}
 }
 
@@ -278,10 +290,17 @@ func TestAnInvocationHasOneLine(t *testing.T) {
 			t.Errorf("%s: %d lines after a late event, want 2", how, n)
 		}
 	}
-	var log bytes.Buffer
-	if _, err := metrics.New(&log, app).Wrap(invokes(func(context.Context) error { return nil })).Invoke(t.Context(), nil); err != nil || log.Len() > 0 {
-		t.Errorf("an invocation without events: %v, %s", err, &log)
+	unwritten := writes(func([]byte) { t.Error("an invocation without events is written") })
+	if _, err := metrics.New(unwritten, app).Wrap(invokes(func(context.Context) error { return nil })).Invoke(t.Context(), nil); err != nil {
+		t.Errorf("an invocation without events: %v", err)
 	}
+}
+
+type writes func([]byte)
+
+func (fn writes) Write(b []byte) (int, error) {
+	fn(b)
+	return len(b), nil
 }
 
 func TestNewRefuses(t *testing.T) {
