@@ -48,11 +48,12 @@ func anyRecord(t *rapid.T) *store.Record {
 	second := rapid.Map(rapid.Int64Range(1, 1<<33), func(n int64) time.Time { return time.Unix(n, 0) })
 	milli := rapid.Map(rapid.Int64Range(1, 1<<43), time.UnixMilli)
 	r := &store.Record{
-		PK: text.Draw(t, "pk"), State: store.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
+		PK: text.Draw(t, "pk"), Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
 		Fingerprint: text.Draw(t, "fp"), Secret: optional.Draw(t, "secret"), Scheme: optional.Draw(t, "scheme"), ID: text.Draw(t, "id"),
 		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
 		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Region: optional.Draw(t, "region"), Scope: optional.Draw(t, "scope"),
 	}
+	r.State = rapid.SampledFrom([]store.State{store.Open, store.Stuck}).Draw(t, "state")
 	if rapid.Bool().Draw(t, "first run") {
 		r.Run = r.Created // which the item doesn't say
 	}
@@ -141,15 +142,16 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		spoil func(Map)
 		want  string // in the error
 	}{
-		"another layout version": {func(it Map) { it[AttrVersion] = new(Values).Num(2) }, "layout version 2"},
+		"another layout version": {func(it Map) { it[AttrVersion] = new(Values).Num(12) }, "layout version 12"},
 		"layout version zero":    {func(it Map) { it[AttrVersion] = new(Values).Num(0) }, "layout version 0"},
 		"no layout version":      {func(it Map) { delete(it, AttrVersion) }, "v is missing"},
 		"no state":               {func(it Map) { delete(it, AttrState) }, "st is missing"},
-		"unknown state":          {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("paused"), new(Values).Num(1) }, `st is "paused"`},
+		"unknown state":          {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("paused"), new(Values).Num(1) }, `st is "paused"` + "\n"},
 		"no owner":               {func(it Map) { delete(it, AttrOwner) }, "owner is missing"},
 		"version as text":        {func(it Map) { it[AttrVer] = new(Values).Str("2") }, "ver has type"},
 		"version zero":           {func(it Map) { it[AttrVer] = new(Values).Num(0) }, "ver is 0"},
 		"fractional lease":       {func(it Map) { it[AttrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
+		"the first of two":       {func(it Map) { delete(it, AttrOwner); it[AttrHands] = listOf(part(handOf(), handKind, nil)) }, "owner is missing\n"},
 		"no fingerprint":         {func(it Map) { delete(it, AttrFP) }, "fp is missing"},
 		"no id":                  {func(it Map) { delete(it, AttrID) }, "id is missing"},
 		"calls that don't count": {func(it Map) { it[AttrCalls] = &types.AttributeValueMemberM{Value: Map{"pay#": null}} }, "pay# has type"},
@@ -174,6 +176,7 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"answer without a status":   {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
 		"header of a wrong type":    {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
 		"body of a wrong type":      {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
+		"body over the limit":       {func(it Map) { resp(it)[respZipped], resp(it)[respBody] = Yes, new(Values).Bin(stream(MaxStored+1)) }, "resp.b: more than"},
 		"body that isn't deflated":  {func(it Map) { resp(it)[respZipped] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
 		"status out of range":       {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
 		"overflow of -1 bytes":      {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
@@ -184,6 +187,7 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"overflow of 29 items":      {func(it Map) { resp(it)[respOverflow] = overflowOf(29, 1) }, "29 companions"},
 		"overflow of a byte more":   {func(it Map) { resp(it)[respOverflow] = overflowOf(1, MaxStored+1) }, "companions of"},
 		"overflow without a hash":   {func(it Map) { resp(it)[respOverflow] = part(overflowOf(1, 1), overSum, nil) }, "d is missing"},
+		"overflow without a length": {func(it Map) { resp(it)[respOverflow] = part(overflowOf(1, 1), overLength, nil) }, "l is missing"},
 		"overflow with half a hash": {func(it Map) {
 			resp(it)[respOverflow] = part(overflowOf(1, 1), overSum, new(Values).Bin(make([]byte, 31)))
 		}, "d has 31 bytes"},
@@ -223,7 +227,7 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 			it := whole()
 			tt.spoil(it)
 			_, err := Decode(it)
-			if !errors.Is(err, idem.ErrCorrupt) || !strings.Contains(err.Error(), tt.want) {
+			if !errors.Is(err, idem.ErrCorrupt) || !strings.Contains(err.Error()+"\n", tt.want) {
 				t.Errorf("got %v, want a corrupt record and %q", err, tt.want)
 			}
 		})
@@ -331,6 +335,10 @@ func TestEdgesOfARecord(t *testing.T) {
 			it[AttrResp] = part(it[AttrResp], respOverflow, overflowOf(0, MaxStored+1))
 		},
 		"more times than phases": func(it Map) { it[AttrTimes] = listOf(new(Values).Num(0), new(Values).Num(1)) },
+		"a flag and a mark that are false": func(it Map) {
+			no := &types.AttributeValueMemberBOOL{}
+			it[AttrBlocked], it[AttrResp] = no, part(part(it[AttrResp], respBody, new(Values).Bin([]byte("b"))), respZipped, no)
+		},
 		"a header without values": func(it Map) {
 			it[AttrResp] = part(it[AttrResp], respHeader, &types.AttributeValueMemberM{Value: Map{"A": listOf()}})
 		},
@@ -342,7 +350,7 @@ func TestEdgesOfARecord(t *testing.T) {
 		it := encoded(r)
 		spoil(it)
 		got, err := Decode(it)
-		if err != nil || len(got.Response.Header) != 0 {
+		if err != nil || len(got.Response.Header) != 0 || got.Blocked || got.Response.Body != nil && string(got.Response.Body) != "b" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}

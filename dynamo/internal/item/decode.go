@@ -61,7 +61,7 @@ type room struct {
 
 // layout refuses a record of a layout that this program doesn't know.
 func (d *Decoder) layout(*store.Record) {
-	if v := strconv.FormatInt(d.Number(AttrVersion, true), 10); d.Err == nil && v != Layout {
+	if v := strconv.FormatInt(d.Number(AttrVersion, true), 10); v != Layout {
 		d.fail("layout version %s is not known to this program", v)
 	}
 }
@@ -82,10 +82,10 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check checks that a record keeps the rules that every writer keeps.
+// check checks that a record keeps the rules that every writer keeps, which doesn't show after
+// another error.
 func (d *Decoder) check(r *store.Record) {
 	switch {
-	case d.Err != nil:
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
 		d.fail("st is %q", r.State)
 	case r.Ver < 1:
@@ -301,7 +301,6 @@ func (d *Decoder) times(phases []store.Phase) {
 		ms, err := strconv.ParseInt(n.Value, 10, 64)
 		if err != nil || ms < 0 {
 			d.fail("%s[%d] is %q", AttrTimes, i, n.Value)
-			return
 		}
 		if i < len(phases) {
 			phases[i].At = time.Duration(ms) * time.Millisecond
@@ -470,7 +469,6 @@ func (d *Decoder) input(r *store.Record) {
 	}
 	if req.Err != nil {
 		d.fail("req: %w", req.Err)
-		return
 	}
 	r.Input = in
 }

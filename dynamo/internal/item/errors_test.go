@@ -146,6 +146,9 @@ func TestLoadOfARecord(t *testing.T) {
 	if PK(Map{}) != "" || PK(Map{AttrPK: new(Values).Num(1)}) != "" {
 		t.Error("an item without a key has one")
 	}
+	if part, there := Chunk(Map{}); there || part != nil {
+		t.Error("an item without a part of a body has one")
+	}
 }
 
 var testEnd = time.Unix(1<<31, 0)

@@ -69,6 +69,8 @@ func TestHashes(t *testing.T) {
 		"upper case":     {strings.ToUpper(sum), false},
 		"not hex":        {"xy", false},
 		"half hex":       {"0g", false},
+		"after 9":        {"0:", false},
+		"before a":       {"0Z", false},
 		"not hex at all": {"zoë!", false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package item
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/seal"
 )
 
 // fullRecord has something in each field that an update may write.
@@ -31,7 +33,7 @@ func fullRecord() *store.Record {
 		},
 		Secret: "sec", Scheme: "sch", Route: "POST /a", Region: "eu", DeliveryKey: true,
 		Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
-		Input: &store.Input{Method: "POST", Path: "/a", Query: "q=1", Route: "POST /a", Header: http.Header{"A": {"1", "2"}, "B": {"3"}}, Identity: store.Identity{Kind: "jwt", Subject: "jane"}, Snapshot: []byte("{}"), Body: []byte("body")},
+		Input: &store.Input{Method: "POST", Path: "/a", Query: "q=1", Route: "POST /a", Header: http.Header{"A": {"1", "2"}, "B": {"3"}, "C": {"caf\xe9"}}, Identity: store.Identity{Kind: "jwt", Subject: "jane"}, Snapshot: []byte("{}"), Body: []byte("body")},
 	}
 }
 
@@ -105,25 +107,56 @@ func TestFullRecordRoundTrip(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	parts := func(v Value) []string { return slices.Sorted(maps.Keys(v.(*types.AttributeValueMemberM).Value)) }
+	list := func(v Value) []Value { return v.(*types.AttributeValueMemberL).Value }
+	kinds := ""
+	for _, name := range []string{"A", "B", "C"} {
+		kinds += fmt.Sprintf("%T ", it[AttrRequest].(*types.AttributeValueMemberM).Value[reqHeader].(*types.AttributeValueMemberM).Value[name])
+	}
+	if want := "*types.AttributeValueMemberL *types.AttributeValueMemberS *types.AttributeValueMemberB "; kinds != want || len(list(list(it[AttrPhases])[0])) != 2 {
+		t.Errorf("headers are %s, phases %v", kinds, it[AttrPhases])
+	}
 	bare := &store.Input{Method: "POST", Path: "/"}
+	small := &store.Input{Method: "POST", Path: "/", Header: http.Header{"A": {"1"}}, Snapshot: []byte{1}}
+	key, err := seal.New(testProvider(t, "a")).Key(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := NewBox(key, want)
+	sealed := func(o store.Overflow) Map {
+		v := Values{Box: box}
+		return v.Response(&store.Response{Status: 200}, &o, []byte("left"), false).(*types.AttributeValueMemberM).Value
+	}
 	for name, tt := range map[string]struct{ got, want []string }{
 		"a job":            {parts(it[AttrJobs].(*types.AttributeValueMemberM).Value["0.1"]), []string{jobArgs, jobKind}},
 		"a decision":       {parts(it[AttrSettled].(*types.AttributeValueMemberL).Value[1]), []string{settledWhat, settledAt, settledBy}},
 		"a handover":       {parts(new(Values).Hands([]store.Handover{{At: want.Created, Kind: "retry"}}).(*types.AttributeValueMemberL).Value[0]), []string{handAt, handKind}},
 		"a request":        {parts(new(Values).Input(bare, nil, nil, false)), []string{reqMethod, reqPath}},
+		"a small request":  {parts(new(Values).Input(small, nil, nil, false)), []string{reqHeader, reqMethod, reqPath, reqSnapshot}},
 		"a zipped request": {parts(new(Values).Input(bare, nil, []byte("x"), true)), []string{respBody, reqMethod, reqPath, respZipped}},
 		"a large request":  {parts(new(Values).Input(bare, &store.Overflow{Owner: "o", Count: 1, Length: 9, Zipped: true}, nil, false)), []string{reqMethod, respOverflow, reqPath}},
+		"a place":          {parts(new(Values).overflow(&store.Overflow{Count: 1})), []string{overCount, overFirst, overLength, overOwner, overSum, respZipped}},
+		"no place":         {parts(new(Values).overflow(&store.Overflow{})), []string{overCount, overLength, overSum}},
+		"a sealed place":   {parts(sealed(store.Overflow{Count: 1})[respOverflow]), []string{overCount, overOwner}},
+		"no sealed place":  {parts(sealed(store.Overflow{})[respOverflow]), []string{overCount}},
 	} {
 		slices.Sort(tt.want)
 		if !slices.Equal(tt.got, tt.want) {
 			t.Errorf("%s has the parts %q, want %q", name, tt.got, tt.want)
 		}
 	}
-	for _, o := range []store.Overflow{{Owner: "o", First: 3, Count: 2, Length: 9, Zipped: true}, {Length: 7}} {
+	for _, o := range []store.Overflow{{Owner: "o", First: 3, Count: 2, Length: 9, Zipped: true, SHA256: [32]byte{1}}, {Length: 7}} {
 		in := Map{respOverflow: new(Values).overflow(&o)}
 		d := &Decoder{}
 		if back := d.overflow("o", in); d.Err != nil || *back != o {
 			t.Errorf("the place of a body comes back as %+v, %v, want %+v", back, d.Err, o)
+		}
+		sealed := sealed(o)[sealedContents].(*types.AttributeValueMemberB).Value
+		plain, err := box.open(sealed, kindAnswer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if re, back, err := unpackAnswer(plain); err != nil || re.Body != nil || back.Length != o.Length {
+			t.Errorf("sealed, it comes back as %+v with the body %q, %v", back, re.Body, err)
 		}
 	}
 }

@@ -86,7 +86,8 @@ func TestWaitInRoundTrip(t *testing.T) {
 			t.Errorf("%+v has %d parts, want %d", w, got, n)
 		}
 	}
-	if got := (&Decoder{}).WaitIn(); got != (state.Wait{}) {
-		t.Errorf("without one: %+v", got)
+	none := &Decoder{}
+	if got := none.WaitIn(); got != (state.Wait{}) || none.Err != nil {
+		t.Errorf("without one: %+v, %v", got, none.Err)
 	}
 }
