@@ -399,3 +399,113 @@ func TestKnownChunks(t *testing.T) {
 		}
 	}
 }
+
+// Contents open with the record's data key, which is asked for only if there are any, and not twice.
+// Without it they stay closed.
+func TestDataKeyOfARecord(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), seal.New(testProvider(t, "a"))
+	it, plain := sealedItem(t, s, full()), encodedWith(&Values{}, full())
+	for _, name := range []string{AttrScope, AttrPhases, AttrJobs, AttrRequest, AttrResp} {
+		one := maps.Clone(plain)
+		one[name] = it[name]
+		if _, err := Decode(one); err == nil || err.Error() != "dynamo: record is corrupt: sealed contents without seal" {
+			t.Errorf("sealed %s without a key: %v", name, err)
+		}
+	}
+	for _, name := range []string{sealKey, sealAlgorithm, sealWrapped} {
+		one := maps.Clone(it)
+		one[AttrSeal] = part(it[AttrSeal], name, nil)
+		if _, err := Decode(one); err == nil || err.Error() != "dynamo: record is corrupt: seal: "+name+" is missing" {
+			t.Errorf("a key without %s: %v", name, err)
+		}
+	}
+	opened, err := reads(t, s, it)
+	if err != nil || SealOf(opened).closed != nil {
+		t.Fatalf("read %+v, %v", opened, err)
+	}
+	if again, err := SealOf(opened).Opened(ctx, nil); err != nil || again.Key() != SealOf(opened).Key() {
+		t.Errorf("the key is asked for again: %v", err)
+	}
+	closed, err := Decode(it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Table{}).Args(ctx, closed, "0.0"); !errors.Is(err, store.ErrSealed) {
+		t.Errorf("args without a key: %v", err)
+	}
+	if args, err := (Table{Seal: s}).Args(ctx, closed, "0.0"); err != nil || string(args) != string(full().Jobs["0.0"].Args) {
+		t.Errorf("args are %s, %v", args, err)
+	}
+	closed.Jobs["0.0"] = store.Job{Kind: "another"}
+	if _, err := (Table{Seal: s}).Args(ctx, closed, "0.0"); !errors.Is(err, store.ErrCorrupt) {
+		t.Errorf("args of another kind: %v", err)
+	}
+	if known, err := Decode(it); err != nil || Unseal(ctx, nil, known, SealOf(closed), SealOf(opened)) != nil || known.Scope != full().Scope {
+		t.Errorf("with a key that the caller has: %+v, %v", known, err)
+	}
+	if r, err := reads(t, s, plain); err != nil || Unseal(ctx, s, nil) != nil {
+		t.Errorf("a plain record: %+v, %v", r, err)
+	} else if args, err := (Table{Seal: s}).Args(ctx, r, "0.0"); err != nil || string(args) != string(full().Jobs["0.0"].Args) {
+		t.Errorf("plain args are %s, %v", args, err)
+	}
+	bare := full()
+	bare.State, bare.Scope, bare.Phases, bare.Jobs, bare.Input, bare.Response = store.Open, "", nil, nil, nil, nil
+	r, err := Decode(sealedItem(t, s, bare))
+	if err != nil || Unseal(ctx, nil, r, SealOf(opened)) != nil || SealOf(r) == nil {
+		t.Errorf("a record without contents: %+v, %v", r, err)
+	}
+}
+
+// Opened contents that no program has packed are refused.
+func TestFormOfContents(t *testing.T) {
+	t.Parallel()
+	hash := make([]byte, 32)
+	packed := func(h head) []byte { return h.pack([]byte("b")) }
+	for name, tt := range map[string]struct {
+		plain   []byte
+		answer  string // the error; "": none
+		request string
+	}{
+		"nothing":          {nil, errForm.Error(), errForm.Error()},
+		"a length alone":   {[]byte{5}, errForm.Error(), errForm.Error()},
+		"no end of it":     {[]byte{0xff}, errForm.Error(), errForm.Error()},
+		"a head too short": {[]byte{3, '{', '}'}, errForm.Error(), errForm.Error()},
+		"no JSON":          {[]byte{2, '{', '{'}, errForm.Error(), errForm.Error()},
+		"no status":        {packed(head{}), "status is 0", ""},
+		"status 99":        {packed(head{Status: 99}), "status is 99", ""},
+		"status 100":       {packed(head{Status: 100}), "", ""},
+		"status 999":       {packed(head{Status: 999}), "", ""},
+		"status 1000":      {packed(head{Status: 1000}), "status is 1000", ""},
+		"half a caller":    {packed(head{Status: 200, Identity: []string{"jwt"}}), "", errForm.Error()},
+		"half a hash":      {packed(head{Status: 200, Overflow: &sealedOverflow{Count: 1, SHA256: hash[1:]}}), errForm.Error(), errForm.Error()},
+		"no place":         {packed(head{Status: 200, Overflow: &sealedOverflow{Count: -1, SHA256: hash}}), errForm.Error(), errForm.Error()},
+		"not zipped":       {packed(head{Status: 200, Zipped: true}), "unexpected EOF", "unexpected EOF"},
+	} {
+		said := func(err error) string {
+			if err == nil {
+				return ""
+			}
+			return err.Error()
+		}
+		re, _, err := unpackAnswer(tt.plain)
+		if said(err) != tt.answer || err == nil && string(re.Body) != "b" {
+			t.Errorf("%s: an answer: %+v, %v, want %q", name, re, err, tt.answer)
+		}
+		in, err := unpackRequest(tt.plain, "r")
+		if said(err) != tt.request || err == nil && (string(in.Body) != "b" || in.Header != nil || in.Route != "r") {
+			t.Errorf("%s: a request: %+v, %v, want %q", name, in, err, tt.request)
+		}
+	}
+	for count, sealed := range []bool{false, true} {
+		h := head{Overflow: &sealedOverflow{Count: count, SHA256: hash}}
+		if o, err := h.overflow(); err != nil || o.Sealed != sealed {
+			t.Errorf("%d companions: %+v, %v", count, o, err)
+		}
+	}
+	for _, id := range []store.Identity{{}, {Kind: "jwt", Subject: "jane"}} {
+		if h := requestHead(&store.Input{Identity: id}, nil, false); (h.Identity == nil) != (id == store.Identity{}) {
+			t.Errorf("%+v becomes %q", id, h.Identity)
+		}
+	}
+}

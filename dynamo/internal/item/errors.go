@@ -83,7 +83,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
-	case ok && Invalid(err) && TooLarge(api.ErrorMessage()):
+	case Invalid(err) && TooLarge(api.ErrorMessage()):
 		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrTooLarge, err)
 	case ok && refused(api.ErrorCode()):
 		return nil, fmt.Errorf("dynamo: %s: %w", op, err)

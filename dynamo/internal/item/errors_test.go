@@ -52,6 +52,10 @@ func TestErrorsOfTheService(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		}
 	}
+	denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "Item size has exceeded"}
+	if _, err := WriteError("claim", denied); err == nil || errors.Is(err, store.ErrTooLarge) {
+		t.Errorf("what isn't allowed is too large: %v", err)
+	}
 	for message, want := range map[string]bool{"Item size to update has exceeded the maximum allowed size": true, "Item size is fine": false, "a limit was exceeded": false} {
 		if got := TooLarge(message); got != want {
 			t.Errorf("%q says too large: %v", message, got)
