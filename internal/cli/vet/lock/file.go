@@ -78,20 +78,16 @@ func Read(path string) (*File, error) {
 
 // Write writes a lock file.
 func (f *File) Write(path string) error {
-	raw, err := f.text()
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, raw, 0o644) //nolint:gosec // it belongs into the repository, for all to read
+	return os.WriteFile(path, f.text(), 0o644) //nolint:gosec // it belongs into the repository, for all to read
 }
 
-func (f *File) text() ([]byte, error) {
+func (f *File) text() []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	err := e.Encode(f)
-	return b.Bytes(), err
+	_ = e.Encode(f) // texts, lists and maps are always JSON
+	return b.Bytes()
 }
 
 // Updated is the file with handlers and engines as they are now. Packages that were not
@@ -124,8 +120,4 @@ func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
 }
 
 // Equal reports whether two files say the same.
-func (f *File) Equal(g *File) bool {
-	a, err1 := f.text()
-	b, err2 := g.text()
-	return err1 == nil && err2 == nil && bytes.Equal(a, b)
-}
+func (f *File) Equal(g *File) bool { return bytes.Equal(f.text(), g.text()) }
