@@ -55,7 +55,6 @@ type account struct {
 	own    bucket
 	bucket string // name of the shared bucket; "" without one
 	shared supply
-	need   int64 // of the request that waits for a lease
 }
 
 // openWait is the wait of a caller with too many operations at once: nobody knows

@@ -109,7 +109,7 @@ func (b *Buckets) Begin(ctx context.Context, r idem.QuotaRequest) (end func(idem
 		case empty == nil:
 			return func(use idem.QuotaUse) { b.end(all, n, use) }, 0, nil
 		}
-		if wait, err := b.refill(ctx, empty); err != nil || wait > 0 {
+		if wait, err := b.refill(ctx, empty, n); err != nil || wait > 0 {
 			return nil, wait, err
 		}
 	}
@@ -133,8 +133,7 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 			all = append(all, a)
 			ok, w := a.has(now, a.price(n))
 			wait = max(wait, w)
-			if !ok { // of accounts that all tell no wait
-				a.need = a.price(n)
+			if !ok {
 				empty = a
 			}
 		}
@@ -157,9 +156,9 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	}
 }
 
-// refill leases tokens for an account, or waits for the lease under way. A wait above
-// zero is the shared bucket's: there are too few.
-func (b *Buckets) refill(ctx context.Context, a *account) (wait time.Duration, err error) {
+// refill leases an account's tokens for a request, an estimate of n bytes, or waits for the
+// lease under way. A wait above zero is the shared bucket's: there are too few.
+func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {
 		b.mu.Unlock()
@@ -170,7 +169,7 @@ func (b *Buckets) refill(ctx context.Context, a *account) (wait time.Duration, e
 			return 0, context.Cause(ctx)
 		}
 	}
-	l := a.shared.lot(a.bucket, a.rate, b.opt.Now(), a.need)
+	l := a.shared.lot(a.bucket, a.rate, b.opt.Now(), a.price(n))
 	if l.Need <= 0 {
 		b.mu.Unlock()
 		return 0, nil // another request has leased them

@@ -21,8 +21,8 @@ func TestRefillOfAFullSupply(t *testing.T) {
 		})
 	})
 	for left := range int64(2) {
-		a := &account{rate: perMinute(8, 8), need: 1, shared: supply{left: 1 + left, ends: time.Now().Add(lotLasts)}}
-		if wait, err := b.refill(t.Context(), a); err != nil || wait != 0 {
+		a := &account{rate: perMinute(8, 8), shared: supply{left: 1 + left, ends: time.Now().Add(lotLasts)}}
+		if wait, err := b.refill(t.Context(), a, 1); err != nil || wait != 0 {
 			t.Errorf("a wait of %v, %v", wait, err)
 		}
 	}

@@ -62,7 +62,8 @@ const (
 // lot returns the lot to lease for a need of n tokens.
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
-		s.left, s.next = min(s.left, 0), 0 // little is begun here: small lots
+		s.left = min(s.left, 0)
+		s.next = 0 // little is begun here: small lots
 	}
 	need := min(n-s.left, r.size)
 	return Lot{

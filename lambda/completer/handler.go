@@ -99,6 +99,10 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 // Handle works on a batch of messages. The report names the messages that wait on in the
 // queue; the error is always nil.
 func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
+	return h.handle(ctx, ev), nil
+}
+
+func (h *Handler) handle(ctx context.Context, ev events.SQSEvent) events.SQSEventResponse {
 	began := h.opt.Now()
 	waits := make([]bool, len(ev.Records))
 	var wg sync.WaitGroup
@@ -117,7 +121,7 @@ func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEve
 			re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
 		}
 	}
-	return re, nil
+	return re
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of
@@ -135,8 +139,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 			return nil, fmt.Errorf("completer: not an SQS event: a record is of %.40q", source)
 		}
 	}
-	re, _ := h.Handle(ctx, ev) // never an error
-	return json.Marshal(re)
+	return json.Marshal(h.handle(ctx, ev))
 }
 
 // received is a message, and when its batch came.
@@ -147,7 +150,10 @@ type received struct {
 
 // number returns a system attribute of the message; 0 if it is missing.
 func (m *received) number(attribute string) int64 {
-	n, _ := strconv.ParseInt(m.Attributes[attribute], 10, 64)
+	n, err := strconv.ParseInt(m.Attributes[attribute], 10, 64)
+	if err != nil {
+		return 0
+	}
 	return n
 }
 

@@ -205,8 +205,8 @@ func (q *Queue) crowded(ctx context.Context) bool {
 		const hidden = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
 		out, err := q.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{hidden}})
 		if err == nil {
-			n, _ := strconv.Atoi(out.Attributes[string(hidden)]) // 0 if it doesn't tell
-			q.full = n > maxWaiting
+			n, err := strconv.Atoi(out.Attributes[string(hidden)])
+			q.full = err == nil && n > maxWaiting
 		}
 	}
 	return q.full

@@ -98,8 +98,11 @@ func (b *Bus) exists(ctx context.Context) error {
 
 // payload returns a job as a lambda.JobEvent, nil if its Args aren't JSON.
 func payload(d jobs.Delivery) []byte {
-	b, _ := json.Marshal(lambda.JobEvent{ // EventBridge refuses an event without a detail
+	b, err := json.Marshal(lambda.JobEvent{
 		Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args, Traceparent: d.Trace.Parent, Tracestate: d.Trace.State,
 	})
+	if err != nil {
+		return nil // EventBridge refuses an event without a detail
+	}
 	return b
 }

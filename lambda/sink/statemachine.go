@@ -128,20 +128,18 @@ func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *
 		return &fault{ofSink, fmt.Errorf("execution %s exists, and its input can't be read: %w", name, err)}
 	}
 	var was, is lambda.JobEvent
-	_ = json.Unmarshal(input, &is) // payload's own
-	if json.Unmarshal([]byte(aws.ToString(out.Input)), &was) == nil &&
+	if json.Unmarshal([]byte(aws.ToString(out.Input)), &was) == nil && json.Unmarshal(input, &is) == nil &&
 		was.Key == is.Key && was.Operation == is.Operation && was.Kind == is.Kind && sameJSON(was.Args, is.Args) {
 		return nil // its trace context tells nothing of the work
 	}
 	return &fault{ofJob, fmt.Errorf("execution %s exists with another input: it is not of this job", name)}
 }
 
-// sameJSON reports whether two values of decoded JSON have the same text but for white space,
-// which isn't kept on the way.
+// sameJSON reports whether two values have the same text but for white space, which isn't
+// kept on the way.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
-	_, _ = json.Compact(&x, a), json.Compact(&y, b) // errors are of a value that is missing
-	return bytes.Equal(x.Bytes(), y.Bytes())
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
 // machineARN is arn:PARTITION:states:REGION:ACCOUNT:stateMachine:NAME, with or without a

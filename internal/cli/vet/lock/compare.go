@@ -177,12 +177,12 @@ func match(was, is []Phase) []int {
 // instead finds the new phase that stands where one is gone; -1 = there is none.
 func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	after, before := -1, len(is)
-	for k := range at {
-		if k < i && at[k] >= 0 {
-			after = max(after, at[k])
-		}
-		if k > i && at[k] >= 0 {
-			before = min(before, at[k])
+	for _, k := range at[:i] {
+		after = max(after, k)
+	}
+	for _, k := range at[i:] {
+		if k >= 0 {
+			before = min(before, k)
 		}
 	}
 	for _, j := range added {

@@ -121,10 +121,8 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 
 // changes lists the options that differ, but for those that only add a known meaning.
 func changes(was, is Meaning) (names []string) {
-	both := maps.Clone(was)
-	if both == nil {
-		both = make(Meaning)
-	}
+	both := make(Meaning)
+	maps.Copy(both, was)
 	maps.Copy(both, is)
 	for name := range both {
 		if was[name] != is[name] && name != knownSchemes {

@@ -1,9 +1,21 @@
 package lock
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+func TestOptionsThatAreAMeaning(t *testing.T) {
+	t.Parallel()
+	want := []string{"Namespace", "MismatchIsNew", "Scope", "ScopeRoute", "OneScope", "ACP", "UCP", "Former", "Former.Scope", "Fingerprint.Func", "Fingerprint"}
+	got := slices.DeleteFunc(append(slices.Clone(want), "Fingerprint.Secrets", "Retention", "MinKey"), func(o string) bool { return !Means(o) })
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
 
 // What a key means is changed in two releases. The file is the former one.
 func TestMeanings(t *testing.T) {
@@ -37,6 +49,7 @@ func TestMeanings(t *testing.T) {
 		"a preset, the first release":  {acp, fromACP("Former.Claims"), ""},
 		"a preset, the second release": {fromACP("Former.Claims"), fromACP(), ""},
 		"after a preset":               {fromACP(), Meaning{}, ""},
+		"a preset, and a fingerprint":  {acp, fromACP("Former.Claims", "Fingerprint.SkipQuery"), ""},
 		"a preset, no first release":   {acp, fromACP(), `the fingerprint of its engine is another`},
 		"a preset, no second release":  {fromACP("Former.Claims"), Meaning{}, `the scope of its engine is another`},
 		"a scope under a preset":       {acp, Meaning{"ACP": "true", "Scope": "a", "Former": "true", "Former.Claims": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, ""},
@@ -58,6 +71,13 @@ func TestMeanings(t *testing.T) {
 			`"Fingerprint.Func"`,
 		},
 		"part of the key": {Meaning{"MismatchIsNew": "true"}, Meaning{"MismatchIsNew": "true", "Fingerprint.SkipQuery": "true"}, "the scope of its engine is another"},
+		"no more part of the key": {
+			Meaning{"MismatchIsNew": "true"}, Meaning{"Fingerprint.SkipQuery": "true"}, `scope of its engine is another: "MismatchIsNew", "Fingerprint.SkipQuery"`,
+		},
+		"now part of the key": {
+			Meaning{"Fingerprint.SkipQuery": "true"}, Meaning{"MismatchIsNew": "true"}, `scope of its engine is another: "MismatchIsNew", "Fingerprint.SkipQuery"`,
+		},
+		"no meaning in the file": {nil, Meaning{"Scope": "a"}, `"Scope"`},
 		"the first release": {
 			Meaning{"OneScope": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true", "Former.Claims": "true"}, "",
 		},
@@ -84,7 +104,7 @@ func TestMeanings(t *testing.T) {
 	} {
 		file := &File{Version: version, Engines: map[string]map[string]Meaning{"app": {"main": tt.was}}}
 		var texts []string
-		for _, c := range file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: tt.is}}}, all, none) {
+		for _, c := range file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: tt.is}}}, everything, nothing) {
 			texts = append(texts, c.String())
 		}
 		got := strings.Join(texts, "\n")
@@ -93,7 +113,7 @@ func TestMeanings(t *testing.T) {
 		}
 	}
 	file := &File{Version: version}
-	if changes := file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: Meaning{"Scope": "a"}}}}, all, none); len(changes) > 0 {
+	if changes := file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: Meaning{"Scope": "a"}}}}, everything, nothing); len(changes) > 0 {
 		t.Errorf("a new engine: %v", changes)
 	}
 }

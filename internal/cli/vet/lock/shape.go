@@ -14,14 +14,17 @@ import (
 // values.
 type Shape any
 
-// ShapeOf is the form of a type's JSON. own says which types make their own.
+// ShapeOf is the form of a type's JSON. own says which types make their own. A type of
+// very many parts, as a provider's library has them, has the form of its name.
 func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
-	return shapes{own, nil}.of(t)
+	left := 10_000
+	return shapes{own, nil, &left}.of(t)
 }
 
 type shapes struct {
 	own    func(types.Type) bool
 	within []types.Type // that this one is a part of
+	left   *int         // how many parts it may still have
 }
 
 func (s shapes) of(t types.Type) Shape {
@@ -30,10 +33,20 @@ func (s shapes) of(t types.Type) Shape {
 		return s.of(p.Elem())
 	}
 	name := types.TypeString(t, (*types.Package).Path)
-	if slices.ContainsFunc(s.within, func(outer types.Type) bool { return types.Identical(outer, t) }) || s.own(t) {
+	*s.left--
+	if *s.left < 0 || slices.ContainsFunc(s.within, func(outer types.Type) bool { return types.Identical(outer, t) }) || s.own(t) {
 		return name
 	}
-	inner := shapes{s.own, append(slices.Clone(s.within), t)}
+	inner := shapes{s.own, append(slices.Clone(s.within), t), s.left}
+	if shape := inner.form(t); shape != nil && *s.left >= 0 {
+		return shape
+	}
+	return name
+}
+
+// form is the form of a type that is no pointer, and that has none of its own; nil if
+// JSON has none for it.
+func (s shapes) form(t types.Type) Shape {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		return scalar(u)
@@ -41,19 +54,19 @@ func (s shapes) of(t types.Type) Shape {
 		if b, ok := u.Elem().Underlying().(*types.Basic); ok && b.Kind() == types.Byte {
 			return "bytes"
 		}
-		return []any{inner.of(u.Elem())}
+		return []any{s.of(u.Elem())}
 	case *types.Array:
-		return []any{inner.of(u.Elem())}
+		return []any{s.of(u.Elem())}
 	case *types.Map:
-		return map[string]any{"*": inner.of(u.Elem())}
+		return map[string]any{"*": s.of(u.Elem())}
 	case *types.Struct:
 		fields := make(map[string]any)
-		inner.addFields(fields, u)
+		s.addFields(fields, u)
 		return fields
 	case *types.Interface:
 		return "any"
 	}
-	return name
+	return nil
 }
 
 func scalar(b *types.Basic) Shape {
@@ -72,12 +85,16 @@ func scalar(b *types.Basic) Shape {
 // addFields adds the fields that JSON sees of a struct. A field of the struct itself
 // wins over that of an embedded one.
 func (s shapes) addFields(all map[string]any, u *types.Struct) {
+	if *s.left--; *s.left < 0 {
+		return
+	}
 	for i := range u.NumFields() {
 		f := u.Field(i)
-		name, opts, _ := strings.Cut(reflect.StructTag(u.Tag(i)).Get("json"), ",")
-		if name == "-" && opts == "" {
+		tag := reflect.StructTag(u.Tag(i)).Get("json")
+		if tag == "-" {
 			continue
 		}
+		name, opts, _ := strings.Cut(tag, ",")
 		if f.Embedded() && name == "" {
 			t := f.Type()
 			if p, ok := types.Unalias(t).(*types.Pointer); ok {
@@ -136,7 +153,7 @@ func lost(was, is Shape, at string) string {
 		}
 		return ""
 	case []any:
-		if now, ok := is.([]any); ok && len(was) == 1 && len(now) == 1 {
+		if now, _ := is.([]any); len(was) == 1 && len(now) == 1 {
 			return lost(was[0], now[0], at+"[…]")
 		}
 	}

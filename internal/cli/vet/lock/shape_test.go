@@ -1,0 +1,115 @@
+package lock
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shapeOf is the shape of the type T of a source. Own makes its own JSON.
+func shapeOf(t *testing.T, source string) Shape {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "p.go", "package p; "+source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := new(types.Config).Check("p", fset, []*ast.File{file}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ShapeOf(pkg.Scope().Lookup("T").Type(), func(t types.Type) bool { return t.String() == "p.Own" })
+}
+
+// The engine compares stored results with such types as encoding/json sees them.
+func TestShapeOf(t *testing.T) {
+	t.Parallel()
+	got := shapeOf(t, `type (
+	Own struct { X int }
+	base struct { ID bool; Name string }
+	Deep struct { Far float64 }
+	Line struct { Price uint8 }
+	Note string
+	Alias = *Line
+	T struct {
+		ID int
+		base
+		*Deep
+		Own
+		Note
+		Line   `+"`json:\"line\"`"+`
+		secret int
+		Dash   int `+"`json:\"-,\"`"+`
+		Out    bool `+"`json:\"-\"`"+`
+		Count  int `+"`json:\"n,string\"`"+`
+		Ratio  float32 `+"`json:\",omitempty\"`"+`
+		Yes    bool
+		Bytes  []byte
+		Wide   []uint16
+		Lines  []Line
+		Pair   [2]string
+		By     map[string]Alias
+		Any    any
+		Next   *T
+		Chan   chan int
+	}
+)`)
+	line := map[string]any{"Price": "int"}
+	want := map[string]any{
+		"ID": "int", "Name": "string", "Far": "float", "Own": "p.Own", "Note": "string", "line": line, "-": "int", "n": "string", "Ratio": "float", "Yes": "bool",
+		"Bytes": "bytes", "Wide": []any{"int"}, "Lines": []any{line}, "Pair": []any{"string"}, "By": map[string]any{"*": line}, "Any": "any", "Next": "p.T", "Chan": "chan int",
+	}
+	if diff := cmp.Diff(Shape(want), got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A provider's types are parts of each other in so many ways that nobody can list them.
+func TestAHugeTypeHasTheShapeOfItsName(t *testing.T) {
+	t.Parallel()
+	var source strings.Builder
+	source.WriteString("type T struct { D0 *D0 }; type D16 int;")
+	for i := range 16 {
+		fmt.Fprintf(&source, "type D%d struct { A, B *D%d };", i, i+1)
+	}
+	if got := shapeOf(t, source.String()); got != "p.T" {
+		t.Errorf("%.100v", got)
+	}
+}
+
+// What a stored value has must have a place in the present type.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	type fields = map[string]any
+	for name, c := range map[string]struct {
+		was, is Shape
+		want    string
+	}{
+		"anything holds it":      {"string", "any", ""},
+		"a float holds an int":   {"int", "float", ""},
+		"a float, and no text":   {"string", "float", "x was string and is float"},
+		"an int, and no float":   {"float", "int", "x was float and is int"},
+		"more fields":            {fields{"a": "int"}, fields{"a": "int", "b": "int"}, ""},
+		"a field in other case":  {fields{"Lines": []any{fields{"Price": "int"}}}, fields{"lines": []any{fields{"Price": "string"}}}, "x.Lines[…].Price was int and is string"},
+		"the field of that case": {fields{"a": "int"}, fields{"a": "int", "A": "string"}, ""},
+		"the second field":       {fields{"a": "int", "b": "int"}, fields{"a": "int"}, "x.b is gone"},
+		"a struct for a map":     {fields{"*": "int"}, fields{"a": "int"}, "x was a map and is a struct"},
+		"a map for a struct":     {fields{"*": "int", "a": "int"}, fields{"*": "int"}, "x was a struct and is a map"},
+		"no struct":              {fields{"a": "int"}, "int", "x was a struct and is int"},
+		"no list":                {[]any{"int"}, "int", "x was a list and is int"},
+		"another list":           {[]any{"int"}, []any{"string"}, "x[…] was int and is string"},
+		"a list of nothing":      {[]any{}, []any{"int"}, "x was a list and is a list"},
+		"now of nothing":         {[]any{"int"}, []any{}, "x was a list and is a list"},
+		"no shape":               {3., nil, "x was 3 and is unknown"},
+	} {
+		if got := lost(c.was, c.is, "x"); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
