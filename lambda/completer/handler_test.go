@@ -571,6 +571,7 @@ func TestTicketsOfJobs(t *testing.T) {
 		"not delivered":    {fails, 1, 10 * time.Second, completer.TicketFailed, false},
 		"not for long":     {fails, 4, 80 * time.Second, completer.TicketFailed, false},
 		"not for days":     {fails, 200, time.Hour, completer.TicketFailed, false},
+		"nobody knows":     {fails, 0, 10 * time.Second, completer.TicketFailed, false},
 		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 1, 10 * time.Second, completer.TicketFailed, false},
 		"no drain":         {nil, 1, 0, completer.TicketNotMine, true},
 	} {
@@ -589,6 +590,9 @@ func TestTicketsOfJobs(t *testing.T) {
 				}
 			})
 			m := due("p", 1, test.receives)
+			if test.receives == 0 {
+				m.Attributes["ApproximateReceiveCount"] = "9223372036854775808" // no int64
+			}
 			m.Body = strings.Replace(m.Body, "{", `{"jobs":true,`, 1)
 			if stay := handle(t, h, m); (stay != nil) != (test.waits > 0) || f.hidden["p"] != test.waits {
 				t.Errorf("%v stay, hidden %v", stay, f.hidden)

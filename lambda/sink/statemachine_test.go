@@ -144,15 +144,17 @@ func TestExecutionOfAnotherInput(t *testing.T) {
 	}
 	t.Run("a stranger's", func(t *testing.T) {
 		t.Parallel()
-		states, batch := standard(), deliveries(3)
+		states, batch := standard(), deliveries(4)
+		batch[3].Args = json.RawMessage(strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)) // too deep to be read again
 		for name, input := range map[string]string{
 			"op-a_0_0": `"hello"`, "op-b_0_0": strings.Replace(inputOf(t, batch[1]), "{", `{"traceparent":7,`, 1), "op-c_0_0": strings.Replace(inputOf(t, batch[2]), "op-c.0.0", "op-c_0_0", 1),
+			"op-d_0_0": `{}`,
 		} {
 			if _, err := states.Start(shipping, name, input); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := verdicts(machine(t, states, shipping, nil).Deliver(t.Context(), batch), 3); !slices.Equal(got, first(3, counted)) {
+		if got := verdicts(machine(t, states, shipping, nil).Deliver(t.Context(), batch), 4); !slices.Equal(got, first(4, counted)) {
 			t.Errorf("got %v", got)
 		}
 	})
