@@ -25,8 +25,9 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		_, err := operate.May(r, now, w)
 		return err == nil
 	}
-	again := may(operate.Wish{Do: operate.Retry}) || may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}})
-	switch call := state.Decidable(r, now); {
+	again := may(operate.Wish{Do: operate.Retry})
+	call := state.Decidable(r, now)
+	switch {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
 			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
@@ -39,7 +40,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case again:
 		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
 	}
-	if call := state.Decidable(r, now); call != nil && !call.Intent {
+	if call != nil && !call.Intent {
 		offers = append(offers, Offer{
 			Do: string(operate.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
 			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
@@ -112,8 +113,6 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
 		return "", fmt.Errorf("%w: %s Nothing was changed: an answer or a result would be sealed, too", ErrRefused, t.sealedText(err))
-	case errors.Is(err, idem.ErrResult):
-		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return said, t.said(err)
 }
