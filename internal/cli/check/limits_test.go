@@ -80,7 +80,7 @@ func TestTemplate(t *testing.T) {
 	}
 	for name, bad := range map[string]Template{
 		"no host": {URL: "http:/orders", NoBody: true}, "no scheme": {URL: "//host", NoBody: true}, "another": {URL: "ftp://host", NoBody: true},
-		"other method": {URL: "http://host", NoBody: true, OtherMethod: "PO ST"},
+		"other method": {URL: "http://host", NoBody: true, OtherMethod: "PO ST"}, "the same body": {URL: "http://host", Body: []byte("1"), OtherBody: []byte("1")},
 	} {
 		if _, _, err := bad.prepared(Default); err == nil {
 			t.Errorf("%s is taken", name)
@@ -338,9 +338,10 @@ func TestLimitsOfAnAnswer(t *testing.T) {
 			t.Error(err, e.sent.Load())
 		}
 	}
-	e = scripted(t, torn{})
-	if _, err := e.once(t.Context(), call{}); err == nil || err.Error() != "the answer (status 200) breaks off: host:1 closed the connection before its answer was complete" {
-		t.Error(err)
+	closed := 0
+	e = scripted(t, torn{&closed})
+	if _, err := e.once(t.Context(), call{}); err == nil || err.Error() != "the answer (status 200) breaks off: host:1 closed the connection before its answer was complete" || closed != 1 {
+		t.Error(err, closed)
 	}
 	a, b := re(200, "x"), re(200, "x", "Idempotent-Replayed", "true")
 	empty := re(200, "")
@@ -364,12 +365,15 @@ func TestLimitsOfAnAnswer(t *testing.T) {
 }
 
 // torn breaks off each answer.
-type torn struct{}
+type torn struct{ closed *int }
 
-func (torn) RoundTrip(r *http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: 200, Body: torn{}, Request: r}, nil
+func (b torn) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: 200, Body: b, Request: r}, nil
 }
 
 func (torn) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func (torn) Close() error { return nil }
+func (b torn) Close() error {
+	*b.closed++
+	return nil
+}

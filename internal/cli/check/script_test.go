@@ -128,6 +128,11 @@ func (e *examination) told(err error) (all []string) {
 	if err != nil {
 		all = append(all, "why: "+err.Error())
 	}
+	for _, name := range slices.Sorted(maps.Keys(e.steady)) {
+		if e.steady[name] {
+			all = append(all, "steady: "+name)
+		}
+	}
 	return all
 }
 
