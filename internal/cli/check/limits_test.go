@@ -269,6 +269,11 @@ func TestComingAgain(t *testing.T) {
 			}
 		})
 	}
+	e, a := scripted(t, nil), re(503, "", "Retry-After", date(-time.Minute))
+	a.at = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // clocks differ by a minute
+	if e.judgeRetryAfter(a); len(e.found) > 0 {
+		t.Errorf("%+v", e.found)
+	}
 	synctest.Test(t, func(t *testing.T) {
 		e := scripted(t, &script{answers: []*answer{re(429, "", "Retry-After", "5"), re(503, "", "Retry-After", "0"), re(500, "x")}})
 		if a, err := e.send(t.Context(), call{}); err != nil || a.status != 500 {
