@@ -101,7 +101,7 @@ func TestPlans(t *testing.T) {
 	t.Parallel()
 	few := Template{URL: "https://host/orders?key=s3cret", Body: []byte(`{"a":1}`)}
 	all := few
-	all.OtherBody, all.RefusedBody, all.OtherPath, all.OtherMethod, all.Origin = []byte("[]"), []byte("{}"), "/x", "PUT", "https://shop"
+	all.OtherBody, all.RefusedBody, all.OtherPath, all.OtherMethod, all.Origin = []byte("1"), []byte("0"), "/x", "PUT", "https://shop"
 	all.OtherCaller, all.KeyOptional = http.Header{"A": {"b"}}, true
 	for name, tt := range map[string]struct {
 		template                Template

@@ -60,6 +60,9 @@ Rules broken: default 1, Stripe 1, IETF draft 1
 			t.Errorf("%q: broken are %q", contract, got)
 		}
 	}
+	if diff := cmp.Diff(map[string]string{ACP: OK}, outcome(ACP, "replay", "", nil).Under); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 	if err := r.Print(full{}); !errors.Is(err, errFull) {
 		t.Error(err)
 	}

@@ -23,7 +23,7 @@ func (t *Table) Find(ctx context.Context, s Search) ([]string, error) {
 		return nil, nil
 	}
 	_, ok, err := t.Row(ctx, pk)
-	if !ok || err != nil {
+	if !ok {
 		return nil, err
 	}
 	return []string{pk}, nil

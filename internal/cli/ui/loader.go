@@ -76,10 +76,10 @@ func (l *loader) run(ctx context.Context) {
 // long as a scan takes; of others what waits for people, four times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
+	if local {
+		pause = time.Second
+	}
 	for {
-		if local {
-			pause = time.Second
-		}
 		select {
 		case <-ctx.Done():
 			return

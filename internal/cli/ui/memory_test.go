@@ -206,15 +206,18 @@ func TestShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	const closed = "Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys."
+	open := &Personal{Parts: []Part{{"Result of phase booked", "{\n  \"id\": 7\n}"}}}
 	for name, tt := range map[string]struct {
 		sealed seal.Provider
 		said   []string
+		pages  seal.Provider
 		want   *Personal
 	}{
-		"plain":  {nil, nil, &Personal{Parts: []Part{{"Result of phase booked", "{\n  \"id\": 7\n}"}}}},
-		"sealed": {keys, []string{closed}, &Personal{Parts: []Part{{"Sealed", closed}}}},
+		"plain":  {nil, nil, nil, open},
+		"sealed": {keys, []string{closed}, nil, &Personal{Parts: []Part{{"Sealed", closed}}}},
+		"opened": {keys, nil, keys, open},
 	} {
-		k := keep(t, stuckNow(), tt.sealed, nil)
+		k := keep(t, stuckNow(), tt.sealed, tt.pages)
 		for personal, want := range map[bool]*Personal{false: nil, true: tt.want} {
 			s, err := k.Story(t.Context(), "v1#rides#a", personal)
 			if err != nil {
@@ -242,6 +245,9 @@ func TestShown(t *testing.T) {
 	if s != nil && (s.PK != "v1#rides#odd" || s.Name != shortName(s.PK) || !slices.Equal(s.Reasons, []string{"unreadable"}) || s.Error == "") {
 		t.Errorf("%+v", s.Row)
 	}
+	if row, ok, err := k.Row(t.Context(), "v1#rides#odd"); !ok || err != nil || s != nil && !gocmp.Equal(row, s.Row) {
+		t.Errorf("%+v, %t, %v", row, ok, err)
+	}
 	if s, err := k.Story(t.Context(), "v1#rides#none", true); !errors.Is(err, ErrGone) {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -257,7 +263,7 @@ func TestFinds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := stuckNow()
+	rec := rides()["released"] // it waits for nobody
 	rec.PK = pk
 	k := keep(t, rec, nil, nil)
 	for _, s := range []Search{{Any: pk}, {Key: "k", Scope: "jwt:jane", Namespace: "rides"}, {Key: "k", Scan: true}, {Key: "k", Scan: true, Namespace: "rides"}} {
@@ -268,6 +274,12 @@ func TestFinds(t *testing.T) {
 	for _, s := range []Search{{Any: "v1#none"}, {Any: "v1#rides#none"}, {Any: pk + "#"}, {Key: "x", Scope: "jwt:jane", Namespace: "rides"}, {Key: "x", Scan: true}, {Key: "k", Scan: true, Namespace: "tips"}} {
 		if got, err := k.Find(t.Context(), s); err != nil || got != nil {
 			t.Errorf("%+v: %q, %v", s, got, err)
+		}
+	}
+	k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
+	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
+		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || got != nil {
+			t.Errorf("%s: %q, %v", any, got, err)
 		}
 	}
 	if got, err := k.Find(t.Context(), Search{Key: "\x00"}); !errors.Is(err, ErrRefused) {
@@ -398,7 +410,7 @@ func TestPlaceOfATable(t *testing.T) {
 		"": {false, 20}, "http://localhost:8000": {true, 1000}, "http://127.0.0.2:8000": {true, 1000}, "http://[::1]:1": {true, 1000},
 		"https://dynamodb.example": {false, 20}, "http://10.0.0.1": {false, 20}, "http://%zz": {false, 20},
 	} {
-		opt := dynamodb.Options{Region: "eu-central-1", HTTPClient: awshttp.NewBuildableClient()}
+		opt := dynamodb.Options{Region: "eu-central-1", HTTPClient: awshttp.NewBuildableClient(), Logger: logging.NewStandardLogger(io.Discard)}
 		if endpoint != "" {
 			opt.BaseEndpoint = &endpoint
 		}

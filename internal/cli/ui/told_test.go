@@ -165,8 +165,11 @@ func TestStoryOf(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	done := rides()["done"]
-	if got := rowOf(stream.Glimpse{Record: done}); got.Error != "" {
+	if got := rowOf(stream.Glimpse{Record: done}); got.Error != "" || got.Phase != "booked" {
 		t.Errorf("an answered record has the error of an earlier attempt: %+v", got)
+	}
+	if got := rowOf(stream.Glimpse{Record: rides()["nothing done"]}); got.Phase != "" || got.Took != 0 {
+		t.Errorf("%+v", got)
 	}
 	odd := Row{PK: "v1##odd", Name: "odd", Reasons: []string{"unreadable"}, Error: "not read"}
 	if diff := cmp.Diff(odd, rowOf(stream.Glimpse{PK: odd.PK, Name: odd.Name, Entries: []stream.Entry{{Reason: "unreadable"}}, Err: errors.New("not read")})); diff != "" {
