@@ -21,14 +21,14 @@ func TestPrint(t *testing.T) {
 		{Rule: "replay-differs", Seen: "first 201", Breaks: map[string]string{IETF: "2.6"}},
 	}
 	r.Checks = []Outcome{
-		outcome(Default, "replay", "", found), outcome(Default, "lifetime", "", nil), outcome(Default, "path", "give -other-path", nil), outcome(Default, "none", "", nil),
+		outcome(Default, "replay", "", found), outcome(Default, "lifetime", "", nil), outcome(Default, "path", "1 < 2", nil), outcome(Default, "none", "", nil),
 	}
 	want := `POST https://host/orders, requests: 3, keys begin with p-n-
 
 check     default  Stripe  IETF draft
 replay    FAULT    FAULT   FAULT
 lifetime  ok       -       -
-path      ?        ?       -  (give -other-path)
+path      ?        ?       -  (1 < 2)
 none      -        -       -
 
 replay-unmarked: A replay is marked by Idempotent-Replayed: true, a first answer isn't.
@@ -159,6 +159,22 @@ func TestRuns(t *testing.T) {
 		"refuses both forms": {
 			api: func(context.CancelFunc) api { return func(*http.Request) *answer { return re(400, "no") } }, sent: 2,
 			err: "the API answers 400 to the request that should succeed",
+		},
+		"refuses in two ways": {
+			api: func(context.CancelFunc) api {
+				return func(r *http.Request) *answer {
+					if strings.HasPrefix(r.Header.Get("Idempotency-Key"), `"`) {
+						return re(404, "no")
+					}
+					return re(400, "no")
+				}
+			}, sent: 2, err: "the API answers 400 to the request that should succeed",
+		},
+		"redirects": {
+			api: func(context.CancelFunc) api {
+				return func(*http.Request) *answer { return re(302, "", "Location", "/x") }
+			}, sent: 1,
+			err: "the API redirects to http://host/x (302). No redirect is followed, since the request would be carried out there: give the URL itself",
 		},
 		"isn't there": {api: func(context.CancelFunc) api { return func(*http.Request) *answer { return nil } }, sent: 1, err: "host closed the connection before its answer was complete"},
 		"is gone at once": {api: func(context.CancelFunc) api {
