@@ -87,7 +87,7 @@ type event struct {
 	Many bool     `json:"many,omitempty"`
 }
 
-// events answers with server-sent events until the page goes.
+// events answers with server-sent events until the page goes, or the server ends.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	p := s.hub.join()
 	defer s.hub.leave(p)
@@ -110,14 +110,10 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		select { // a burst becomes one event
 		case <-r.Context().Done():
 			return
-		case <-s.ended:
-			return
 		case <-time.After(tellEvery):
 		}
 		select {
 		case <-r.Context().Done():
-			return
-		case <-s.ended:
 			return
 		case <-beat.C:
 			changed = false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -117,6 +119,7 @@ func TestPasses(t *testing.T) {
 	shows("a3 c1 d2")
 	v.begin()
 	v.meet(row("a", "4"))
+	shows("a4 c1 d2")
 	if alone := v.end(true); len(alone) > 0 {
 		t.Errorf("alone: %q", alone)
 	}
@@ -153,7 +156,8 @@ func TestShrinks(t *testing.T) {
 	if !slices.Equal(got, []string{"1004", "1003", "0001", "0000"}) || !dropped {
 		t.Errorf("%q, dropped: %t", got, dropped)
 	}
-	if again, same, _ := v.snapshot(); same != version || &again[0] != &v.sorted[0] {
+	once := v.inOrder()
+	if again, same, _ := v.snapshot(); same != version || &again[0] != &once[0] {
 		t.Error("nothing has changed, and it is sorted again")
 	}
 	v.begin()
@@ -370,7 +374,7 @@ func TestScans(t *testing.T) {
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &Server{hub: &hub{}, loader: &loader{}, ended: make(chan struct{})}
+		s := &Server{hub: &hub{}, loader: &loader{}}
 		s.hub.tell("nobody hears")
 		rec := httptest.NewRecorder()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -424,24 +428,17 @@ func TestEvents(t *testing.T) {
 		if s.hub.watched() {
 			t.Error("the page has left")
 		}
-		// Each of these ends it: at once, in the pause, and where it waits.
-		for name, end := range map[string]func(){
-			"the page goes": func() { cancel() }, "the server ends": func() { close(s.ended) },
-		} {
-			for _, pause := range []time.Duration{0, time.Second} {
-				s.ended = make(chan struct{})
-				ctx, cancel = context.WithCancel(t.Context())
-				left = make(chan struct{})
-				began := time.Now()
-				go serve()
-				time.Sleep(pause)
-				synctest.Wait()
-				end()
-				<-left
-				if took := time.Since(began); took != pause || s.hub.watched() {
-					t.Errorf("%s after %v: it ends after %v", name, pause, took)
-				}
-				cancel()
+		for _, pause := range []time.Duration{0, time.Second} { // in the pause after an event, and where it waits
+			ctx, cancel = context.WithCancel(t.Context())
+			left = make(chan struct{})
+			began := time.Now()
+			go serve()
+			time.Sleep(pause)
+			synctest.Wait()
+			cancel()
+			<-left
+			if took := time.Since(began); took != pause || s.hub.watched() {
+				t.Errorf("it ends after %v, want %v", took, pause)
 			}
 		}
 		for _, w := range []http.ResponseWriter{gone{httptest.NewRecorder()}, struct{ http.ResponseWriter }{httptest.NewRecorder()}} {
@@ -460,3 +457,21 @@ type gone struct{ http.ResponseWriter }
 func (gone) Write([]byte) (int, error) { return 0, errors.New("gone") }
 
 func (gone) Flush() {}
+
+// A server whose port is gone says so, and ends.
+func TestServeFails(t *testing.T) {
+	t.Parallel()
+	s, err := Listen(t.Context(), 0, 0, &trace{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(t.Context()); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+	if got := encode(math.NaN()); string(got) != "{}" {
+		t.Errorf("what is no JSON is %s", got)
+	}
+}
