@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,12 +55,11 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	}
 	if may(operate.Wish{Do: operate.Redrive}) {
 		parked := []string{}
-		for name, j := range r.Jobs {
-			if j.Failed != "" {
+		for _, name := range slices.Sorted(maps.Keys(r.Jobs)) {
+			if r.Jobs[name].Failed != "" {
 				parked = append(parked, name)
 			}
 		}
-		slices.Sort(parked)
 		offers = append(offers, Offer{
 			Do: string(operate.Redrive), Label: "Hand out parked jobs", Jobs: parked,
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
@@ -160,8 +160,8 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 				w.Jobs = append(w.Jobs, name)
 			}
 		}
-		if len(a.Jobs) > 0 && len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // none of this record
+		if len(w.Jobs) == 0 {
+			w.Jobs = a.Jobs // all, or none of this record
 		}
 	}
 	return w

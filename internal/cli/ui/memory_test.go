@@ -192,6 +192,11 @@ func TestActs(t *testing.T) {
 			}
 		}
 	}
+	k := keep(t, stuckNow(), nil, nil)
+	k.opt.Place = ""
+	if asks, err := k.Ask(t.Context(), k.seen(t, answer)); err != nil || strings.Contains(asks, "This is in") {
+		t.Errorf("%q, %v", asks, err)
+	}
 	if log.Len() > 0 {
 		t.Errorf("logged: %s", &log)
 	}

@@ -45,6 +45,7 @@ func rides() map[string]*store.Record {
 	add("stuck", stuck)
 	add("call unknown", func(r *store.Record) { stuck(r); r.Phases = append(r.Phases, asked) })
 	add("call unknown in flight", func(r *store.Record) { r.Lease, r.Phases = at(50), append(r.Phases, asked) })
+	add("call in doubt", func(r *store.Record) { stuck(r); r.Doubts = []string{"bank#1"} })
 	add("calls in doubt", func(r *store.Record) { stuck(r); r.Doubts = []string{"bank#1", "bank#2"} })
 	add("result given", func(r *store.Record) {
 		asked.Intent, asked.Result = false, []byte(`{"id":"x"}`)
@@ -64,33 +65,34 @@ func rides() map[string]*store.Record {
 func TestOffers(t *testing.T) {
 	t.Parallel()
 	const shape = `{"id":"text"}`
-	retry, settle, release := Offer{Do: "retry"}, Offer{Do: "settle"}, Offer{Do: "release"}
-	forget := func(loses ...string) Offer { return Offer{Do: "forget", Loses: loses} }
+	retry, settle, release := Offer{Do: "retry", Label: "Let it be tried again"}, Offer{Do: "settle", Label: "Give an answer"}, Offer{Do: "release", Label: "Release the lease"}
+	forget := func(loses ...string) Offer { return Offer{Do: "forget", Label: "Forget", Loses: loses} }
 	want := map[string][]Offer{
 		"held":                   {release, forget("attempt", "work")},
 		"released":               {settle, forget("work")},
 		"nothing done":           {settle, forget()},
 		"stuck":                  {retry, settle, forget("work")},
-		"call unknown":           {{Do: "retry", Call: "charged", Result: true, Shape: shape}, settle, forget("work")},
+		"call unknown":           {{Do: "retry", Label: "Decide", Call: "charged", Result: true, Shape: shape}, settle, forget("work")},
 		"call unknown in flight": {settle, release, forget("work")},
-		"calls in doubt":         {{Do: "retry", Call: "bank#1, bank#2"}, settle, forget("work")},
-		"result given":           {{Do: "retry", Call: "charged", Result: true, Given: true, Shape: shape}, settle, forget("work")},
+		"call in doubt":          {{Do: "retry", Label: "Decide", Call: "bank#1"}, settle, forget("work")},
+		"calls in doubt":         {{Do: "retry", Label: "Decide", Call: "bank#1, bank#2"}, settle, forget("work")},
+		"result given":           {{Do: "retry", Label: "Correct the result", Call: "charged", Result: true, Given: true, Shape: shape}, settle, forget("work")},
 		"done":                   {forget("work")},
 		"free":                   nil,
 		"jobs": {
-			{Do: "redrive", Jobs: []string{"0.1", "0.2", "0.5"}}, {Do: "cancel", Jobs: []string{"0.3", "0.4"}}, forget("work", "jobs"),
+			{Do: "redrive", Label: "Hand out parked jobs", Jobs: []string{"0.1", "0.2", "0.5"}}, {Do: "cancel", Label: "Cancel later jobs", Jobs: []string{"0.3", "0.4"}}, forget("work", "jobs"),
 		},
 	}
 	got := make(map[string][]Offer)
 	for name, rec := range rides() {
 		got[name] = offersOf(rec, at(100))
 		for _, o := range got[name] {
-			if o.Label == "" || o.Hint == "" {
-				t.Errorf("%s: %+v has no words", name, o)
+			if o.Hint == "" {
+				t.Errorf("%s: %+v has no hint", name, o)
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Offer{}, "Label", "Hint")); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Offer{}, "Hint")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -423,10 +423,20 @@ func TestEvents(t *testing.T) {
 		hears(time.Second, change(`,"pks":["a"]`))
 		hears(15*time.Second, ": still here\n\n")
 		hears(15*time.Second, ": still here\n\n")
+		s.hub.tell("a")
+		hears(time.Second, change(`,"pks":["a"]`))
 		cancel()
 		<-left
-		if s.hub.watched() {
-			t.Error("the page has left")
+		if s.hub.watched() || rec.Body.Len() > 0 {
+			t.Errorf("the page has left, and hears %s", rec.Body)
+		}
+		one, other := s.hub.join(), s.hub.join()
+		s.hub.tell("a")
+		for _, p := range []*page{one, other} {
+			if pks, many := s.hub.take(p); !slices.Equal(pks, []string{"a"}) || many {
+				t.Errorf("%q, %t", pks, many)
+			}
+			s.hub.leave(p)
 		}
 		for _, pause := range []time.Duration{0, time.Second} { // in the pause after an event, and where it waits
 			ctx, cancel = context.WithCancel(t.Context())
