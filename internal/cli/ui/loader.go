@@ -127,9 +127,7 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 
 // start begins a scan, unless one runs; it ends with ctx or by stop.
 func (l *loader) start(ctx context.Context) {
-	if !l.state().Running {
-		l.wg.Go(func() { l.scan(ctx) })
-	}
+	l.wg.Go(func() { l.scan(ctx) })
 }
 
 func (l *loader) stop() {

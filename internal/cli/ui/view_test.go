@@ -41,6 +41,13 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%+v doesn't select %+v", f, row)
 		}
 	}
+	if (filter{from: 1}).selects(row) {
+		t.Error("from 1 on there is nothing at 0")
+	}
+	row.Created = -5
+	if !(filter{}).selects(row) {
+		t.Error("no bound leaves a record out")
+	}
 	row.Created = 5
 	for _, f := range []filter{{kind: "open"}, {reason: "stuck"}, {route: "b"}, {from: 6}, {to: 5}, {from: 6, to: 7}} {
 		if f.selects(row) {
@@ -76,6 +83,9 @@ func TestListing(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := chartOf(rows[3:]); got.From != 1 || got.Buckets[0] != [3]int{1, 0, 0} {
+		t.Errorf("%+v", got)
+	}
+	if got := chartOf(rows[4:]); got.Buckets != nil {
 		t.Errorf("%+v", got)
 	}
 	var many []Row
@@ -240,6 +250,10 @@ func TestLoads(t *testing.T) {
 	}
 	waits := func() ([]Row, error) { return []Row{{PK: "w"}}, nil }
 	fails := func() ([]Row, error) { return nil, errors.New("denied") }
+	slow := func() ([]Row, error) {
+		time.Sleep(time.Minute)
+		return nil, errors.New("canceled")
+	}
 	whole := func(_ context.Context, see func([]Row, Progress)) error {
 		see([]Row{{PK: "b"}}, Progress{Scanned: 1, Units: 2})
 		time.Sleep(time.Second)
@@ -284,7 +298,11 @@ func TestLoads(t *testing.T) {
 			src: &trace{follow: stream, waiting: waits, row: row}, watch: time.Minute, calls: []string{"0s follow", "0s waiting 10", "1s row a", "1s row b", "1s row broken"}, rows: "a! w",
 			state: scanState{Query: true, Live: true},
 		},
-		"no right":           {src: &trace{follow: breaks, waiting: noQuery}, watch: time.Second, calls: []string{"0s follow", "0s waiting 10"}, state: scanState{Error: "no right to follow"}},
+		"no right": {src: &trace{follow: breaks, waiting: noQuery}, watch: time.Second, calls: []string{"0s follow", "0s waiting 10"}, state: scanState{Error: "no right to follow"}},
+		"its stream ends": {
+			src: &trace{follow: func(context.Context, func(), func([]string)) error { return nil }, waiting: noQuery}, watch: time.Second, calls: []string{"0s follow", "0s waiting 10"},
+		},
+		"ends while it asks": {src: &trace{follow: none, waiting: slow}, watch: time.Second, calls: []string{"0s follow", "0s waiting 10"}},
 		"no right to either": {src: &trace{follow: none, waiting: fails}, watch: time.Second, calls: []string{"0s follow", "0s waiting 10"}, state: scanState{Error: "denied"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -358,7 +376,11 @@ func TestScans(t *testing.T) {
 		if diff := cmp.Diff([]string{"0s browse", "0s row b", "1s row b"}, src.calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		l.now.Error = "old"
+		p := l.hub.join()
+		l.set(func(s *scanState) { s.Error = "old" })
+		if len(p.wake) != 1 {
+			t.Error("the page is not told")
+		}
 		src.browse = func(context.Context, func([]Row, Progress)) error {
 			if got := l.state(); got.Error != "" || got.Scanned != 0 {
 				t.Errorf("a new scan begins with %+v", got)
@@ -366,6 +388,19 @@ func TestScans(t *testing.T) {
 			return nil
 		}
 		l.scan(t.Context())
+		src.follow = func(context.Context, func(), func([]string)) error { return ErrNoStream }
+		src.waiting = func() ([]Row, error) { return nil, ErrNoQuery }
+		src.browse = func(ctx context.Context, _ func([]Row, Progress)) error {
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		l.start(ctx)
+		if l.run(ctx); l.state().Running {
+			t.Error("a scan runs on after the server's end")
+		}
 	})
 }
 
