@@ -46,14 +46,18 @@ func TestSessionScenes(t *testing.T) {
 			answers: []*answer{created, a, marked, no}, want: []string{blamed, "steady: update"},
 			sent: lines("POST /s/ update-session AUTH BODY", "POST /s/x update AUTH BODY", "POST /s/x update AUTH BODY", `POST /s/x update AUTH {"a":1,"b":[1,2],"c":null,"samekey_check":1}`),
 		},
-		"unmarked":      {answers: []*answer{created, a, a, no}, want: []string{`update-unmarked acp: Idempotent-Replayed is "" first, then ""`, blamed, "steady: update"}},
-		"reran":         {answers: []*answer{created, a, re(200, "again"), no}, want: []string{"update-reran acp: first 200 with 4 bytes, then 200 with 5 bytes", blamed}},
-		"mismatch":      {answers: []*answer{created, a, marked, re(409, "no")}, want: []string{"update-mismatch acp: 409, want 422", "steady: update"}},
-		"lost":          {want: []string{cut}},
-		"lost once":     {answers: []*answer{created}, want: []string{cut}},
-		"lost again":    {answers: []*answer{created, a}, want: []string{cut}},
-		"lost at last":  {answers: []*answer{created, a, marked}, want: []string{cut, "steady: update"}},
-		"refused":       {answers: []*answer{created, no}, want: []string{"why: the API answers 422 to it: say -update-body"}},
+		"unmarked":     {answers: []*answer{created, a, a, no}, want: []string{`update-unmarked acp: Idempotent-Replayed is "" first, then ""`, blamed, "steady: update"}},
+		"reran":        {answers: []*answer{created, a, re(200, "again"), no}, want: []string{"update-reran acp: first 200 with 4 bytes, then 200 with 5 bytes", blamed}},
+		"mismatch":     {answers: []*answer{created, a, marked, re(409, "no")}, want: []string{"update-mismatch acp: 409, want 422", "steady: update"}},
+		"lost":         {sent: lines("POST /s/ update-session AUTH BODY"), want: []string{cut}},
+		"lost once":    {answers: []*answer{created}, want: []string{cut}},
+		"lost again":   {answers: []*answer{created, a}, want: []string{cut}},
+		"lost at last": {answers: []*answer{created, a, marked}, want: []string{cut, "steady: update"}},
+		"refused":      {answers: []*answer{created, no}, want: []string{"why: the API answers 422 to it: say -update-body"}},
+		"created by PUT": {
+			template: func(tp *Template) { cart(tp); tp.Method, tp.OtherMethod = "PUT", "" }, answers: []*answer{created, no}, want: []string{"why: the API answers 422 to it: say -update-body"},
+			sent: lines("PUT /s/ update-session AUTH BODY", "POST /s/x update AUTH BODY"),
+		},
 		"no session":    {answers: []*answer{no}, want: []string{"why: the API answers 422 to the creation of another session"}},
 		"odd session":   {answers: []*answer{re(201, "x")}, want: []string{"why: the answer to a creation is not JSON"}},
 		"no id":         {answers: []*answer{re(201, `{"id":7}`)}, want: []string{"why: the answer to a creation has no text at /id: say -id-pointer"}},
@@ -85,14 +89,14 @@ func TestSessionScenes(t *testing.T) {
 			before: steady("update", "cancel"), answers: []*answer{session("1"), session("2"), other(1), other(2), session("3"), session("4"), other(5), other(6), other(7)},
 			sent: slices.Concat(pathsSent[:4], pathsSent[6:]), want: []string{"why: see the check complete", "steady: cancel", "steady: update"},
 		},
-		"lost":         {before: all, want: append([]string{cut}, told...)},
-		"lost on":      {before: all, answers: []*answer{session("1"), session("2")}, want: append([]string{cut}, told...)},
+		"lost":         {before: all, sent: pathsSent[:1], want: append([]string{cut}, told...)},
+		"lost on":      {before: all, sent: pathsSent[:3], answers: []*answer{session("1"), session("2")}, want: append([]string{cut}, told...)},
 		"lost at last": {before: all, answers: []*answer{session("1"), session("2"), other(1), other(2), other(3), other(4), session("3"), session("4"), other(5), other(6)}, want: append([]string{cut}, told...)},
 	}))
 	plays(t, "concurrent-complete", commerce(ACP, map[string]scene{
 		"waits":   {before: steady("complete"), answers: []*answer{session("1"), a, a, a}, sent: lines("POST /s/ concurrent-complete-session AUTH BODY", "POST /s/1/complete complete-concurrent "+pay, of("POST /s/1/complete complete-concurrent "+pay), of("POST /s/1/complete complete-concurrent "+pay)), want: []string{nobody, "steady: complete"}},
 		"twice":   {before: steady("complete"), answers: []*answer{session("1"), a, other(1), a}, want: []string{"concurrent-complete-twice acp: 2 different answers to 2 of the same request", nobody, "steady: complete"}},
-		"lost":    {before: steady("complete"), want: []string{cut, "steady: complete"}},
+		"lost":    {before: steady("complete"), sent: lines("POST /s/ concurrent-complete-session AUTH BODY"), want: []string{cut, "steady: complete"}},
 		"lost on": {before: steady("complete"), answers: []*answer{session("1")}, want: []string{cut, "steady: complete"}},
 		"unclear": {before: steady("update"), want: []string{"why: see the check complete", "steady: update"}},
 	}))
@@ -103,9 +107,9 @@ func TestSessionScenes(t *testing.T) {
 			sent: lines("POST /s/ AUTH BODY", "POST /s/ missing-session AUTH BODY", "POST /s/1 AUTH BODY", "POST /s/1/complete "+pay, "POST /s/1/cancel AUTH {}"),
 		},
 		"cancels":    {answers: []*answer{re(400, ""), session("1"), re(400, ""), re(400, ""), a}, want: []string{"missing-ran acp: 200 with 4 bytes; if the API's documentation says that keys are optional, say -key-optional", required, required, required}},
-		"lost":       {want: []string{cut}},
-		"no session": {answers: []*answer{re(400, "")}, want: []string{required, cut}},
-		"lost on":    {answers: []*answer{re(400, ""), session("1")}, want: []string{required, cut}},
+		"lost":       {sent: lines("POST /s/ AUTH BODY"), want: []string{cut}},
+		"no session": {sent: lines("POST /s/ AUTH BODY", "POST /s/ missing-session AUTH BODY"), answers: []*answer{re(400, "")}, want: []string{required, cut}},
+		"lost on":    {sent: lines("POST /s/ AUTH BODY", "POST /s/ missing-session AUTH BODY", "POST /s/1 AUTH BODY"), answers: []*answer{re(400, ""), session("1")}, want: []string{required, cut}},
 	}))
 }
 
@@ -225,7 +229,7 @@ func TestBodies(t *testing.T) {
 	}
 	for body, want := range map[string][2]string{
 		`{"b":null,"a":null}`: {`{"b":null}`, ""}, `{"a":{"b":[{"c":null}]}}`: {`{"a":{"b":[{}]}}`, ""}, `{"a":[null,{"b":null}]}`: {`{"a":[null,{}]}`, `{"a":[{"b":null},null]}`},
-		`{"a":1}`: {"", ""}, `{"b":[1,2],"a":[1]}`: {"", `{"a":[1],"b":[2,1]}`}, `{"a":[1,1],"b":[[1,2,3]]}`: {"", `{"a":[1,1],"b":[[3,2,1]]}`}, `{"b":[1,2],"a":[3,4]}`: {"", `{"a":[4,3],"b":[1,2]}`},
+		`{"a":1}`: {"", ""}, `{"a":[]}`: {"", ""}, `{"b":[1,2],"a":[1]}`: {"", `{"a":[1],"b":[2,1]}`}, `{"a":[1,1],"b":[[1,2,3]]}`: {"", `{"a":[1,1],"b":[[3,2,1]]}`}, `{"b":[1,2],"a":[3,4]}`: {"", `{"a":[4,3],"b":[1,2]}`},
 	} {
 		if got := [2]string{string(changed([]byte(body), dropNull)), string(changed([]byte(body), turn))}; got != want {
 			t.Errorf("%s: changed to %q, want %q", body, got, want)
