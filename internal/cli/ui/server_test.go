@@ -361,7 +361,7 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const hidden = "v1##i\u200b"
 	src := &fake{about: ui.About{Table: "orders", Local: true}, rows: []ui.Row{
-		{PK: "v1##h", Name: "short", State: "open", Created: 3}, {PK: "v1##h\u200b", State: "open", Created: 2}, {PK: hidden, State: "open", Created: 1},
+		{PK: "v1##h h", Name: "short", State: "open", Created: 3}, {PK: "v1##h\u200bh", State: "open", Created: 2}, {PK: hidden, State: "open", Created: 1},
 	}}
 	v := visit(t, 0, src).enter()
 	if l := loaded(v); l.Version == 0 {
@@ -381,8 +381,8 @@ func TestAnswers(t *testing.T) {
 	}{
 		{"GET", "/api/about", nil, 200, `{"table":"orders","local":true,"newest":20000}`},
 		{"GET", "/api/size", nil, 200, `{"items":10,"bytes":81920,"units":10}`},
-		{"POST", "/api/find", in{"any": " short "}, 200, `{"pks":["v1##h"]}`},
-		{"POST", "/api/find", in{"any": "v1##h"}, 200, `{"pks":["v1##h"]}`},
+		{"POST", "/api/find", in{"any": " short "}, 200, `{"pks":["v1##h h"]}`},
+		{"POST", "/api/find", in{"any": "v1##h h"}, 200, `{"pks":["v1##h h"]}`},
 		{"POST", "/api/find", in{"any": "other"}, 200, `{"pks":["found"]}`},
 		{"POST", "/api/find", in{"key": "k"}, 200, `{"pks":["found"]}`},
 		{"POST", "/api/find", in{"key": "k", "any": "short"}, 400, ask},
@@ -391,9 +391,9 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/data", in{"what": 1}, 400, "not understood"},
 		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-9)}, 404, "there is no such record"},
 		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-8)}, 400, "too large"},
-		{"POST", "/api/ask", act("v1##h", ""), 200, `{"said":"sure?"}`},
-		{"POST", "/api/act", act("v1##h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
-		{"POST", "/api/act", act("v1##h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use the command"}`},
+		{"POST", "/api/ask", act("v1##h h", ""), 200, `{"said":"sure?"}`},
+		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
+		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use the command"}`},
 		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
 		{"POST", "/api/stop", in{}, 200, state},
 		{"POST", "/api/scan", in{}, 200, `"running":`},
@@ -404,7 +404,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.path, status, body, tt.status, tt.says)
 		}
 	}
-	if len(src.acts) != 2 || src.acts[0].PK != "v1##h" || src.acts[1].PK != hidden {
+	if len(src.acts) != 2 || src.acts[0].PK != "v1##h h" || src.acts[1].PK != hidden {
 		t.Errorf("%d acts", len(src.acts))
 	}
 	for err, want := range map[error]int{ui.ErrGone: 404, ui.ErrMoved: 409, ui.ErrRefused: 422, errors.New("throttled"): 502} {
