@@ -65,7 +65,8 @@ func parts() []part {
 		{pkg: "./proof/tenants", control: "^TestTenantsOnDynamoDB$"},
 		{pkg: "./lambda", memory: true, skip: "^TestDependencies$"}, // the HTTP suites
 		// A key alone is looked for under the callers that records name: a sealed one names none.
-		{pkg: "./internal/cli/ui", skip: "^TestWaitingAndFind$", control: "Settle|Retry", short: "."},
+		// The others have a table in memory, and sealers of their own.
+		{pkg: "./internal/cli/ui", skip: "^Test(WaitingAndFind|Acts|Shown|Finds|RowsOfATable)$", control: "Settle|Retry", short: "."},
 		{
 			pkg: "./cmd/samekey", skip: "Seal|SettlingAPlain|GetByKeyAlone", control: "Get|Settle",
 			// The other commands have no table.

@@ -234,7 +234,7 @@ func (e *examination) operation(ctx context.Context, op named) error {
 	}
 	c.body = withMember(op.Body, "1")
 	other, err := e.send(ctx, c)
-	switch want := mismatchStatus[e.opt.Contract]; {
+	switch want := mismatchStatus(e.opt.Contract); {
 	case err != nil:
 		return err
 	case other.status != want:

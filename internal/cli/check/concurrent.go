@@ -38,7 +38,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	if err != nil {
 		return nil, err
 	}
-	bodies, overlapped, lost := make(map[string]bool), false, 0
+	bodies, overlapped, lost := make(map[string]struct{}), false, 0
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
@@ -52,7 +52,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		case a.status == http.StatusAccepted && final.status != http.StatusAccepted:
 			overlapped = true
 		case a.ok() && counts(a):
-			bodies[string(a.body)] = true
+			bodies[string(a.body)] = struct{}{}
 		case a.ok():
 		default:
 			e.breaks(rule+"-failed", fmt.Sprintf("one of %d got %d", len(answers), a.status))
@@ -65,7 +65,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	case !final.ok():
 		e.breaks(rule+"-failed", fmt.Sprintf("afterwards the same request got %d", final.status))
 	case counts(final):
-		bodies[string(final.body)] = true
+		bodies[string(final.body)] = struct{}{}
 	}
 	if len(bodies) > 1 {
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))

@@ -22,8 +22,8 @@ func (e *examination) mismatch(ctx context.Context) error {
 		e.breaks("mismatch-ran", "the other body got an answer of its own, "+was(a))
 	case a.refused():
 		e.blame(a, "idempotency_conflict")
-		for contract, want := range mismatchStatus {
-			if a.status != want {
+		for _, contract := range Contracts() {
+			if a.status != mismatchStatus(contract) {
 				e.breaks("mismatch-status", fmt.Sprintf("refused with %d", a.status), contract)
 			}
 		}
@@ -36,10 +36,15 @@ func (e *examination) mismatch(ctx context.Context) error {
 	return nil
 }
 
-// mismatchStatus is how each contract refuses a key with another body.
-var mismatchStatus = map[string]int{
-	Default: http.StatusUnprocessableEntity, Stripe: http.StatusBadRequest, IETF: http.StatusUnprocessableEntity,
-	ACP: http.StatusUnprocessableEntity, UCP: http.StatusConflict,
+// mismatchStatus is how a contract refuses a key with another body.
+func mismatchStatus(contract string) int {
+	switch contract {
+	case Stripe:
+		return http.StatusBadRequest
+	case UCP:
+		return http.StatusConflict
+	}
+	return http.StatusUnprocessableEntity
 }
 
 // path sends the first request to another path.

@@ -43,13 +43,7 @@ type examination struct {
 // requests that were sent even so. When ctx ends, the examination ends, and the
 // report has the results so far.
 func (p *Plan) Run(ctx context.Context) (*Report, error) {
-	e := &examination{
-		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url), steady: make(map[string]bool),
-		client: &http.Client{
-			Transport:     p.opt.Transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
-	}
+	e := p.examination()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opt.Total, errTotal)
 	defer cancel()
 	r := &Report{URL: p.URL, Method: p.template.Method, Keys: p.Keys, Contract: p.opt.Contract, Checks: []Outcome{}}
@@ -77,6 +71,17 @@ func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	}
 	r.Requests, r.Notes, r.Faults = int(e.sent.Load()), e.notes, r.faults(p.opt.Contract)
 	return r, err
+}
+
+// examination is one that has not begun.
+func (p *Plan) examination() *examination {
+	return &examination{
+		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url), steady: make(map[string]bool),
+		client: &http.Client{
+			Transport:     p.opt.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
 }
 
 // unseen says why a check that was made showed nothing.

@@ -62,7 +62,7 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	if t.Header == nil {
 		t.Header = make(http.Header)
 	}
-	if t.Header.Get(keyHeader) != "" {
+	if _, has := t.Header[keyHeader]; has {
 		return t, nil, errors.New("the header Idempotency-Key is the examination's own")
 	}
 	if !t.NoBody && t.Header.Get("Content-Type") == "" {

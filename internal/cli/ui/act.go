@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +26,9 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		_, err := operate.May(r, now, w)
 		return err == nil
 	}
-	again := may(operate.Wish{Do: operate.Retry}) || may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}})
-	switch call := state.Decidable(r, now); {
+	again := may(operate.Wish{Do: operate.Retry})
+	call := state.Decidable(r, now)
+	switch {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
 			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
@@ -39,7 +41,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case again:
 		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
 	}
-	if call := state.Decidable(r, now); call != nil && !call.Intent {
+	if call != nil && !call.Intent {
 		offers = append(offers, Offer{
 			Do: string(operate.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
 			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
@@ -53,12 +55,11 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	}
 	if may(operate.Wish{Do: operate.Redrive}) {
 		parked := []string{}
-		for name, j := range r.Jobs {
-			if j.Failed != "" {
+		for _, name := range slices.Sorted(maps.Keys(r.Jobs)) {
+			if r.Jobs[name].Failed != "" {
 				parked = append(parked, name)
 			}
 		}
-		slices.Sort(parked)
 		offers = append(offers, Offer{
 			Do: string(operate.Redrive), Label: "Hand out parked jobs", Jobs: parked,
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
@@ -112,7 +113,7 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
 		return "", fmt.Errorf("%w: %s Nothing was changed: an answer or a result would be sealed, too", ErrRefused, t.sealedText(err))
-	case errors.Is(err, idem.ErrResult):
+	case errors.Is(err, idem.ErrResult): // the record isn't the one that was planned for
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return said, t.said(err)
@@ -161,8 +162,8 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 				w.Jobs = append(w.Jobs, name)
 			}
 		}
-		if len(a.Jobs) > 0 && len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // none of this record
+		if len(w.Jobs) == 0 {
+			w.Jobs = a.Jobs // all, or none of this record
 		}
 	}
 	return w

@@ -24,8 +24,8 @@ type hub struct {
 // page is a connected page.
 type page struct {
 	wake chan struct{}
-	pks  map[string]bool // changed since the last event
-	many bool            // too many to name
+	pks  map[string]struct{} // changed since the last event
+	many bool                // too many to name
 }
 
 func (h *hub) join() *page {
@@ -34,7 +34,7 @@ func (h *hub) join() *page {
 	if h.pages == nil {
 		h.pages = make(map[*page]struct{})
 	}
-	p := &page{wake: make(chan struct{}, 1), pks: make(map[string]bool)}
+	p := &page{wake: make(chan struct{}, 1), pks: make(map[string]struct{})}
 	h.pages[p] = struct{}{}
 	return p
 }
@@ -58,7 +58,7 @@ func (h *hub) tell(pks ...string) {
 	defer h.mu.Unlock()
 	for p := range h.pages {
 		for _, pk := range pks {
-			p.pks[pk] = true
+			p.pks[pk] = struct{}{}
 		}
 		if p.many = p.many || len(p.pks) > mostPKs; p.many {
 			clear(p.pks)
@@ -87,14 +87,13 @@ type event struct {
 	Many bool     `json:"many,omitempty"`
 }
 
-// events answers with server-sent events until the page goes.
+// events answers with server-sent events until the page goes, or the server ends.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	p := s.hub.join()
 	defer s.hub.leave(p)
 	w.Header().Set("Content-Type", "text/event-stream")
 	rc := http.NewResponseController(w)
-	beat := time.NewTicker(heartbeat)
-	defer beat.Stop()
+	beat := time.Tick(heartbeat)
 	for changed := true; ; {
 		text := ": still here\n\n"
 		if changed {
@@ -110,16 +109,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		select { // a burst becomes one event
 		case <-r.Context().Done():
 			return
-		case <-s.ended:
-			return
 		case <-time.After(tellEvery):
 		}
 		select {
 		case <-r.Context().Done():
 			return
-		case <-s.ended:
-			return
-		case <-beat.C:
+		case <-beat:
 			changed = false
 		case <-p.wake:
 			changed = true

@@ -74,12 +74,9 @@ func spansOf(e *explain.Story) (spans []Span) {
 		spans = append(spans, s)
 	}
 	for _, p := range e.Phases {
-		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed), To: milli(p.Committed)}
+		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed) - p.TookMS, To: milli(p.Committed)}
 		if p.Unknown {
 			s.State = "unknown"
-		}
-		if p.TookMS > 0 {
-			s.From -= p.TookMS
 		}
 		spans = append(spans, s)
 	}

@@ -181,6 +181,9 @@ func (v *visitor) send(method, path string, in any, change ...func(*http.Request
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	if re.Header.Get("Content-Type") == "application/json" && !json.Valid(all) {
+		v.t.Errorf("%s %s: %d %s is not one answer", method, path, re.StatusCode, all)
+	}
 	return re.StatusCode, re.Header, string(all)
 }
 

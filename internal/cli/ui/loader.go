@@ -76,10 +76,10 @@ func (l *loader) run(ctx context.Context) {
 // long as a scan takes; of others what waits for people, four times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
+	if local {
+		pause = time.Second
+	}
 	for {
-		if local {
-			pause = time.Second
-		}
 		select {
 		case <-ctx.Done():
 			return
@@ -127,9 +127,7 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 
 // start begins a scan, unless one runs; it ends with ctx or by stop.
 func (l *loader) start(ctx context.Context) {
-	if !l.state().Running {
-		l.wg.Go(func() { l.scan(ctx) })
-	}
+	l.wg.Go(func() { l.scan(ctx) })
 }
 
 func (l *loader) stop() {

@@ -36,9 +36,8 @@ type Server struct {
 	loader *loader
 	guard  *guard
 
-	ln    net.Listener
-	http  *http.Server
-	ended chan struct{} // closed when Serve ends
+	ln   net.Listener
+	http *http.Server
 
 	looked chan struct{} // closed at a session's first request: until then, the table is not read
 	look   func()        // closes looked
@@ -55,7 +54,7 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 	if newest <= 0 {
 		newest = DefaultNewest
 	}
-	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(ln.Addr()), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
+	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(ln.Addr()), ln: ln, looked: make(chan struct{})}
 	s.look = sync.OnceFunc(func() { close(s.looked) })
 	s.loader = &loader{src: src, view: s.view, hub: s.hub}
 	return s, nil
@@ -82,10 +81,8 @@ func (s *Server) Serve(ctx context.Context) error {
 			s.loader.run(ctx)
 		}
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
-	defer stop()
+	context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	err := s.http.Serve(s.ln)
-	close(s.ended)
 	cancel()
 	<-loaded
 	if errors.Is(err, http.ErrServerClosed) {

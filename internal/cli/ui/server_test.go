@@ -13,12 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // listing is an answer of /api/requests.
 type listing struct {
+	Version                     int
 	Total, Matched, Page, Pages int
 	Dropped                     bool
 	Rows                        []ui.Row
@@ -351,5 +353,73 @@ func TestTableIsNotReadUntilSomebodyLooks(t *testing.T) {
 	v.send(http.MethodGet, "/api/about", nil)
 	for src.reads.Load() < 2 { // ends with the test's time
 		runtime.Gosched()
+	}
+}
+
+// Each call is answered by what the table says of the record that the page means.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	const hidden = "v1##i\u200b"
+	src := &fake{about: ui.About{Table: "orders", Local: true}, rows: []ui.Row{
+		{PK: "v1##h h", Name: "short", State: "open", Created: 3}, {PK: "v1##h\u200bh", State: "open", Created: 2}, {PK: hidden, State: "open", Created: 1},
+	}}
+	v := visit(t, 0, src).enter()
+	if l := loaded(v); l.Version == 0 {
+		t.Errorf("%+v", l)
+	}
+	type in = map[string]any
+	act := func(pk, body string) ui.Action {
+		return ui.Action{Do: "settle", PK: pk, Seen: "x", By: "jane", Body: body}
+	}
+	state := `"complete":true,"live":true`
+	const ask = `{"error":"search for a customer's key, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs"}`
+	for _, tt := range []struct {
+		method, path string
+		in           any
+		status       int
+		says         string // whole, or a part of it
+	}{
+		{"GET", "/api/about", nil, 200, `{"table":"orders","local":true,"newest":20000}`},
+		{"GET", "/api/size", nil, 200, `{"items":10,"bytes":81920,"units":10}`},
+		{"POST", "/api/find", in{"any": " short "}, 200, `{"pks":["v1##h h"]}`},
+		{"POST", "/api/find", in{"any": "v1##h h"}, 200, `{"pks":["v1##h h"]}`},
+		{"POST", "/api/find", in{"any": "other"}, 200, `{"pks":["found"]}`},
+		{"POST", "/api/find", in{"key": "k"}, 200, `{"pks":["found"]}`},
+		{"POST", "/api/find", in{"key": "k", "any": "short"}, 400, ask},
+		{"POST", "/api/find", in{"any": " "}, 400, ask},
+		{"POST", "/api/find", in{"what": 1}, 400, "not understood"},
+		{"POST", "/api/data", in{"what": 1}, 400, "not understood"},
+		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-9)}, 404, "there is no such record"},
+		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-8)}, 400, "too large"},
+		{"POST", "/api/ask", act("v1##h h", ""), 200, `{"said":"sure?"}`},
+		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
+		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use the command"}`},
+		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
+		{"POST", "/api/stop", in{}, 200, state},
+		{"POST", "/api/scan", in{}, 200, `"running":`},
+		{"HEAD", "/", nil, 200, ""}, {"GET", "/", nil, 200, "<html"}, {"GET", "/style.css", nil, 200, "{"}, {"PUT", "/style.css", nil, 405, "the page can only be read"},
+	} {
+		status, h, body := v.send(tt.method, tt.path, tt.in)
+		if status != tt.status || !strings.Contains(body, tt.says) || strings.HasPrefix(tt.says, "{\"") && body != tt.says || strings.HasPrefix(tt.path, "/api/") && h.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: %d %s, want %d %s", tt.method, tt.path, status, body, tt.status, tt.says)
+		}
+	}
+	if len(src.acts) != 2 || src.acts[0].PK != "v1##h h" || src.acts[1].PK != hidden {
+		t.Errorf("%d acts", len(src.acts))
+	}
+	for err, want := range map[error]int{ui.ErrGone: 404, ui.ErrMoved: 409, ui.ErrRefused: 422, errors.New("throttled"): 502} {
+		src := &fake{fails: fmt.Errorf("%w: look", err)}
+		v := visit(t, 1, src).enter()
+		for path, in := range map[string]any{"/api/find": in{"key": "k"}, "/api/ask": act("v1##a", ""), "/api/act": act("v1##a", ""), "/api/data": in{"pk": "v1##a"}} {
+			if status, _, body := v.send("POST", path, in); status != want || body != `{"error":"`+err.Error()+`: look"}` {
+				t.Errorf("%s: %d %s, want %d", path, status, body, want)
+			}
+		}
+		if status, _, body := v.send("GET", "/api/size", nil); status != want || body != `{"error":"`+err.Error()+`: look"}` {
+			t.Errorf("%d %s, want %d", status, body, want)
+		}
+		if about := get[struct{ Newest int }](v, "/api/about"); about.Newest != 1 {
+			t.Errorf("%+v", about)
+		}
 	}
 }

@@ -87,8 +87,7 @@ func onThisMachine(endpoint string) bool {
 	if err != nil {
 		return false
 	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
 // About implements [Source].
@@ -203,9 +202,6 @@ func milli(t time.Time) int64 {
 
 // said puts what AWS said into words for the page.
 func (t *Table) said(err error) error {
-	if err == nil {
-		return nil
-	}
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("there is no table %s in this account and region", t.about.Table)
 	}

@@ -110,7 +110,7 @@ func (v *view) shrink() {
 
 // inOrder returns the rows, the newest first. v.mu is held; nobody changes the result.
 func (v *view) inOrder() []Row {
-	if v.sorted == nil || v.sortedV != v.version {
+	if v.sortedV != v.version {
 		all := make([]Row, 0, len(v.rows))
 		for _, r := range v.rows {
 			all = append(all, r.Row)
