@@ -133,7 +133,7 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 			all = append(all, a)
 			ok, w := a.has(now, a.price(n))
 			wait = max(wait, w)
-			if !ok { // of accounts that all tell no wait
+			if !ok && w == 0 {
 				a.need = a.price(n)
 				empty = a
 			}
