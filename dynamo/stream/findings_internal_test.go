@@ -175,6 +175,9 @@ func TestActTellsOfWrites(t *testing.T) {
 	}
 	reviews := findings{reviews: []finding{{pk: "u", reason: ReasonUnreadable}}}
 	db.fails = errForbidden
+	if err := (&Drain{jobs: s.jobs}).Refer(t.Context(), jobs.Ticket{PK: "u"}, errBroken); !errors.Is(err, errForbidden) {
+		t.Errorf("referred: %v", err)
+	}
 	if failed, err := s.act(t.Context(), reviews, &rep); !errors.Is(err, errForbidden) || !slices.Equal(failed, []string{findingPK("u")}) {
 		t.Errorf("failed are %q, %v", failed, err)
 	}

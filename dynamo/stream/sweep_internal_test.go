@@ -212,6 +212,7 @@ func TestReviewOfAFinding(t *testing.T) {
 		"somebody has renewed it":     {reason: ReasonUnreadable, renewed: true, listed: true},
 		"its item can't be seen":      {reason: ReasonUnreadable, broken: true, listed: true, err: true},
 		"it can't be struck":          {reason: ReasonUnreadable, fails: true, listed: true, err: true},
+		"blocked, and not renewed":    {reason: ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, fails: true, listed: true, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

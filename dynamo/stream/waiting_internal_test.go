@@ -24,9 +24,11 @@ type shelf struct {
 	pages map[string][][]item.Map
 	fails error // from the second page of a partition on
 	first error
+	of    string // only this partition has the error; "": all
 
-	mu   sync.Mutex
-	read map[string][]string // how the pages of a partition were asked for
+	mu    sync.Mutex
+	read  map[string][]string // how the pages of a partition were asked for
+	since map[string]bool     // what was asked for last: a condition, and the time in it
 }
 
 func (s *shelf) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
@@ -38,7 +40,11 @@ func (s *shelf) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dyn
 	if s.read == nil {
 		s.read = make(map[string][]string)
 	}
-	if s.read[key] = append(s.read[key], how); s.first != nil {
+	s.since = map[string]bool{aws.ToString(in.KeyConditionExpression): true}
+	if n, ok := in.ExpressionAttributeValues[":since"].(*types.AttributeValueMemberN); ok {
+		s.since[n.Value] = true
+	}
+	if s.read[key] = append(s.read[key], how); s.first != nil && (s.of == "" || s.of == key) {
 		return nil, s.first
 	}
 	if n > 0 && s.fails != nil {
@@ -86,6 +92,13 @@ func TestPagesOfAList(t *testing.T) {
 		if !slices.Equal(got, want[[]int{0, 3, 6}[i]:]) {
 			t.Errorf("after %q: %q", after.PK, got)
 		}
+		asked := map[string]bool{"waits = :wait": true}
+		if i > 0 {
+			asked = map[string]bool{"waits = :wait AND wait_ms >= :since": true, fmt.Sprint(after.Since.UnixMilli()): true}
+		}
+		if diff := cmp.Diff(asked, s.since); diff != "" {
+			t.Errorf("after %q (-want +got):\n%s", after.PK, diff)
+		}
 	}
 	if got, want := s.read[key], []string{"25 ", "100 ", "400 ", "1600 ", "2000 ", "2000 ", "2000 "}; !slices.Equal(got, want) {
 		t.Errorf("read as %q, want %q", got, want)
@@ -113,7 +126,9 @@ func TestListEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	key := item.WaitKeys(ReasonStuck)[3]
-	pages := map[string][][]item.Map{key: {{onShelf("a", now), onShelf("b", now.Add(1e6))}, {onShelf("c", now.Add(2e6))}}}
+	pages := map[string][][]item.Map{
+		key: {{onShelf("a", now), onShelf("b", now.Add(1e6))}, {onShelf("c", now.Add(2e6))}}, item.WaitKeys(ReasonStuck)[4]: {{onShelf("d", now.Add(3e6))}},
+	}
 	noIndex := &smithy.GenericAPIError{Code: "ValidationException", Message: "The table does not have the specified index: waiting"}
 	for name, tt := range map[string]struct {
 		s     *shelf
@@ -121,9 +136,10 @@ func TestListEndsWithAnError(t *testing.T) {
 		shown int
 	}{
 		"at once":   {&shelf{pages: pages, first: errForbidden}, errForbidden, 0},
+		"in part":   {&shelf{pages: pages, first: errForbidden, of: key}, errForbidden, 0},
 		"then":      {&shelf{pages: pages, fails: errForbidden}, errForbidden, 1},
 		"no index":  {&shelf{pages: pages, first: noIndex}, ErrNoIndex, 0},
-		"no errors": {&shelf{pages: pages}, nil, 3},
+		"no errors": {&shelf{pages: pages}, nil, 4},
 	} {
 		shown, errs := 0, 0
 		for _, err := range listed(tt.s, now, Entry{}).All(t.Context()) {

@@ -140,6 +140,10 @@ func TestLeasedBytes(t *testing.T) {
 	if diff := cmp.Diff([]int64{5000, 5000, 5000, 5000, 625}, s.tokens()); diff != "" {
 		t.Errorf("lots of the third one (-want +got):\n%s", diff)
 	}
+	d = newDesk(t, quota.Limits{Bytes: 1}, sharedBy(&s))
+	if d.begin(); len(s.lots) != 1 || s.lots[0].Size != 1 {
+		t.Errorf("of the smallest bucket: %+v", s.lots)
+	}
 }
 
 // While a shared bucket is empty, nobody asks for it. The wait is its own.

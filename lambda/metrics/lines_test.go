@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -195,16 +196,21 @@ func TestLineOfTheApplication(t *testing.T) {
 	properties := map[string]any{"none": nil}
 	for i, text := range texts {
 		properties[fmt.Sprint("p", i)] = text
+		properties["n"+text], properties[text+"\xff"] = text, "a name that is no UTF-8"
 	}
+	properties[`"`] = `"`
 	metrics.New(&log, "~"+strings.Repeat("é", 200)).Count(`Odd "name"`, -2, properties)
 	line := parsed(t, log.Bytes())[0]
 	if line.Sum(`Odd "name"`) != -2 || line.Dimensions[0]["App"] != "~"+strings.Repeat("?", 125) {
 		t.Errorf("%s", &log)
 	}
 	for i, text := range texts {
-		if got := line.Properties[fmt.Sprint("p", i)]; got != text {
-			t.Errorf("%q became %q", text, got)
+		if value, named := line.Properties[fmt.Sprint("p", i)], line.Properties["n"+text]; value != text || named != text {
+			t.Errorf("%q became %q, and by its name %q", text, value, named)
 		}
+	}
+	if line.Properties[`"`] != `"` || !utf8.Valid(log.Bytes()) {
+		t.Errorf("names became %s", &log)
 	}
 	log.Reset()
 	metrics.New(&log, app, func(o *metrics.Options) { o.Namespace = "Mine" }).Count("N", 1, map[string]any{"bad": math.Inf(1), "level": "INFO", "timestamp": "never"})

@@ -21,7 +21,7 @@ func (l *takesAll) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...fun
 
 // A job that can't be made a payload isn't handed on as an event without one, which
 // Lambda would take: nobody would ever do it.
-func TestNoEmptyEvents(t *testing.T) {
+func TestFunctionGetsNoEmptyEvent(t *testing.T) {
 	t.Parallel()
 	l := &takesAll{}
 	batch := deliveries(3)

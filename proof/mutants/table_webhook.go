@@ -26,7 +26,7 @@ func webhookMutants() []mutant {
 		},
 		{
 			rule: "WebhookSigned", what: "a second signature's header is passed over",
-			in: "idem/webhook.header", old: `if $found { return "", false, fmt.Errorf("%w: more than one %s", ErrMalformed, $name) }`, new: "", run: "^TestStripeHeaderNames$",
+			in: "idem/webhook.header", old: `if $found { return "", fmt.Errorf("%w: more than one %s", ErrMalformed, $name) }`, new: "", run: "^TestStripeHeaderNames$",
 		},
 		{
 			rule: "WebhookSigned", what: "a header with any number of signatures is checked", row: "R97",
@@ -130,7 +130,7 @@ func webhookMutants() []mutant {
 		},
 		{
 			rule: "WebhookAnswer", what: "a provider isn't told how long the other delivery has the event",
-			in: "idem/webhook.answer", old: "$r.retry = $e.RetryAfter", new: "_ = $e", run: "^TestInFlightModes$",
+			in: "idem/webhook.answer", old: "$r.retry = max($r.retry, $e.RetryAfter)", new: "_ = $e", run: "^TestInFlightModes$",
 		},
 		{
 			rule: "WebhookAnswer", what: "a handler that panics has handled its event", row: "M103",

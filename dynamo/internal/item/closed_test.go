@@ -452,8 +452,30 @@ func TestDataKeyOfARecord(t *testing.T) {
 	bare := full()
 	bare.State, bare.Scope, bare.Phases, bare.Jobs, bare.Input, bare.Response = store.Open, "", nil, nil, nil, nil
 	r, err := Decode(sealedItem(t, s, bare))
-	if err != nil || Unseal(ctx, nil, r, SealOf(opened)) != nil || SealOf(r) == nil {
+	if err != nil || Unseal(ctx, nil, r) != nil || SealOf(r).Key() != nil || Unseal(ctx, nil, r, SealOf(opened)) != nil || SealOf(r).Key() == nil {
 		t.Errorf("a record without contents: %+v, %v", r, err)
+	}
+	if err := Unseal(ctx, seal.New(testProvider(t, "a"), func(o *seal.Options) { o.Required = true }), nil); err != nil {
+		t.Errorf("no record: %v", err)
+	}
+	key := *SealOf(opened)
+	for name, known := range map[string]*Seal{
+		"closed": {keyID: key.keyID, wrapped: key.wrapped}, "by another key": {keyID: "b", wrapped: key.wrapped, key: key.key}, "another": {keyID: key.keyID, wrapped: []byte("w"), key: key.key},
+	} {
+		closed, err := Decode(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Unseal(ctx, nil, closed, known); !errors.Is(err, store.ErrSealed) {
+			t.Errorf("with a data key that is %s: %v", name, err)
+		}
+	}
+	it[AttrResp] = part(it[AttrResp], sealedContents, &types.AttributeValueMemberB{})
+	if r, err := reads(t, s, it); !errors.Is(err, store.ErrCorrupt) || len(r.Phases[0].Result) != 0 || r.Scope != "" {
+		t.Errorf("an empty answer: read %+v, %v", r, err)
+	}
+	if SealOf(nil) != nil || (*Seal)(nil).Key() != nil || NewBox(nil, full()) != nil || chunkPart(&store.Overflow{First: 12}, 0)[1] != "12" {
+		t.Error("without a record or a key there is one, or a part has another number")
 	}
 }
 
@@ -470,6 +492,7 @@ func TestFormOfContents(t *testing.T) {
 		"nothing":          {nil, errForm.Error(), errForm.Error()},
 		"a length alone":   {[]byte{5}, errForm.Error(), errForm.Error()},
 		"no end of it":     {[]byte{0xff}, errForm.Error(), errForm.Error()},
+		"no length":        {bytes.Repeat([]byte{0xff}, 11), errForm.Error(), errForm.Error()},
 		"a head too short": {[]byte{3, '{', '}'}, errForm.Error(), errForm.Error()},
 		"no JSON":          {[]byte{2, '{', '{'}, errForm.Error(), errForm.Error()},
 		"no status":        {packed(head{}), "status is 0", ""},

@@ -119,6 +119,9 @@ func anyRecord(t *rapid.T) *store.Record {
 			r.Response.Body = body
 		}
 	}
+	if r.State == store.Stuck {
+		r.WaitSince = milli.Draw(t, "since")
+	}
 	return r
 }
 
@@ -152,6 +155,9 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"version zero":           {func(it Map) { it[AttrVer] = new(Values).Num(0) }, "ver is 0"},
 		"fractional lease":       {func(it Map) { it[AttrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
 		"the first of two":       {func(it Map) { delete(it, AttrOwner); it[AttrHands] = listOf(part(handOf(), handKind, nil)) }, "owner is missing\n"},
+		"no key":                 {func(it Map) { delete(it, AttrPK) }, "pk is missing"},
+		"no version":             {func(it Map) { delete(it, AttrVer) }, "ver is missing"},
+		"no begin":               {func(it Map) { delete(it, AttrCreated) }, "created_ms is missing"},
 		"no fingerprint":         {func(it Map) { delete(it, AttrFP) }, "fp is missing"},
 		"no id":                  {func(it Map) { delete(it, AttrID) }, "id is missing"},
 		"calls that don't count": {func(it Map) { it[AttrCalls] = &types.AttributeValueMemberM{Value: Map{"pay#": null}} }, "pay# has type"},

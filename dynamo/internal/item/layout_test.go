@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
@@ -20,7 +21,7 @@ func TestAttributesOfANewRecord(t *testing.T) {
 	at := time.UnixMilli(1_800_000_000_123)
 	claimed := store.Record{
 		PK: "v1##x", State: store.Open, Owner: "o", Ver: 1, ID: "i", Fingerprint: strings.Repeat("0f", 32),
-		Lease: at.Add(time.Minute), Expires: at, Created: at, Run: at,
+		Lease: at.Add(time.Minute), Expires: at, Created: at, Run: at, Retention: defaults.Retention,
 	}
 	always := []string{AttrCreated, AttrFP, AttrID, AttrOwner, AttrPK, AttrState, AttrVersion, AttrVer}
 	for name, tt := range map[string]struct {
@@ -28,6 +29,7 @@ func TestAttributesOfANewRecord(t *testing.T) {
 		more   []string
 	}{
 		"claimed":                     {func(*store.Record) {}, []string{AttrExpires, AttrLease}},
+		"without an owner":            {func(r *store.Record) { r.Owner = "" }, []string{AttrExpires, AttrLease}},
 		"released":                    {func(r *store.Record) { r.Lease = time.Time{} }, []string{AttrExpires, AttrLease}},
 		"begun later than claimed":    {func(r *store.Record) { r.Run = at.Add(1) }, []string{AttrExpires, AttrLease, AttrRun}},
 		"with a call":                 {func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, []string{AttrExpires, AttrLease, AttrCalls}},
