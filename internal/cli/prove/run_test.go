@@ -351,6 +351,7 @@ func TestStandIn(t *testing.T) {
 		{Claim{OnStandIn: "known", Differs: true}, account, nil, Passed},
 		{Claim{OnStandIn: "known", Differs: true}, account, saw, Failed},
 		{Claim{}, account, notSeen(saw), NotShown},
+		{Claim{}, account, context.Canceled, NotShown},
 		{Claim{}, another, saw, NotShown},
 		{Claim{}, another, nil, Passed},
 		{Claim{}, account, saw, Failed},
@@ -358,6 +359,9 @@ func TestStandIn(t *testing.T) {
 		if got := test.claim.judge(test.place, "", test.err).Status; got != test.want {
 			t.Errorf("%+v: %s", test, got)
 		}
+	}
+	if why := notSeen(saw); notSeen(nil) != nil || !errors.Is(why, saw) {
+		t.Errorf("%v, %v", notSeen(nil), why)
 	}
 	c := newCloud()
 	a := c.account(t)
