@@ -125,10 +125,8 @@ func TestRemoval(t *testing.T) {
 		"a locked object": {func(c *cloud, _ *Account) {
 			c.buckets[run], c.kept = &bucket{tags: map[string]string{tagRun: run}, keys: map[string]bool{"a": true}}, map[string]bool{"a": true}
 		}, "not deleted: a in " + run + ": it is locked", 0, []string{"bucket " + run}},
-		"AWS is down": {func(c *cloud, _ *Account) { c.before = func(int, string) error { return lost } }, "operation error", removal, nil},
-		"beyond plan": {func(_ *cloud, a *Account) {
-			a.bare.APIOptions = append(a.bare.APIOptions, metered(aws.Config{}, &meter{}).APIOptions...)
-		}, errOverPlan.Error(), 0, nil},
+		"AWS is down":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return lost } }, "operation error", removal, nil},
+		"beyond plan":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return errOverPlan } }, errOverPlan.Error(), 0, nil},
 		"a spent plan": {func(c *cloud, a *Account) { c.buckets[run] = &bucket{}; a.use(&meter{}) }, "", 0, nil},
 		"a stack with its buckets": {func(c *cloud, _ *Account) {
 			c.form(run, tagged(run, "")).StackStatus = cfntypes.StackStatusCreateComplete
