@@ -172,8 +172,8 @@ func TestTroubles(t *testing.T) {
 	}{
 		"alarms that nobody shows":    {0, "", t.Context()},
 		"a history that nobody shows": {1, "", t.Context()},
-		"a history that isn't read":   {2, "no JSON", t.Context()},
-		"a run that was told to end":  {2, "", over},
+		"a history that isn't read":   {looks + 2, "no JSON", t.Context()},
+		"a run that was told to end":  {looks + 2, "", over},
 	} {
 		j := &judged{alarms: alarms, was: types.StateValueOk}
 		if x.history != "" {

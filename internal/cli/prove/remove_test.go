@@ -131,7 +131,7 @@ func TestRemoval(t *testing.T) {
 		"a stack with its buckets": {func(c *cloud, _ *Account) {
 			c.form(run, tagged(run, "")).StackStatus = cfntypes.StackStatusCreateComplete
 			c.buckets["anothers"] = &bucket{keys: map[string]bool{"a": true}}
-		}, "", 2 * time.Minute, []string{"bucket anothers"}},
+		}, "", time.Minute, []string{"bucket anothers"}},
 		"a deletion of which nobody hears": {func(c *cloud, _ *Account) {
 			s := c.form(run, tagged(run, ""))
 			s.StackStatus = cfntypes.StackStatusCreateComplete
@@ -162,7 +162,7 @@ func TestRemoval(t *testing.T) {
 			if b := c.buckets["anothers"]; b != nil && len(b.keys) != 1 {
 				t.Errorf("%s: another's bucket was emptied", name)
 			}
-			if n := len(slices.DeleteFunc(c.calls, func(op string) bool { return op != "DeleteStack" })); n > 1 {
+			if n := len(slices.DeleteFunc(c.calls, func(op string) bool { return op != "DeleteStack" })); n > 1 && test.took < 2*time.Minute {
 				t.Errorf("%s: %d deletions", name, n)
 			}
 		})
