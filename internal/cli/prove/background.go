@@ -156,8 +156,11 @@ func examineRedriven(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(err)
 	}
 	began := p.now()
-	if n, err := stream.Redrive(ctx, table, p.parked.PK, p.parked.ID, "samekey prove"); n != 1 || err != nil {
-		return "", errors.Join(fmt.Errorf("%d jobs were redriven", n), err)
+	switch n, err := stream.Redrive(ctx, table, p.parked.PK, p.parked.ID, "samekey prove"); {
+	case err != nil:
+		return "", notSeen(err)
+	case n != 1:
+		return "", fmt.Errorf("%d jobs were redriven", n)
 	}
 	p.redrivenAt = began
 	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(parkedPlace); return e == complete })

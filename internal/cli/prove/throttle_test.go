@@ -73,10 +73,10 @@ func (m *inMemory) place() *Place {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			m.deliver()
-			if time.Since(m.poisoned) < time.Minute {
-				return nil, m.fails()
+			if err := m.fails(); err != nil || time.Since(m.poisoned) < time.Minute {
+				return nil, err
 			}
-			return m.givenUp, m.fails()
+			return m.givenUp, nil
 		},
 		Hidden: func(context.Context) (int, error) {
 			m.mu.Lock()
