@@ -390,6 +390,8 @@ func (m *inMemory) set(p *Place, claim string) {
 	switch m.bug {
 	case "on this machine":
 		p.Local, m.bug = true, "nothing is given up"
+	case "another job waits":
+		m.record("another", "done", "jobs")
 	case "no API":
 		p.API, p.StandIn = "", "another"
 	case "another call":
@@ -463,6 +465,8 @@ func TestExaminations(t *testing.T) {
 		{"background.partial", "a lost job", "not shown: no job was refused; 55s"},
 		{"background.partial", "a job delivered twice", "failed: mail made 2 times; 55s"},
 		{"background.partial", "no answer", "not shown: no answer after 12 requests, the last one is 500: down; 26s"},
+		{"background.partial", "one refusal less", "not shown: the job of the deleted record was not refused; 55s"},
+		{"background.partial", "another job waits", "not shown: there are several such records; 0s"},
 		{"background.partial", "no fault", "not shown: no job was refused; 55s"},
 		{"background.bisected", "", "passed: 60 s later, of a batch of 9; 1m0s"},
 		{"background.bisected", "a batch of its own", "not shown: the item came in a batch of its own; 1m0s"},
@@ -470,6 +474,8 @@ func TestExaminations(t *testing.T) {
 		{"background.bisected", "nothing is given up", "not shown: it isn't given up within 10m0s; 10m3s"},
 		{"background.bisected", "a lost job", "not shown: the item didn't come to the worker; 10m58s"},
 		{"background.bisected", "no fault", "not shown: the item didn't come to the worker; 1m0s"},
+		{"background.bisected", "a lost neighbour", "failed: not all of its neighbours' jobs were delivered; 1m55s"},
+		{"background.bisected", "no answer", "not shown: it would cost more than was planned: 25 requests to the API, of 24 that were planned; 2s"},
 		{"background.bisected", "on this machine", "failed: it isn't given up within 10m0s; 10m3s"},
 		{"background.bisected", "no API", "not shown: the stand-in doesn't serve the API at its URL; 0s"},
 		{"background.redriven", "", "passed: 0 s after the redrive; 0s"},
@@ -481,7 +487,7 @@ func TestExaminations(t *testing.T) {
 		{"background.sweep", "a blind sweep", "failed: of the job: mail lost; of the operation: ride lost, audit record lost, charge lost, mail lost, ride with its charge lost; 1m54.167s"},
 		{"background.sweep", "a sweep that sees little", "failed: a pass has seen 10 records, of more than 60; 8.167s"},
 		{"background.sweep", "a sweep without an end", "not shown: after 60 runs, of the job: ; of the operation: ; 2m4.167s"},
-		{"background.sweep", "a table that takes nothing", "not shown: DynamoDB doesn't take all items\nDynamoDB doesn't take all items\nDynamoDB doesn't take all items; 11.867s"},
+		{"background.sweep", "a table that takes nothing", "not shown: DynamoDB doesn't take all items; 11.867s"},
 		{"background.sweep", "a function that panics", "not shown: Unhandled: panic; 4.167s"},
 		{"background.sweep", "no fault", "not shown: the stream didn't lose them, or nobody was killed; 4.167s"},
 		{"background.sweep", "no answer", "not shown: no answer after 12 requests, the last one is 500: down; 26s"},
@@ -502,7 +508,7 @@ func TestExaminations(t *testing.T) {
 		{"figures.start", "", "passed: 400 ms for a first answer, 40 ms for a later one; 90000 µs of the start are Samekey's; 560ms"},
 		{"figures.start", "a slow start of Samekey", "failed: 90001 µs of 360 ms are Samekey's; 560ms"},
 		{"figures.start", "no later start", "not shown: 4 first answers, 0 later ones; 560ms"},
-		{"figures.start", "a function that panics", "not shown: Unhandled: panic\nUnhandled: panic\nUnhandled: panic\nUnhandled: panic; 400ms"},
+		{"figures.start", "a function that panics", "not shown: Unhandled: panic; 400ms"},
 		{"figures.start", "a start that is none", "failed: 90000 µs of 0 ms are Samekey's; 200ms"},
 		{"figures.new", "", "passed: 2 calls, 2 write units, 1.25 dollars a million; 10000 µs in the function, 1000 µs for the same calls by the SDK alone; 0s"},
 		{"figures.new", "another call", "failed: GetItem, 0 refused, 2 write units and 0 of its own items; 0s"},
@@ -523,7 +529,13 @@ func TestExaminations(t *testing.T) {
 			m.bug = test.bug
 			began := time.Now()
 			r := m.examined(t.Context(), t, test.claim)
-			got = fmt.Sprintf("%s: %s; %s", r.Status, cmp.Or(r.Why, r.Figure), time.Since(began).Round(time.Millisecond))
+			why, _, _ := strings.Cut(cmp.Or(r.Why, r.Figure), "\n")
+			got = fmt.Sprintf("%s: %s; %s", r.Status, why, time.Since(began).Round(time.Millisecond))
+			for _, it := range slices.Concat(m.items["records"], m.items["provider"]) {
+				if id := text(it["pk"]) + text(it["id"]); strings.HasPrefix(id, fault.Unneeded) || strings.HasPrefix(id, fault.Poison) || strings.HasPrefix(id, fault.Lost) {
+					t.Errorf("%s leaves %s", test.claim, id)
+				}
+			}
 		})
 		if got != test.want {
 			t.Errorf("%s, %q: %s", test.claim, test.bug, got)
@@ -575,5 +587,47 @@ func TestNothingIsShown(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A batch that was given up is looked for by its record, and counted.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	const one, two = `{"Payload":"{\"Records\":[{\"pk\":\"p\"}]}"}`, `{"Payload":"{\"Records\":[{\"pk\":\"p\"},{}]}"}`
+	for _, test := range []struct {
+		batches []string
+		err     error
+		want    string
+	}{
+		{nil, nil, "false false <nil>"},
+		{[]string{`{"Payload":"another"}`}, nil, "false false <nil>"},
+		{[]string{`{"Payload":"another"}`, one}, nil, "true true <nil>"},
+		{[]string{two, one}, nil, "false true <nil>"},
+		{[]string{"{"}, nil, "false false unexpected end of JSON input"},
+		{[]string{`{"Payload":"p"}`}, nil, "false false invalid character 'p' looking for beginning of value"},
+		{nil, errNoAPI, "false false " + errNoAPI.Error()},
+	} {
+		p := &Place{GivenUp: func(context.Context) (all [][]byte, _ error) {
+			for _, b := range test.batches {
+				all = append(all, []byte(b))
+			}
+			return all, test.err
+		}}
+		alone, ever, err := p.alone(t.Context(), "p")
+		if got := fmt.Sprint(alone, ever, err); got != test.want {
+			t.Errorf("%s: %s", test.batches, got)
+		}
+	}
+}
+
+// The largest batch is that of the kind, and the first of its size.
+func TestLargest(t *testing.T) {
+	t.Parallel()
+	m := newInMemory()
+	for i, id := range []string{fault.Happened + "poisoned 2 w", fault.Happened + "poisoned 3 w", fault.Happened + "poisoned 3 x", fault.Happened + "refuse 9 w", "poisoned 9 w"} {
+		m.put("provider", id, map[string]string{"at": strconv.Itoa(1000 * i)})
+	}
+	if n, at := (world{provider: m.items["provider"]}).largest(fault.Poisoned); n != 3 || !at.Equal(time.UnixMilli(1000)) {
+		t.Error(n, at)
 	}
 }
