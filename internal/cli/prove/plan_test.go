@@ -65,8 +65,8 @@ func play(t *testing.T, s *nowhere, claims []Claim, keep bool, build error) stri
 	for _, c := range r.Claims {
 		say("%s %s %s %s", c.Name, c.Status, c.Why, c.Figure)
 	}
-	if _, err := os.Stat(folder); err == nil {
-		t.Error("the program's folder is left")
+	if _, err := os.Stat(folder); err == nil || r.Form != form {
+		t.Errorf("form %d, or the program's folder is left", r.Form)
 	}
 	say("%s %s, %d removals, %.4f dollars, %q, %q, %v", r.Versions["samekey"], r.Commit, s.removals, r.Counted, r.Trouble, r.Left, err)
 	return strings.Join(seen, "; ")
