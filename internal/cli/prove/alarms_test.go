@@ -2,6 +2,7 @@ package prove
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/cli/prove/fault"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
@@ -29,13 +31,16 @@ type judged struct {
 }
 
 // client is one of the SDK, whose calls pass by the meter.
-func (j *judged) client() *cloudwatch.Client {
+func (j *judged) client() *cloudwatch.Client { return j.limited(looks + 4) }
+
+// limited is a client for a number of calls.
+func (j *judged) limited(calls int) *cloudwatch.Client {
 	cfg := aws.Config{Region: "eu-west-1", APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
 		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("judged", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
 			return middleware.InitializeOutput{Result: j.answer(in.Parameters)}, middleware.Metadata{}, nil
 		}), middleware.After)
 	}}}
-	return cloudwatch.NewFromConfig(metered(cfg, &meter{most: Cost{Calls: looks + 4}}))
+	return cloudwatch.NewFromConfig(metered(cfg, &meter{most: Cost{Calls: calls}}))
 }
 
 func (j *judged) answer(in any) any {
@@ -48,6 +53,9 @@ func (j *judged) answer(in any) any {
 		}
 		return out
 	case *cloudwatch.DescribeAlarmHistoryInput: // the newest first
+		if in.HistoryItemType != types.HistoryItemTypeStateUpdate || in.ScanBy != types.ScanByTimestampDescending {
+			return &cloudwatch.DescribeAlarmHistoryOutput{}
+		}
 		_, rest, _ := strings.Cut(*in.AlarmName, "-Samekey-1A2B-")
 		id, _, _ := strings.Cut(rest, "-")
 		if alarm, judges := j.alarms[id]; judges {
@@ -130,6 +138,7 @@ func TestTroubles(t *testing.T) {
 			counted := made[trouble.alarm].value
 			if trouble.ends {
 				j.was = types.StateValueAlarm
+				j.turn(types.StateValueOk, j.was, time.Now().Add(-time.Hour))
 				if !happens { // one is parked still
 					counted = 1
 				}
@@ -141,7 +150,11 @@ func TestTroubles(t *testing.T) {
 			trouble.made = func(context.Context, *Place) (time.Time, error) { return time.Now().Add(-time.Minute), nil }
 			c := alarming(trouble)
 			figure, err := c.Examine(t.Context(), p)
-			if r := c.judge(p, figure, err); (r.Status == Passed) != happens || happens && r.Figure != "60 s later" {
+			want := Result{Name: c.Name, Claim: c.Text, Page: c.Page, Status: Passed, Figure: "60 s later"}
+			if !happens {
+				want.Status, want.Figure, want.Why = Failed, "", "not within 1ms"
+			}
+			if r := c.judge(p, figure, err); r != want || !happens && j.looks != 1+looks {
 				t.Errorf("%s, %t: %+v", trouble.name, happens, r)
 			}
 		}
@@ -149,6 +162,26 @@ func TestTroubles(t *testing.T) {
 	never := &judged{alarms: alarms, was: types.StateValueOk}
 	if _, err := (&Place{Alarms: never.client(), Stack: run, Rings: time.Millisecond}).ring(t.Context(), trouble{alarm: "WaitingParked", ends: true}, time.Now()); !dark(err) {
 		t.Errorf("an alarm that never rang: %v", err)
+	}
+	over, end := context.WithCancelCause(t.Context())
+	end(errors.New("it was told to"))
+	for name, x := range map[string]struct {
+		calls   int
+		history string
+		ctx     context.Context //nolint:containedctx // a row's
+	}{
+		"alarms that nobody shows":    {0, "", t.Context()},
+		"a history that nobody shows": {1, "", t.Context()},
+		"a history that isn't read":   {looks + 2, "no JSON", t.Context()},
+		"a run that was told to end":  {looks + 2, "", over},
+	} {
+		j := &judged{alarms: alarms, was: types.StateValueOk}
+		if x.history != "" {
+			j.history = []types.AlarmHistoryItem{{HistoryData: &x.history}}
+		}
+		if _, err := (&Place{Alarms: j.limited(x.calls), Stack: run, Rings: time.Millisecond}).ring(x.ctx, trouble{alarm: "WaitingParked"}, time.Now()); !dark(err) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	p := &Place{found: map[stream.Reason]time.Time{stream.ReasonOpen: time.Now()}}
 	for _, unmade := range []func(context.Context, *Place) (time.Time, error){swept(stream.ReasonUndelivered), isParked} {
@@ -178,6 +211,8 @@ func TestAlarmsHistory(t *testing.T) {
 		"rang and ended": {[]turn{{ok, alarm, 70 * time.Second}, {alarm, ok, 400 * time.Second}}, 70 * time.Second, 400 * time.Second},
 		"rings already":  {[]turn{{ok, alarm, -time.Minute}}, -time.Minute, none},
 		"rang twice":     {[]turn{{ok, alarm, -time.Minute}, {alarm, ok, -time.Second}, {ok, alarm, time.Minute}, {ok, alarm, time.Hour}}, time.Minute, none},
+		"ended twice":    {[]turn{{ok, alarm, 1}, {alarm, ok, time.Second}, {ok, alarm, time.Minute}, {alarm, ok, time.Hour}}, 1, time.Second},
+		"lost its data":  {[]turn{{ok, alarm, 1}, {alarm, types.StateValueInsufficientData, time.Second}}, 1, none},
 		"never rang":     {[]turn{{types.StateValueInsufficientData, ok, time.Second}}, none, none},
 		"ended before":   {[]turn{{ok, alarm, -time.Hour}, {alarm, ok, -time.Minute}}, -time.Hour, none},
 		"no history":     {nil, none, none},
@@ -198,13 +233,51 @@ func TestAlarmsHistory(t *testing.T) {
 	}
 }
 
-// A key that other requests get answers for makes no trouble for the alarm, and shows nothing.
-func TestMismatchesThatAreNone(t *testing.T) {
+// Each trouble is made, or found where it was made before, and since when. One that nobody has made shows nothing.
+func TestTroublesThatAreMade(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		m := newInMemory()
-		if _, err := mismatch(t.Context(), m.place()); err == nil || !strings.Contains(err.Error(), "is 201") {
-			t.Error(err)
-		}
-	})
+	lost := refusal("AccessDenied", "no")
+	for _, test := range []struct{ bug, want string }{
+		{"", "worker-errors 1s, given-up 1s, undelivered 3s, abandoned 4s, mismatch 0s, parked-ends 5s"},
+		{"a key for everything", "worker-errors no worker has met poisoned, given-up no worker has met poisoned, undelivered no sweep has found one, abandoned no sweep has found one, " +
+			"mismatch the answer to another request under the key is 201, parked-ends no parked job was redriven, or another one is parked"},
+		{"another is parked", "parked-ends no parked job was redriven, or another one is parked"},
+		{"no answer", "mismatch no answer after 12 requests, the last one is 500: down"},
+		{"nobody knows", "worker-errors AccessDenied: no, given-up AccessDenied: no, parked-ends AccessDenied: no"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newInMemory()
+			m.bug = test.bug
+			p := m.place()
+			p.meter.begin(Cost{Bookings: mismatches + tries + 1, Reads: 1 << 20})
+			now := time.Now()
+			if test.bug != "a key for everything" {
+				m.happen(fault.Fault{Kind: fault.Poisoned, Call: 3, Cell: "worker"})
+				m.happen(fault.Fault{Kind: fault.Refuse, Call: 9, Cell: "worker"})
+				p.found = map[stream.Reason]time.Time{stream.ReasonUndelivered: now.Add(-2 * time.Second), stream.ReasonOpen: now.Add(-3 * time.Second)}
+				p.redrivenAt = now.Add(-4 * time.Second)
+			}
+			time.Sleep(time.Second)
+			switch test.bug {
+			case "another is parked":
+				m.items["parked"] = append(m.items["parked"], parkedItem("another"))
+			case "nobody knows":
+				m.refuse = func(int) error { return lost }
+			}
+			var got []string
+			for _, x := range troubles() {
+				at, err := x.made(t.Context(), p)
+				said := time.Since(at).String()
+				if err != nil {
+					said = err.Error()
+				}
+				if strings.Contains(test.want, x.name) {
+					got = append(got, x.name+" "+said)
+				}
+			}
+			if got := strings.Join(got, ", "); got != test.want {
+				t.Errorf("%q: %s", test.bug, got)
+			}
+		})
+	}
 }

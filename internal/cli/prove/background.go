@@ -13,6 +13,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/prove/fault"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -156,7 +158,12 @@ func examineRedriven(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(err)
 	}
 	began := p.now()
-	if n, err := stream.Redrive(ctx, table, p.parked.PK, p.parked.ID, "samekey prove"); n != 1 || err != nil {
+	n, err := stream.Redrive(ctx, table, p.parked.PK, p.parked.ID, "samekey prove")
+	refused := errors.Is(err, jobs.ErrMoved) || errors.Is(err, store.ErrConflict)
+	switch {
+	case err != nil && !refused:
+		return "", notSeen(plainError(err))
+	case n != 1 || refused:
 		return "", errors.Join(fmt.Errorf("%d jobs were redriven", n), err)
 	}
 	p.redrivenAt = began

@@ -1,8 +1,13 @@
 package prove
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 )
@@ -25,6 +30,64 @@ func TestWarm(t *testing.T) {
 			err := p.warm(t.Context())
 			if (err == nil) != answers || err != nil && !strings.Contains(err.Error(), "the last one is 503") || answers != (len(m.items["rides"]) == 1) {
 				t.Errorf("an API that answers after %s: %v", late, err)
+			}
+		})
+	}
+}
+
+// script are an API's answers, one after the other: statuses, or one of these.
+type script []int
+
+const (
+	broken = -iota // the line breaks
+	half           // in the answer
+	hangs
+)
+
+func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
+	next := (*s)[0]
+	*s = (*s)[1:]
+	resp := &http.Response{StatusCode: next, Body: io.NopCloser(strings.NewReader("{}"))}
+	switch next {
+	case broken:
+		return nil, errors.New("connection reset by peer")
+	case half:
+		resp.StatusCode, resp.Body = http.StatusCreated, io.NopCloser(iotest.ErrReader(errors.New("half an answer")))
+	case hangs:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	return resp, nil
+}
+
+// A client tries again, later each time, until it has an answer for good.
+func TestInsist(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		answers script
+		warms   bool
+		want    string
+	}{
+		{script{201}, false, "201 <nil>, 0s, 0 left"},
+		{script{409, 429, 500, 201, 201}, false, "201 <nil>, 6s, 1 left"},
+		{script{422, 201}, false, "422 <nil>, 0s, 1 left"},
+		{script{broken, half, 404}, false, "404 <nil>, 3s, 0 left"},
+		{script{hangs, 201}, false, "201 <nil>, 36s, 0 left"},
+		{script{half, 500, broken, 201}, true, "0 <nil>, 6s, 0 left"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			answers := test.answers
+			p := &Place{API: "https://api", HTTP: &http.Client{Transport: &answers}, Timeout: 6 * time.Second, meter: &meter{most: Cost{Bookings: tries}}}
+			began := time.Now()
+			var a answer
+			var err error
+			if test.warms {
+				err = p.warm(t.Context())
+			} else {
+				a, err = p.insist(t.Context(), newBooking("insists", 1))
+			}
+			if got := fmt.Sprintf("%d %v, %s, %d left", a.status, err, time.Since(began), len(answers)); got != test.want {
+				t.Errorf("%v: %s", test.answers, got)
 			}
 		})
 	}

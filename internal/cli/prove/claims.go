@@ -15,7 +15,7 @@ func Claims() []Claim {
 			OnStandIn: a.Local, Differs: a.Local != "",
 			Examine: func(ctx context.Context, p *Place) (string, error) {
 				figure, err := a.Examine(ctx, semantics.Place{DB: p.DB, Streams: p.Streams, Table: p.Semantics})
-				if err != nil && !semantics.IsDifference(err) {
+				if !semantics.IsDifference(err) {
 					err = notSeen(plainError(err))
 				}
 				return figure, err

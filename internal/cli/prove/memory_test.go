@@ -36,7 +36,12 @@ type cloud struct {
 	fails string
 	// givenUp are how many batches are given up into a stack's bucket while the stack is deleted.
 	givenUp int
-	seq     int
+	// kept are keys that can't be deleted, and deaf a stand-in that knows no prefixes.
+	kept map[string]bool
+	deaf bool
+	// early are the stacks that were deleted while they were made.
+	early []string
+	seq   int
 }
 
 type formed struct {
@@ -106,11 +111,23 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 			{StackId: id, LogicalResourceId: aws.String("Provider"), ResourceType: aws.String("AWS::Lambda::Function"), ResourceStatus: cfntypes.ResourceStatusCreateFailed, ResourceStatusReason: &c.fails},
 		}}, nil
 	case *cloudformation.ListStackResourcesInput:
+		bucket, nested := aws.String("AWS::S3::Bucket"), aws.String("AWS::CloudFormation::Stack")
+		if name, is := strings.CutPrefix(*in.StackName, "nested-"); is {
+			return &cloudformation.ListStackResourcesOutput{StackResourceSummaries: []cfntypes.StackResourceSummary{
+				{ResourceType: bucket, PhysicalResourceId: aws.String("failed-" + name)}, {ResourceType: bucket, PhysicalResourceId: aws.String("never-made")},
+			}}, nil
+		}
 		return &cloudformation.ListStackResourcesOutput{StackResourceSummaries: []cfntypes.StackResourceSummary{
-			{ResourceType: aws.String("AWS::S3::Bucket"), PhysicalResourceId: aws.String("failed-" + c.find(*in.StackName).name())},
+			{ResourceType: bucket}, {ResourceType: nested},
+			{ResourceType: bucket, PhysicalResourceId: aws.String("anothers"), ResourceStatus: cfntypes.ResourceStatusDeleteComplete},
+			{ResourceType: aws.String("AWS::Lambda::Function"), PhysicalResourceId: aws.String("anothers")},
+			{ResourceType: nested, PhysicalResourceId: aws.String("nested-" + c.find(*in.StackName).name())},
 		}}, nil
 	case *cloudformation.DeleteStackInput:
 		s := c.find(*in.StackName)
+		if s.StackStatus == cfntypes.StackStatusCreateInProgress {
+			c.early = append(c.early, s.name())
+		}
 		s.StackStatus, s.looks = cfntypes.StackStatusDeleteInProgress, 2
 		if b := c.buckets["failed-"+s.name()]; b != nil && c.givenUp > 0 {
 			c.givenUp--
@@ -177,6 +194,9 @@ func (c *cloud) store(in any) (any, error) {
 		if b := c.buckets[*name]; b != nil {
 			return b, nil
 		}
+		if *name == "" {
+			return nil, refusal("InvalidBucketName", "none")
+		}
 		return nil, refusal("NoSuchBucket", "The specified bucket does not exist")
 	}
 	switch in := in.(type) {
@@ -219,6 +239,9 @@ func (c *cloud) store(in any) (any, error) {
 		out := &s3.ListObjectsV2Output{}
 		if err == nil {
 			for k := range b.keys {
+				if len(out.Contents) == 2 { // a page
+					break
+				}
 				out.Contents = append(out.Contents, s3types.Object{Key: &k})
 			}
 		}
@@ -227,6 +250,9 @@ func (c *cloud) store(in any) (any, error) {
 		b, err := there(in.Bucket)
 		if err == nil {
 			for _, o := range in.Delete.Objects {
+				if c.kept[*o.Key] {
+					return &s3.DeleteObjectsOutput{Errors: []s3types.Error{{Key: o.Key, Message: aws.String("it is locked")}}}, nil
+				}
 				delete(b.keys, *o.Key)
 			}
 		}
@@ -243,7 +269,7 @@ func (c *cloud) store(in any) (any, error) {
 	case *s3.ListBucketsInput:
 		out := &s3.ListBucketsOutput{}
 		for name := range c.buckets {
-			if strings.HasPrefix(name, aws.ToString(in.Prefix)) {
+			if c.deaf || strings.HasPrefix(name, aws.ToString(in.Prefix)) {
 				out.Buckets = append(out.Buckets, s3types.Bucket{Name: &name})
 			}
 		}

@@ -53,7 +53,7 @@ func probes() []Claim {
 		{
 			Name: "probe.ended", Text: "a ticket comes again whose worker ends between its answer and the next event", Page: backgroundPage, Figure: "again # s later",
 			Cost:    Cost{Bookings: 2, Writes: 2*held + 10, Reads: 5 * held},
-			Examine: func(ctx context.Context, p *Place) (string, error) { return p.interrupted(ctx, fault.Answered, 911) },
+			Examine: func(ctx context.Context, p *Place) (string, error) { return p.interrupted(ctx, fault.Answered, 914) },
 		},
 	}
 }

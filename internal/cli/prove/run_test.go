@@ -324,7 +324,10 @@ func TestMoney(t *testing.T) {
 	if said := p.String(); !strings.Contains(said, "removes all of it. Its credentials have to last for 1h35m") || !strings.Contains(said, "function URL that are open to everybody") {
 		t.Error(said)
 	}
-	t.Logf("a run costs at most %.2f dollars: %+v", p.Cost.Dollars(), p.Cost)
+	// The sum of all claims: one that costs more changes the price that people are told.
+	if diff := cmp.Diff(Cost{(DefaultLimit + removal).Hours(), 1149, 126_680, 1_054_934, 4900}, p.Cost); diff != "" || fmt.Sprintf("%.4f", p.Cost.Dollars()) != "0.9913" {
+		t.Error(diff, p.Cost.Dollars())
+	}
 	greedy := func(_ context.Context, p *Place) (string, error) { return "", p.meter.add(Cost{Bookings: 2}) }
 	r, err := execute(t, t.Context(), a, "samekey-prove-a", []Claim{{Name: "greedy", Cost: Cost{Bookings: 1}, Examine: greedy}})
 	if err != nil || r.Claims[0].Status != NotShown || !strings.Contains(r.Claims[0].Why, "2 requests to the API, of 1") {
@@ -351,6 +354,7 @@ func TestStandIn(t *testing.T) {
 		{Claim{OnStandIn: "known", Differs: true}, account, nil, Passed},
 		{Claim{OnStandIn: "known", Differs: true}, account, saw, Failed},
 		{Claim{}, account, notSeen(saw), NotShown},
+		{Claim{}, account, context.Canceled, NotShown},
 		{Claim{}, another, saw, NotShown},
 		{Claim{}, another, nil, Passed},
 		{Claim{}, account, saw, Failed},
@@ -358,6 +362,9 @@ func TestStandIn(t *testing.T) {
 		if got := test.claim.judge(test.place, "", test.err).Status; got != test.want {
 			t.Errorf("%+v: %s", test, got)
 		}
+	}
+	if why := notSeen(saw); notSeen(nil) != nil || !errors.Is(why, saw) {
+		t.Errorf("%v, %v", notSeen(nil), why)
 	}
 	c := newCloud()
 	a := c.account(t)

@@ -19,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/smithy-go/middleware"
+
+	"github.com/samekey/samekey/internal/cli/prove/fault"
 )
 
 // inMemory is Rocket Rides in memory, with the concurrency of its functions.
@@ -31,10 +33,20 @@ type inMemory struct {
 	bug         string
 	booked      map[string]string // rides, by key
 	items       map[string][]map[string]types.AttributeValue
+
+	abandoned
+	heard    map[string]string // answers, by key and body
+	swept    bool
+	parked   bool
+	refused  time.Time
+	poisoned time.Time
+	starts   int
+	measured fault.Figures
+	givenUp  [][]byte
 }
 
 func newInMemory() *inMemory {
-	return &inMemory{concurrency: map[string]int32{"booker": 10, "worker": 5}, booked: map[string]string{}, items: map[string][]map[string]types.AttributeValue{}}
+	return &inMemory{concurrency: map[string]int32{"booker": 10, "worker": 5}, booked: map[string]string{}, heard: map[string]string{}, items: map[string][]map[string]types.AttributeValue{}}
 }
 
 func (m *inMemory) place() *Place {
@@ -45,6 +57,7 @@ func (m *inMemory) place() *Place {
 				if err := ctx.Err(); err != nil {
 					return middleware.InitializeOutput{}, middleware.Metadata{}, err
 				}
+				m.take(in.Parameters)
 				out, err := m.answer(in.Parameters)
 				return middleware.InitializeOutput{Result: out}, middleware.Metadata{}, err
 			}), middleware.After)
@@ -55,18 +68,29 @@ func (m *inMemory) place() *Place {
 	cfg = metered(cfg, meter)
 	return &Place{
 		API: "https://api", HTTP: &http.Client{Transport: m}, Timeout: 5 * time.Second, meter: meter, DB: dynamodb.NewFromConfig(cfg), Lambda: lambda.NewFromConfig(cfg),
-		Booker: "booker", Worker: "worker", Rides: "rides", Audit: "audit", Provider: "provider",
+		Booker: "booker", Worker: "worker", Plain: "plain", Rides: "rides", Audit: "audit", Provider: "provider", Records: "records", Stack: "samekey-prove-a", Swept: 60,
+		GivenUp: func(context.Context) ([][]byte, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.deliver()
+			if err := m.fails(); err != nil || time.Since(m.poisoned) < time.Minute {
+				return nil, err
+			}
+			return m.givenUp, nil
+		},
+		Hidden: func(context.Context) (int, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return 1, m.fails()
+		},
 	}
 }
 
 func (m *inMemory) answer(in any) (any, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.calls++
-	if m.refuse != nil {
-		if err := m.refuse(m.calls); err != nil {
-			return nil, err
-		}
+	if err := m.fails(); err != nil {
+		return nil, err
 	}
 	switch in := in.(type) {
 	case *lambda.GetFunctionRecursionConfigInput:
@@ -78,18 +102,34 @@ func (m *inMemory) answer(in any) (any, error) {
 		return &lambda.PutFunctionConcurrencyOutput{}, nil
 	case *dynamodb.ScanInput:
 		m.deliver()
-		return &dynamodb.ScanOutput{Items: m.items[*in.TableName]}, nil
+		if !aws.ToBool(in.ConsistentRead) {
+			return &dynamodb.ScanOutput{}, nil
+		}
+		return &dynamodb.ScanOutput{Items: m.matching(in)}, nil
 	}
-	return nil, fmt.Errorf("nobody knows %T", in)
+	return m.more(in)
+}
+
+func (m *inMemory) fails() error {
+	m.calls++
+	if m.refuse == nil {
+		return nil
+	}
+	return m.refuse(m.calls)
 }
 
 // deliver is the worker.
 func (m *inMemory) deliver() {
-	if m.concurrency["worker"] == 0 && m.bug != "a worker that runs" || m.bug == "a lost job" {
+	m.come()
+	if m.concurrency["worker"] == 0 && m.bug != "a worker that runs" || m.bug == "a lost job" || !m.work() {
 		return
 	}
 	for key, ride := range m.booked {
+		if m.bug == "a lost neighbour" && strings.Contains(key, "neighbour-3") {
+			continue
+		}
 		delete(m.booked, key)
+		m.record(key, "done", "")
 		m.put("provider", "mail#"+ride, map[string]string{"about": ride})
 		if m.bug == "a job delivered twice" {
 			m.put("provider", "mail#again"+ride, map[string]string{"about": ride})
@@ -115,17 +155,26 @@ func (m *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	}
-	m.book(r, "ride-"+r.Header.Get("Idempotency-Key"))
-	return &http.Response{StatusCode: http.StatusCreated, Body: io.NopCloser(strings.NewReader("ride-" + r.Header.Get("Idempotency-Key")))}, nil
+	return m.serve(r), nil
 }
 
 func (m *inMemory) book(r *http.Request, ride string) {
 	raw, _ := io.ReadAll(r.Body)
-	at, _, _ := strings.Cut(strings.TrimPrefix(string(raw), `{"origin_lat":`), ",")
+	m.ride(r.Header.Get("Idempotency-Key"), ride, latitudeIn(raw))
+}
+
+func latitudeIn(body []byte) string {
+	at, _, _ := strings.Cut(strings.TrimPrefix(string(body), `{"origin_lat":`), ",")
+	return at
+}
+
+// ride books one, with all its effects but the mail.
+func (m *inMemory) ride(key, ride, at string) {
 	m.put("rides", ride, map[string]string{"origin_lat": at, "charge_id": "ch"})
 	m.items["audit"] = append(m.items["audit"], map[string]types.AttributeValue{"data": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"origin_lat": &types.AttributeValueMemberN{Value: at}}}})
 	m.put("provider", "charge#"+ride, map[string]string{"about": "Ride " + ride, "made": "ch"})
-	m.booked[ride] = ride
+	m.record(key, "done", "jobs")
+	m.booked[key] = ride
 }
 
 // What a throttle loses or doubles fails the claim, what isn't throttled shows nothing, and the functions have their
