@@ -142,7 +142,7 @@ func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
 	}
 	seen[fn] = true
 	for _, e := range u.calls {
-		if e.phase != nil || e.callee != nil && c.runsPhases(e.callee, seen) {
+		if e.phase != nil || c.runsPhases(e.callee, seen) {
 			return true
 		}
 	}
@@ -151,7 +151,7 @@ func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
 
 // runsPhase reports whether a call runs phases.
 func (c *code) runsPhase(e event) bool {
-	return e.phase != nil || e.callee != nil && c.hasPhases(e.callee)
+	return e.phase != nil || c.hasPhases(e.callee)
 }
 
 // effectIn finds the first effect of a function of this package, its own or one of

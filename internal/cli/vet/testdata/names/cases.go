@@ -100,3 +100,49 @@ func alsoGood(ctx context.Context, ev events.APIGatewayV2HTTPRequest, fast bool)
 	_, err = idem.Atomic(ctx, "path/"+ev.RawPath, one)
 	return err
 }
+
+var (
+	began   = time.Now().String()
+	handler = func(ctx context.Context) (int, error) { return idem.Atomic(ctx, "in a package", one) }
+)
+
+// Atomic is not idem's.
+func Atomic(context.Context, string, int) {}
+
+// Names come through variables, loops and wrappers.
+func variables(ctx context.Context) {
+	idem.Atomic(ctx, began, one) // want `names: .* comes from time.Now`
+	first, second := pair("a", time.Now())
+	idem.Atomic(ctx, first, one)  // want `names: .* comes from time.Now`
+	idem.Atomic(ctx, second, one) // want `names: .* comes from time.Now`
+	third, fourth := "b", time.Now().String()
+	idem.Atomic(ctx, third, one)
+	idem.Atomic(ctx, fourth, one) // want `names: .* comes from time.Now`
+	for _, t := range []time.Time{time.Now()} {
+		idem.Atomic(ctx, t.String(), one) // want `names: .* comes from time.Now`
+	}
+	Atomic(ctx, time.Now().String(), 1)
+	byName(time.Now().String(), ctx) // want `names: .* comes from time.Now`
+	byName(both())
+	third3(ctx, time.Now().String())  // want `names: .* comes from time.Now`
+	fourth4(ctx, time.Now().String()) // out of sight
+}
+
+func pair(a string, t time.Time) (string, string) { return a, a }
+
+func both() (string, context.Context) { return "a", nil }
+
+func byName(name string, ctx context.Context) { idem.Atomic(ctx, name, one) }
+
+func fourth4(ctx context.Context, name string) { third3(ctx, name) }
+func third3(ctx context.Context, name string)  { second2(ctx, name) }
+func second2(ctx context.Context, name string) { byName(name, ctx) }
+
+func must(ctx context.Context, name string) int {
+	n, _ := idem.Atomic(ctx, name, one)
+	return n
+}
+
+func inOneStatement(ctx context.Context) int {
+	return must(ctx, "same") + must(ctx, "same") // want `names: a phase of this handler is called "same" already`
+}

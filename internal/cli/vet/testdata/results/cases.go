@@ -111,3 +111,13 @@ func alsoGood(ctx context.Context) error {
 	_, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (order, error) { return order{}, errors.New("an adapter's") })
 	return err
 }
+
+// must is a wrapper without an error.
+func must[T any](ctx context.Context, fn func(context.Context, *idem.Tx) (T, error)) T {
+	v, _ := idem.Atomic(ctx, "must", fn)
+	return v
+}
+
+func byMust(ctx context.Context) {
+	must(ctx, of[left]) // want `results: left.Secret doesn't survive`
+}
