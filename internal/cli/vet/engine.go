@@ -137,7 +137,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 		switch n := n.(type) {
 		case *ast.CallExpr: // idem.OneScope(o), in an option that sets more
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
-				c.option(sel, visit, depth+1)
+				c.option(sel, visit, depth)
 			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) != len(n.Rhs) {

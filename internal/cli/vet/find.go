@@ -130,7 +130,7 @@ func (c *code) declarations() {
 	c.inspect(func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+			if fn, _ := c.info.Defs[n.Name].(*types.Func); n.Body != nil {
 				c.decls[fn] = n
 			}
 		case *ast.AssignStmt:
@@ -234,7 +234,7 @@ func (c *code) wrapped() (more bool) {
 			continue
 		}
 		w := wrapper{p, parameter(c, fn, p.name), parameter(c, fn, p.fn)}
-		if w.fn < 0 && p.lit != nil {
+		if p.lit != nil {
 			w.fn = calledParameter(c, fn, p.lit)
 		}
 		if w.name >= 0 || w.fn >= 0 {

@@ -65,7 +65,7 @@ func (c *code) handlers() (all []lock.Handler) {
 		}
 		found = append(found, u)
 		for _, e := range u.calls {
-			if e.callee != nil && e.callee != u.fn {
+			if e.callee != u.fn {
 				parts[e.callee] = true
 			}
 		}

@@ -136,10 +136,7 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
+			id, _ := n.(*ast.Ident)
 			v, ok := c.info.ObjectOf(id).(*types.Var)
 			if !ok || !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
 				return true

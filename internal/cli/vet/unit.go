@@ -81,7 +81,7 @@ func (c *code) findUnits() {
 	c.inspect(func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+			if fn, _ := c.info.Defs[n.Name].(*types.Func); n.Body != nil {
 				c.unit[fn] = &unit{fn: fn, body: n.Body, calls: c.events(n.Body)}
 				c.units = append(c.units, c.unit[fn])
 			}

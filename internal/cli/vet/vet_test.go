@@ -32,10 +32,11 @@ var every = &analysis.Analyzer{
 				return nil, err
 			}
 		}
-		program, err := Program.Run(pass)
-		if lockFile(pass.Pkg.Path()) != nil {
-			reportProgram(pass, program.(lock.Program))
+		if lockFile(pass.Pkg.Path()) == nil {
+			return lock.Program{}, nil
 		}
+		program, err := Program.Run(pass)
+		reportProgram(pass, program.(lock.Program))
 		return program, err
 	},
 }

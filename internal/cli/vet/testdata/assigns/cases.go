@@ -118,6 +118,8 @@ func count(handle func(func(context.Context) error)) int {
 		})
 		return err
 	})
+	done := func() {}
+	done()
 	return runs
 }
 
@@ -136,10 +138,13 @@ type pair struct{ left, right Order }
 
 func more(ctx context.Context, orders []Order) (named int, _ error) {
 	var key, last, read int
+	var value Order
 	var p, q pair
 	at := &Order{}
 	_, err := idem.Atomic(ctx, "1", func(ctx context.Context, _ *idem.Tx) (bool, error) {
 		for key = range orders { // want `assigns: key is assigned`
+		}
+		for _, value = range orders { // want `assigns: value is assigned`
 		}
 		for i := range orders {
 			_ = i
@@ -156,7 +161,7 @@ func more(ctx context.Context, orders []Order) (named int, _ error) {
 	})
 	q.left = Order{}
 	read += 1
-	_, _, _, _ = key, p.left, q.right, at.ID
+	_, _, _, _, _ = value, key, p.left, q.right, at.ID
 	return 0, err
 }
 
@@ -172,6 +177,8 @@ func finishes(ctx context.Context) (idem.Response, error) {
 		}
 		n, m := 1, 2
 		n, m = m, n
+		n += m
+		total = total + 1 // want `assigns: .* adds to total`
 		return idem.Response{Status: other}, nil
 	})
 }

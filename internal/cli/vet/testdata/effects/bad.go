@@ -201,6 +201,8 @@ func (a *App) functions(ctx context.Context, given func(context.Context, *idem.T
 		return 1, a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
 	}
 	idem.Atomic(ctx, "held", held)
+	alias := one
+	idem.Atomic(ctx, "an alias", alias)
 	changed := held
 	changed = given
 	idem.Atomic(ctx, "changed", changed)

@@ -187,3 +187,19 @@ func keyed(ctx context.Context, fn func(ctx context.Context, key string) (string
 func (a *App) byKeyed(ctx context.Context) (string, error) {
 	return keyed(ctx, func(ctx context.Context, key string) (string, error) { return a.pay.Charge(ctx, 20, key) })
 }
+
+// Two functions that call each other come to an end; what a literal does when it is
+// called is not done here.
+func (a *App) ping(ctx context.Context, n int) { a.pong(ctx, n) }
+
+func (a *App) pong(ctx context.Context, n int) { a.ping(ctx, n-1) }
+
+func (a *App) later(ctx context.Context) func() {
+	idem.Atomic(ctx, "one", one)
+	a.ping(ctx, 1)
+	idem.Atomic(ctx, "two", func(ctx context.Context, tx *idem.Tx) (int, error) {
+		a.ping(ctx, 1)
+		return one(ctx, tx)
+	})
+	return func() { a.announce(ctx) }
+}

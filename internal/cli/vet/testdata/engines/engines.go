@@ -49,6 +49,9 @@ type config struct {
 	text   string
 }
 
+// Options are not the engine's.
+type Options struct{ Scope string }
+
 func both() (string, bool) { return "a", true }
 
 func preset(o *idem.Options) {
@@ -58,7 +61,7 @@ func preset(o *idem.Options) {
 	o.Fingerprint, o.MinKey, o.Scope = f, keys, account
 }
 
-func more(store *idem.MemoryStore, c config, other struct{ Scope string }) []*idem.Engine {
+func more(store *idem.MemoryStore, c config, mine Options, other struct{ Scope string }) []*idem.Engine {
 	one := func(o *idem.Options) { o.Namespace, o.Namespace = "a", "a" }
 	two := one
 	three := two
@@ -71,7 +74,7 @@ func more(store *idem.MemoryStore, c config, other struct{ Scope string }) []*id
 		idem.New(store, func(o *idem.Options) { // want `engine 9 more#4$`
 			public(o)
 			o.Namespace, o.ScopeRoute = both()
-			c.text, other.Scope = "", ""
+			c.text, mine.Scope, other.Scope = "", "", ""
 			o.Fingerprint.Func = nil
 		}),
 		idem.New(store, func(o *idem.Options) { o.Former = &idem.Former{Preset: preset} }), // want `engine 10 more#5$`

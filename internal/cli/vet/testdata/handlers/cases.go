@@ -185,3 +185,22 @@ func names(ctx context.Context, id string, n int) { // want `handler names, a/\*
 	idem.Atomic(ctx, fmt.Sprintf(id), one)
 	idem.Atomic(ctx, fmt.Sprintf("100%%/%d", n), one)
 }
+
+type route struct {
+	name string
+	run  func(context.Context)
+}
+
+// routes has handlers that are called by their keys, their first texts, and numbers.
+func routes(handle func(n int, names, more string, run func(context.Context))) map[string]func(context.Context) {
+	handle(1, "first", "second", func(ctx context.Context) { // want `handler routes first, a$`
+		idem.Atomic(ctx, "a", one)
+	})
+	r := route{run: func(ctx context.Context) { idem.Atomic(ctx, "b", one) }} // want `handler routes 1, b$`
+	f := func(ctx context.Context) { idem.Atomic(ctx, "c", one) }             // want `handler routes 2, c$`
+	g := func() {}
+	return map[string]func(context.Context){
+		"d": func(ctx context.Context) { idem.Atomic(ctx, "d", one) }, // want `handler routes d, d$`
+		"e": f, r.name: r.run, fmt.Sprint(g): nil,
+	}
+}
