@@ -116,7 +116,7 @@ func (c *code) events(body *ast.BlockStmt) (all []event) {
 			}
 			if eff := c.effectOf(n); eff != nil {
 				all = append(all, event{call: n, effect: eff})
-			} else if fn, ok := calleeOf(c.info, n).(*types.Func); ok && c.decls[fn] != nil {
+			} else if fn, _ := calleeOf(c.info, n).(*types.Func); c.decls[fn] != nil {
 				all = append(all, event{call: n, callee: fn})
 			}
 		}

@@ -182,6 +182,11 @@ func (a *App) inForeign(ctx context.Context, sc *stripe.Client) {
 		_, err := a.http.Do(patch) // want `keys: http.Client.Do \(PATCH\) is called`
 		return 1, err
 	})
+	idem.Foreign(ctx, "others", func(context.Context, *idem.Tx) (int, error) {
+		takes(Tx{})
+		takes(idem.Response{})
+		return 1, smtp.SendMail("127.0.0.1:25", nil, "", nil, nil) // want `keys: smtp.SendMail is called`
+	}, NotIdempotent())
 	idem.Foreign(ctx, "same", func(context.Context, *idem.Tx) (int, error) {
 		put, _ := http.NewRequest(http.MethodPut, "http://127.0.0.1", nil)
 		a.http.Do(put)
@@ -241,3 +246,10 @@ func parts2() (context.Context, func(context.Context, *idem.Tx) (int, error)) { 
 func threeParts() (context.Context, string, func(context.Context, *idem.Tx) (int, error)) {
 	return nil, "one", one
 }
+
+// Tx and NotIdempotent are not idem's.
+type Tx struct{}
+
+func NotIdempotent() idem.PhaseOption { return idem.Deferred() }
+
+func takes(any) {}

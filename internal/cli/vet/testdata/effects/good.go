@@ -92,6 +92,7 @@ func (a *App) route(ctx context.Context, req request) (response, error) {
 
 // A function without phases is none of our business.
 func (a *App) plain(ctx context.Context) (response, error) {
+	a.pay.Refund(ctx, "1")
 	_, err := a.mails.SendMessage(ctx, &sqs.SendMessageInput{})
 	return response{Status: 201}, err
 }
@@ -197,6 +198,7 @@ func (a *App) pong(ctx context.Context, n int) { a.ping(ctx, n-1) }
 func (a *App) later(ctx context.Context) func() {
 	idem.Atomic(ctx, "one", one)
 	a.ping(ctx, 1)
+	a.byRequest(ctx) // it has phases, and is judged for itself
 	idem.Atomic(ctx, "two", func(ctx context.Context, tx *idem.Tx) (int, error) {
 		a.ping(ctx, 1)
 		return one(ctx, tx)

@@ -172,8 +172,10 @@ var inPackage = func(ctx context.Context) { // want `handler func 1, in a packag
 	idem.Atomic(ctx, "in a package", one)
 }
 
+var made func(string) string
+
 // The names of phases, as far as they are in sight.
-func names(ctx context.Context, id string, n int) { // want `handler names, a/\*, b/\* < a/\*, c/\* < a/\* < b/\*, \*/ < .*, \* < .*, \* < .*, 100%/\* < .*`
+func names(ctx context.Context, id string, n int) { // want `handler names, a/\*, b/\* < a/\*, c/\* < a/\* < b/\*, \*/ < .*, \* < .*, \* < .*, 100%/\* < .*, \* < .*`
 	idem.Atomic(ctx, "a/"+id, one)
 	idem.Atomic(ctx, fmt.Sprint("b/", n-1), one)
 	name := "c/" + id
@@ -184,6 +186,7 @@ func names(ctx context.Context, id string, n int) { // want `handler names, a/\*
 	idem.Atomic(ctx, strings.ToUpper("d"), one)
 	idem.Atomic(ctx, fmt.Sprintf(id), one)
 	idem.Atomic(ctx, fmt.Sprintf("100%%/%d", n), one)
+	idem.Atomic(ctx, made("d"), func(context.Context, *idem.Tx) (int, error) { return len(made("d")), nil })
 }
 
 type route struct {
