@@ -159,7 +159,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
 	for _, want := range []string{
-		`handlers/cases.go:46:`,
+		`handlers/cases.go:50:`,
 		`lock: github.com/samekey/samekey/internal/cli/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
 		`docs/start/phases.md#keep-the-old-phases`,

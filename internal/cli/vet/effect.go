@@ -28,9 +28,9 @@ func (c *code) effectOf(call *ast.CallExpr) *effect {
 	if eff := c.stripeEffect(fn); eff != nil {
 		return eff
 	}
-	switch receiver, name := receiverOf(fn), fn.Name(); fn.Pkg().Path() {
+	switch name := fn.Name(); fn.Pkg().Path() {
 	case "net/http":
-		return c.httpEffect(call, receiver, name)
+		return c.httpEffect(call, fn)
 	case "database/sql", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool":
 		if name == "Exec" || name == "ExecContext" {
 			return &effect{what: c.nameOf(fn)}
@@ -122,15 +122,12 @@ func (c *code) stripeEffect(fn *types.Func) *effect {
 
 // httpEffect recognises requests by their method. A request that comes from out of
 // sight may be a GET.
-func (c *code) httpEffect(call *ast.CallExpr, receiver, name string) *effect {
-	what := "http." + name
-	if receiver != "" {
-		what = "http." + receiver + "." + name
-	}
-	switch {
-	case (receiver == "" || receiver == "Client") && (name == "Post" || name == "PostForm"):
+func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
+	what := c.nameOf(fn)
+	switch fn.Name() {
+	case "Post", "PostForm": // of a Client, or of the package
 		return &effect{what, true}
-	case (receiver == "Client" && name == "Do" || name == "RoundTrip") && len(call.Args) == 1:
+	case "Do", "RoundTrip":
 		method := c.methodOf(call.Args[0])
 		switch method {
 		case "POST", "PATCH":
@@ -147,8 +144,8 @@ func (c *code) httpEffect(call *ast.CallExpr, receiver, name string) *effect {
 func (c *code) methodOf(req ast.Expr) string {
 	switch e := ast.Unparen(req).(type) {
 	case *ast.Ident:
-		v, ok := c.info.ObjectOf(e).(*types.Var)
-		if all := c.values[v]; ok && len(all) == 1 {
+		v, _ := c.info.ObjectOf(e).(*types.Var)
+		if all := c.values[v]; len(all) == 1 {
 			if call, isCall := ast.Unparen(all[0]).(*ast.CallExpr); isCall {
 				return c.methodOf(call)
 			}
@@ -163,7 +160,7 @@ func (c *code) methodOf(req ast.Expr) string {
 			s, _ := c.constantString(e.Args[i])
 			return s
 		}
-		if sel, isSel := ast.Unparen(e.Fun).(*ast.SelectorExpr); isSel && fn.FullName() == "(*net/http.Request).WithContext" {
+		if sel, _ := ast.Unparen(e.Fun).(*ast.SelectorExpr); fn.FullName() == "(*net/http.Request).WithContext" {
 			return c.methodOf(sel.X)
 		}
 	}

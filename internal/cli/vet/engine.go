@@ -23,7 +23,7 @@ func (c *code) newEngine(n ast.Node) *ast.CallExpr {
 		return nil
 	}
 	fn, ok := calleeOf(c.info, call).(*types.Func)
-	if !ok || fn.FullName() != idemPath+".New" || len(call.Args) == 0 {
+	if !ok || fn.FullName() != idemPath+".New" {
 		return nil
 	}
 	return call
@@ -47,7 +47,7 @@ func (c *code) engines() (all []lock.Engine) {
 		}
 		e := lock.Engine{Package: c.pkg.Path(), Name: name, Pos: c.fset.Position(call.Pos()), Meaning: lock.Meaning{}}
 		c.options(call, func(option string, value ast.Expr) {
-			if lock.Means(option) && (value == nil || !isZero(value)) {
+			if lock.Means(option) && !isZero(value) {
 				text := c.text(value)
 				if was := e.Meaning[option]; was != "" && was != text { // one of them, by a condition
 					text = was + "; " + text
@@ -74,8 +74,9 @@ func (c *code) text(value ast.Expr) string {
 	case *ast.FuncLit:
 		isFunc = true
 	case *ast.Ident:
-		if fn, ok := c.info.ObjectOf(v).(*types.Func); ok && c.decls[fn] != nil {
-			node, isFunc = c.decls[fn].Body, true
+		fn, _ := c.info.ObjectOf(v).(*types.Func)
+		if decl := c.decls[fn]; decl != nil {
+			node, isFunc = decl.Body, true
 		}
 	}
 	var b bytes.Buffer
@@ -136,7 +137,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 		switch n := n.(type) {
 		case *ast.CallExpr: // idem.OneScope(o), in an option that sets more
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
-				c.option(sel, visit, depth+1)
+				c.option(sel, visit, depth)
 			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) != len(n.Rhs) {
@@ -156,9 +157,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 // options that a Former's preset sets: as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
-		visit(name, value)
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)
-		return
 	}
 	literal := ast.Unparen(value)
 	if address, ok := literal.(*ast.UnaryExpr); ok {
@@ -189,7 +188,7 @@ func (c *code) optionField(left ast.Expr) string {
 		return ""
 	}
 	named := namedOf(c.info.TypeOf(sel.X))
-	if named == nil || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != idemPath {
+	if named == nil || named.Obj().Pkg().Path() != idemPath {
 		return ""
 	}
 	if named.Obj().Name() == "Options" {

@@ -103,13 +103,11 @@ func isTest(fset *token.FileSet, file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// inspect visits every node of the package.
+// inspect visits every node of the package, and nil behind the children of each.
 func (c *code) inspect(visit func(ast.Node)) {
 	for _, file := range c.files {
 		ast.Inspect(file, func(n ast.Node) bool {
-			if n != nil {
-				visit(n)
-			}
+			visit(n)
 			return true
 		})
 	}
@@ -118,10 +116,10 @@ func (c *code) inspect(visit func(ast.Node)) {
 func (c *code) declarations() {
 	assign := func(left, right []ast.Expr) {
 		for i, l := range left {
-			id, ok := l.(*ast.Ident)
+			id, _ := l.(*ast.Ident)
 			v, isVar := c.info.ObjectOf(id).(*types.Var)
 			switch {
-			case !ok || !isVar || len(right) == 0:
+			case !isVar || len(right) == 0:
 			case len(left) == len(right):
 				c.values[v] = append(c.values[v], right[i])
 			default:
@@ -132,7 +130,7 @@ func (c *code) declarations() {
 	c.inspect(func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+			if fn, _ := c.info.Defs[n.Name].(*types.Func); n.Body != nil {
 				c.decls[fn] = n
 			}
 		case *ast.AssignStmt:
@@ -144,11 +142,7 @@ func (c *code) declarations() {
 			}
 			assign(left, n.Values)
 		case *ast.RangeStmt:
-			for _, e := range []ast.Expr{n.Key, n.Value} {
-				if e != nil {
-					assign([]ast.Expr{e}, []ast.Expr{n.X})
-				}
-			}
+			assign([]ast.Expr{n.Key, n.Value}, []ast.Expr{n.X})
 		}
 	})
 }
@@ -161,7 +155,7 @@ func (c *code) direct() {
 			return
 		}
 		fn, ok := calleeOf(c.info, call).(*types.Func)
-		if !ok || fn.Pkg() == nil || fn.Pkg().Path() != idemPath || fn.Signature().Recv() != nil {
+		if !ok || fn.Pkg() == nil || fn.Pkg().Path() != idemPath {
 			return
 		}
 		p := &phase{kind: kind(fn.Name()), call: call, result: c.resultOf(call)}
@@ -197,7 +191,6 @@ func (c *code) setFunction(p *phase, e ast.Expr) {
 	p.fn = e
 	if lit, ok := e.(*ast.FuncLit); ok {
 		p.lit, p.body = lit, lit.Body
-		return
 	}
 	switch obj := c.object(e).(type) {
 	case *types.Func:
@@ -241,7 +234,7 @@ func (c *code) wrapped() (more bool) {
 			continue
 		}
 		w := wrapper{p, parameter(c, fn, p.name), parameter(c, fn, p.fn)}
-		if w.fn < 0 && p.lit != nil {
+		if p.lit != nil {
 			w.fn = calledParameter(c, fn, p.lit)
 		}
 		if w.name >= 0 || w.fn >= 0 {
@@ -293,10 +286,7 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 
 // parameter is the number of fn's parameter that e is; -1 if it is none.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
-	id, ok := e.(*ast.Ident)
-	if !ok {
-		return -1
-	}
+	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()
 	for i := range params.Len() {
 		if params.At(i) == c.info.ObjectOf(id) {
@@ -329,9 +319,6 @@ func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
 
 // constantString is the value of a constant expression.
 func (c *code) constantString(e ast.Expr) (string, bool) {
-	if e == nil {
-		return "", false
-	}
 	v := c.info.Types[e].Value
 	if v == nil || v.Kind() != constant.String {
 		return "", false

@@ -65,7 +65,7 @@ func (c *code) handlers() (all []lock.Handler) {
 		}
 		found = append(found, u)
 		for _, e := range u.calls {
-			if e.callee != nil && e.callee != u.fn {
+			if e.callee != u.fn {
 				parts[e.callee] = true
 			}
 		}
@@ -127,7 +127,7 @@ func (c *code) wayOf(u *unit, seen map[*types.Func]bool) *way {
 		switch {
 		case e.phase != nil && e.phase.name != nil:
 			w.stops = append(w.stops, stop{phase: e.phase, site: e.call.Pos()})
-		case e.callee != nil && !seen[e.callee] && c.hasPhases(e.callee):
+		case !seen[e.callee] && c.hasPhases(e.callee):
 			seen[e.callee] = true
 			inner := c.wayOf(c.unit[e.callee], seen)
 			delete(seen, e.callee)
@@ -180,7 +180,7 @@ func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []st
 				parts[i] = c.pattern(arg)
 			}
 			all = append(all, strings.Join(parts, "/"))
-		case ok && c.decls[fn] != nil && !seen[fn]:
+		case c.decls[fn] != nil && !seen[fn]:
 			seen[fn] = true
 			all = append(all, c.callsOf(c.decls[fn].Body, seen)...)
 		}
@@ -208,7 +208,7 @@ func (c *code) pattern(e ast.Expr) string {
 	case *ast.CallExpr:
 		fn, ok := calleeOf(c.info, e).(*types.Func)
 		switch {
-		case ok && fn.FullName() == "fmt.Sprintf" && len(e.Args) > 0:
+		case ok && fn.FullName() == "fmt.Sprintf":
 			if format, constant := c.constantString(e.Args[0]); constant {
 				return strings.ReplaceAll(formatVerb.ReplaceAllString(format, "*"), "%%", "%")
 			}

@@ -27,9 +27,6 @@ func checkAnswers(c *code) (all []finding) {
 		return nil
 	}
 	for _, u := range c.units {
-		if !slices.ContainsFunc(u.calls, c.runsPhase) {
-			continue
-		}
 		for _, a := range c.answersOf(u) {
 			if c.committedBefore(u, a.at) {
 				all = append(all, found(a.at, "the answer %d isn't stored, and a phase before it is committed: the operation goes on, "+
@@ -51,7 +48,7 @@ func (c *code) storesByItself() (yes bool) {
 		c.options(call, func(name string, _ ast.Expr) { yes = yes || name == "Stored" })
 		for _, opt := range call.Args[1:] {
 			fn, ok := c.object(opt).(*types.Func)
-			yes = yes || ok && fn.Pkg() != nil && fn.Pkg().Path() == idemPath && fn.Name() != "OneScope"
+			yes = yes || ok && fn.Pkg().Path() == idemPath && fn.Name() != "OneScope"
 		}
 	})
 	return yes
@@ -90,7 +87,7 @@ func (c *code) answersOf(u *unit) (all []answer) {
 
 // statusOf is the status of a response that is written as a literal; nil if it has none.
 func statusOf(e ast.Expr) ast.Expr {
-	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok && u.Op == token.AND {
+	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
 		e = u.X
 	}
 	lit, ok := ast.Unparen(e).(*ast.CompositeLit)
@@ -108,15 +105,12 @@ func statusOf(e ast.Expr) ast.Expr {
 }
 
 func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
-	if status == nil {
-		return 0, false
-	}
 	v := c.info.Types[status].Value
 	if v == nil || v.Kind() != constant.Int {
 		return 0, false
 	}
 	n, _ = constant.Int64Val(v)
-	return n, n >= http.StatusBadRequest && n < http.StatusInternalServerError && !idem.DefaultStored(int(n))
+	return n, n < http.StatusInternalServerError && !idem.DefaultStored(int(n))
 }
 
 // committedBefore reports whether a phase may be committed, or a call in doubt, where a
@@ -142,10 +136,7 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok {
-				return true
-			}
+			id, _ := n.(*ast.Ident)
 			v, ok := c.info.ObjectOf(id).(*types.Var)
 			if !ok || !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
 				return true

@@ -22,15 +22,13 @@ func checkAssigns(c *code) (all []finding) {
 			case *ast.AssignStmt:
 				for i, l := range n.Lhs {
 					adds := n.Tok != token.ASSIGN || len(n.Lhs) == len(n.Rhs) && c.mentions(n.Rhs[i], l)
-					if n.Tok != token.DEFINE {
-						all = append(all, c.checkAssign(p, l, adds)...)
-					}
+					all = append(all, c.checkAssign(p, l, adds)...)
 				}
 			case *ast.IncDecStmt:
 				all = append(all, c.checkAssign(p, n.X, true)...)
 			case *ast.RangeStmt:
-				if n.Tok == token.ASSIGN && n.Key != nil {
-					all = append(all, c.checkAssign(p, n.Key, false)...)
+				for _, l := range []ast.Expr{n.Key, n.Value} {
+					all = append(all, c.checkAssign(p, l, false)...)
 				}
 			}
 			return true
@@ -41,7 +39,7 @@ func checkAssigns(c *code) (all []finding) {
 
 func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 	v, field := c.target(left)
-	if v == nil || v.Pkg() != c.pkg || !within(c.handlerOf(p), v.Pos()) || within(p.lit, v.Pos()) || c.assignedByPhase(p, v) {
+	if v == nil || !within(c.handlerOf(p), v.Pos()) || within(p.lit, v.Pos()) || c.assignedByPhase(p, v) {
 		return nil
 	}
 	switch {
@@ -98,10 +96,9 @@ func (c *code) mentions(e, left ast.Expr) bool {
 	v, field := c.target(left)
 	yes := false
 	ast.Inspect(e, func(n ast.Node) bool {
-		if x, ok := n.(ast.Expr); ok {
-			w, f := c.target(x)
-			yes = yes || w != nil && w == v && f == field
-		}
+		x, _ := n.(ast.Expr)
+		w, f := c.target(x)
+		yes = yes || w == v && f == field
 		return !yes
 	})
 	return yes
@@ -119,9 +116,8 @@ func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 			return
 		}
 		for _, l := range s.Lhs {
-			if id, ok := l.(*ast.Ident); ok && c.info.ObjectOf(id) == v {
-				yes = true
-			}
+			id, _ := l.(*ast.Ident)
+			yes = yes || c.info.ObjectOf(id) == v
 		}
 	})
 	return yes

@@ -73,11 +73,8 @@ func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 }
 
 func isTx(t types.Type) bool {
-	if t == nil {
-		return false
-	}
 	named := namedOf(t)
-	return named != nil && named.Obj().Name() == "Tx" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == idemPath
+	return named != nil && named.Obj().Name() == "Tx" && named.Obj().Pkg().Path() == idemPath
 }
 
 // firstRepeated finds the first call that has a second effect when it is made again.
@@ -92,7 +89,7 @@ func (c *code) firstRepeated(body *ast.BlockStmt, seen map[*types.Func]bool) (at
 			at, what = call, eff.what
 			return false
 		}
-		if fn, isFunc := calleeOf(c.info, call).(*types.Func); isFunc && c.decls[fn] != nil && !seen[fn] {
+		if fn, _ := calleeOf(c.info, call).(*types.Func); c.decls[fn] != nil && !seen[fn] {
 			seen[fn] = true
 			if inner, why := c.firstRepeated(c.decls[fn].Body, seen); inner != nil {
 				at, what = call, why+" (by "+c.nameOf(fn)+")"

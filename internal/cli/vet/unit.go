@@ -81,7 +81,7 @@ func (c *code) findUnits() {
 	c.inspect(func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
-			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+			if fn, _ := c.info.Defs[n.Name].(*types.Func); n.Body != nil {
 				c.unit[fn] = &unit{fn: fn, body: n.Body, calls: c.events(n.Body)}
 				c.units = append(c.units, c.unit[fn])
 			}
@@ -116,7 +116,7 @@ func (c *code) events(body *ast.BlockStmt) (all []event) {
 			}
 			if eff := c.effectOf(n); eff != nil {
 				all = append(all, event{call: n, effect: eff})
-			} else if fn, ok := calleeOf(c.info, n).(*types.Func); ok && c.decls[fn] != nil {
+			} else if fn, _ := calleeOf(c.info, n).(*types.Func); c.decls[fn] != nil {
 				all = append(all, event{call: n, callee: fn})
 			}
 		}
@@ -142,7 +142,7 @@ func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
 	}
 	seen[fn] = true
 	for _, e := range u.calls {
-		if e.phase != nil || e.callee != nil && c.runsPhases(e.callee, seen) {
+		if e.phase != nil || c.runsPhases(e.callee, seen) {
 			return true
 		}
 	}
@@ -151,7 +151,7 @@ func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
 
 // runsPhase reports whether a call runs phases.
 func (c *code) runsPhase(e event) bool {
-	return e.phase != nil || e.callee != nil && c.hasPhases(e.callee)
+	return e.phase != nil || c.hasPhases(e.callee)
 }
 
 // effectIn finds the first effect of a function of this package, its own or one of

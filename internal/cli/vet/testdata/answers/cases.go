@@ -4,7 +4,9 @@ package answers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -124,4 +126,94 @@ func overHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusCreated)
 	}
+}
+
+type outcome struct {
+	Code, Status int
+	Text         string
+}
+
+func engine(store *idem.MemoryStore) *idem.Engine { return idem.New(store, idem.OneScope, limits) }
+
+func limits(o *idem.Options) { o.MinKey = 30 }
+
+// What is no refusal: another status, a status out of sight, an error beside it.
+func noRefusals(ctx context.Context, w http.ResponseWriter, given response, how int) (any, error) {
+	order, err := idem.Atomic(ctx, "order_created", created)
+	switch how {
+	case 1:
+		return response{StatusCode: http.StatusFound}, nil
+	case 2:
+		return response{StatusCode: http.StatusInternalServerError}, nil
+	case 3:
+		return response{StatusCode: order.Stock}, nil
+	case 4:
+		return response{StatusCode: http.StatusConflict}, err
+	case 5:
+		return given, nil
+	case 6:
+		return outcome{Code: http.StatusConflict}, nil
+	case 7:
+		return map[string]int{"Status": http.StatusConflict}, nil
+	case 8:
+		return outcome{http.StatusConflict, http.StatusConflict, ""}, nil
+	case 9:
+		return struct{ Status string }{Status: "failed"}, nil
+	case 10:
+		fmt.Fprint(w, "code", http.StatusConflict)
+		http.Error(failed())
+		return both(ctx)
+	}
+	return outcome{Status: http.StatusBadRequest}, nil // want `answers: the answer 400`
+}
+
+func failed() (http.ResponseWriter, string, int) { return nil, "", http.StatusConflict }
+
+func both(context.Context) (any, error) { return nil, nil }
+
+func inLiterals(ctx context.Context, w http.ResponseWriter) {
+	idem.Atomic(ctx, "order_created", created)
+	run(func() { http.Error(w, "sold out", http.StatusConflict) }) // want `answers: the answer 409`
+	later := func() { http.Error(w, "sold out", http.StatusConflict) }
+	later()
+}
+
+func run(f func()) { f() }
+
+// Before the answer there is no phase, a Finish, or one whose commit waits.
+func nothingCommitted(ctx context.Context, how int) (response, error) {
+	run(func() {})
+	failed()
+	if how == 1 {
+		return response{StatusCode: http.StatusConflict}, nil
+	}
+	if how == 2 {
+		res, _ := idem.Finish(ctx, func(context.Context, *idem.Tx) (response, error) { return response{StatusCode: 201}, nil })
+		if res.StatusCode == 0 {
+			return response{StatusCode: http.StatusConflict}, nil
+		}
+	}
+	order, _ := idem.Atomic(ctx, "order_looked_up", created, idem.Deferred())
+	if order.Stock == 0 {
+		return response{StatusCode: http.StatusConflict}, nil
+	}
+	idem.Foreign(ctx, "charged", charge, idem.Remembers(time.Hour))
+	return response{StatusCode: http.StatusConflict}, nil // want `answers: the answer 409`
+}
+
+// The error that is asked for is another call's.
+func otherErrors(ctx context.Context) (response, error) {
+	_, err := idem.Atomic(ctx, "order_created", created)
+	_, other := both(ctx)
+	if other != nil {
+		return response{StatusCode: http.StatusConflict}, nil // want `answers: the answer 409`
+	}
+	if errors.Is(err, errSoldOut) {
+		return response{StatusCode: http.StatusConflict}, nil
+	}
+	if err == nil {
+		_, err = both(ctx)
+	}
+	_, err = idem.Atomic(ctx, "order_priced", created)
+	return response{}, err
 }

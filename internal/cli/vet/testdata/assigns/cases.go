@@ -118,6 +118,8 @@ func count(handle func(func(context.Context) error)) int {
 		})
 		return err
 	})
+	done := func() {}
+	done()
 	return runs
 }
 
@@ -129,5 +131,54 @@ func inLiteral(handle func(func(context.Context) (int, error))) {
 			return true, nil
 		})
 		return n, err
+	})
+}
+
+type pair struct{ left, right Order }
+
+func more(ctx context.Context, orders []Order) (named int, _ error) {
+	var key, last, read int
+	var value Order
+	var p, q pair
+	at := &Order{}
+	_, err := idem.Atomic(ctx, "1", func(ctx context.Context, _ *idem.Tx) (bool, error) {
+		for key = range orders { // want `assigns: key is assigned`
+		}
+		for _, value = range orders { // want `assigns: value is assigned`
+		}
+		for i := range orders {
+			_ = i
+		}
+		for range orders {
+		}
+		named = 1              // want `assigns: named is assigned`
+		last++                 // nothing reads it
+		p.left.Total = 1       // want `assigns: p.left.Total is assigned`
+		q.left.Total = 1       // another part of it is read
+		at.Total = 1           // nothing reads it
+		(*at).ID, read = "", 1 // want `assigns: \(\*at\).ID is assigned` `assigns: read is assigned`
+		return true, nil
+	})
+	q.left = Order{}
+	read += 1
+	_, _, _, _, _ = value, key, p.left, q.right, at.ID
+	return 0, err
+}
+
+func finishes(ctx context.Context) (idem.Response, error) {
+	count, other, total, o := 0, 0, 0, Order{}
+	return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+		count++               // want `assigns: the function of an idem.Finish may run many times, and adds to count`
+		total = 1 + total     // want `assigns: .* adds to total`
+		o.Total = 1 + o.Total // want `assigns: .* adds to o.Total`
+		o.ID = string(rune(o.Total))
+		other = total
+		for other = range 3 {
+		}
+		n, m := 1, 2
+		n, m = m, n
+		n += m
+		total = total + 1 // want `assigns: .* adds to total`
+		return idem.Response{Status: other}, nil
 	})
 }

@@ -34,3 +34,13 @@ func good(store *idem.MemoryStore) []*idem.Engine {
 		idem.New(store, byAccount, func(o *idem.Options) { o.Resumable, o.Function = false, "orders" }),
 	}
 }
+
+// An engine of this package stores such answers.
+func stores(store *idem.MemoryStore) *idem.Engine {
+	return idem.New(store, func(o *idem.Options) { o.Stored, o.MinKey = func(int) bool { return true }, 30 })
+}
+
+func refuses(ctx context.Context) (idem.Response, error) {
+	idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+	return idem.Response{Status: 409}, nil
+}

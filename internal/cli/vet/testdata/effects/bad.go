@@ -2,7 +2,10 @@ package effects
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
+	"net/smtp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -131,3 +134,122 @@ func (a *App) again(ctx context.Context) error {
 	_, err := a.pay.Charge(ctx, 20, "2")
 	return err
 }
+
+func one(context.Context, *idem.Tx) (int, error) { return 1, nil }
+
+func (a *App) more(ctx context.Context, sc *stripe.Client, own interface {
+	Charge(ctx context.Context, amount int) error
+}) {
+	idem.Atomic(ctx, "one", one)
+	smtp.SendMail("127.0.0.1:25", nil, "", nil, nil)                          // want `effects: smtp.SendMail runs`
+	a.db.Exec("DELETE FROM orders")                                           // want `effects: sql.DB.Exec runs`
+	sc.V1Charges.Update(ctx, "1", &stripe.ChargeUpdateParams{})               // want `effects: stripe.v1ChargeService.Update runs`
+	sc.V1PaymentIntents.Cancel(ctx, "1", &stripe.PaymentIntentCancelParams{}) // want `effects: stripe.v1PaymentIntentService.Cancel runs`
+	a.pay.Notify(ctx, errors.ErrUnsupported)                                  // want `effects: Payments.Notify runs`
+	a.pay.Transfer(ctx, "1", "2")                                             // want `effects: Payments.Transfer runs`
+	own.Charge(ctx, 1)                                                        // want `effects: Charge runs`
+	twice(ctx, a, 1)                                                          // want `effects: twice calls Mails.SendMessage runs`
+}
+
+func twice[T any](ctx context.Context, a *App, _ T) {
+	a.mails.SendMessage(ctx, &sqs.SendMessageInput{})
+}
+
+func (a *App) byMethods(ctx context.Context) {
+	idem.Atomic(ctx, "one", one)
+	patch, _ := http.NewRequest(http.MethodPatch, "http://127.0.0.1", nil)
+	put, _ := http.NewRequest(http.MethodPut, "http://127.0.0.1", nil)
+	del, _ := http.NewRequest(http.MethodDelete, "http://127.0.0.1", nil)
+	http.PostForm("http://127.0.0.1", nil)   // want `effects: http.PostForm runs`
+	a.http.Post("http://127.0.0.1", "", nil) // want `effects: http.Client.Post runs`
+	a.http.Do(put)                           // want `effects: http.Client.Do \(PUT\) runs`
+	a.http.Do(del)                           // want `effects: http.Client.Do \(DELETE\) runs`
+	a.http.Do(patch.WithContext(ctx))        // want `effects: http.Client.Do \(PATCH\) runs`
+	http.DefaultTransport.RoundTrip(patch)   // want `effects: http.RoundTripper.RoundTrip \(PATCH\) runs`
+}
+
+// A Foreign needs a key for what is not the same when it is done again.
+func (a *App) inForeign(ctx context.Context, sc *stripe.Client) {
+	idem.Foreign(ctx, "mailed", func(context.Context, *idem.Tx) (int, error) {
+		return 1, smtp.SendMail("127.0.0.1:25", nil, "", nil, nil) // want `keys: smtp.SendMail is called`
+	})
+	idem.Foreign(ctx, "canceled", func(context.Context, *idem.Tx) (int, error) {
+		_, err := sc.V1PaymentIntents.Cancel(ctx, "1", &stripe.PaymentIntentCancelParams{}) // want `keys: stripe.v1PaymentIntentService.Cancel is called`
+		return 1, err
+	})
+	idem.Foreign(ctx, "patched", func(context.Context, *idem.Tx) (int, error) {
+		patch, _ := http.NewRequest(http.MethodPatch, "http://127.0.0.1", nil)
+		_, err := a.http.Do(patch) // want `keys: http.Client.Do \(PATCH\) is called`
+		return 1, err
+	})
+	idem.Foreign(ctx, "others", func(context.Context, *idem.Tx) (int, error) {
+		takes(Tx{})
+		takes(idem.Response{})
+		return 1, smtp.SendMail("127.0.0.1:25", nil, "", nil, nil) // want `keys: smtp.SendMail is called`
+	}, NotIdempotent())
+	idem.Foreign(ctx, "same", func(context.Context, *idem.Tx) (int, error) {
+		put, _ := http.NewRequest(http.MethodPut, "http://127.0.0.1", nil)
+		a.http.Do(put)
+		a.db.Exec("DELETE FROM orders")
+		sc.V1Charges.Update(ctx, "1", &stripe.ChargeUpdateParams{})
+		_, err := sc.V1Customers.Delete(ctx, "1", &stripe.CustomerDeleteParams{})
+		return 1, err
+	})
+}
+
+// The function of a phase is a literal, a variable of one, or a function in sight.
+func (a *App) functions(ctx context.Context, given func(context.Context, *idem.Tx) (int, error)) {
+	idem.Atomic(ctx, "braced", (func(context.Context, *idem.Tx) (int, error) {
+		return 1, a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
+	}))
+	held := func(context.Context, *idem.Tx) (int, error) {
+		return 1, a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
+	}
+	idem.Atomic(ctx, "held", held)
+	alias := one
+	idem.Atomic(ctx, "an alias", alias)
+	changed := held
+	changed = given
+	idem.Atomic(ctx, "changed", changed)
+	idem.Atomic(ctx, "given", given)
+	idem.Atomic(ctx, "an interface's", a.pay.Phase)
+	handed(func(context.Context, *idem.Tx) (int, error) {
+		return 1, a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
+	}, ctx)
+	called(func() error {
+		return a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
+	}, ctx)
+}
+
+func outOfSight() {
+	handed(parts())
+	idem.Atomic(threeParts())
+	idem.Finish(parts2())
+}
+
+func handed(fn func(context.Context, *idem.Tx) (int, error), ctx context.Context) {
+	idem.Atomic(ctx, "handed", fn)
+}
+
+func called(fn func() error, ctx context.Context) {
+	idem.Atomic(ctx, "called", func(context.Context, *idem.Tx) (int, error) {
+		err := fn()
+		slog.Info("called")
+		return 1, err
+	})
+}
+
+func parts() (func(context.Context, *idem.Tx) (int, error), context.Context) { return one, nil }
+
+func parts2() (context.Context, func(context.Context, *idem.Tx) (int, error)) { return nil, one }
+
+func threeParts() (context.Context, string, func(context.Context, *idem.Tx) (int, error)) {
+	return nil, "one", one
+}
+
+// Tx and NotIdempotent are not idem's.
+type Tx struct{}
+
+func NotIdempotent() idem.PhaseOption { return idem.Deferred() }
+
+func takes(any) {}

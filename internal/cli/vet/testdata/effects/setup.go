@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stripe/stripe-go/v85"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -31,7 +32,22 @@ type Payments interface {
 	OrderByID(ctx context.Context, id string, fields ...string) (Order, error)
 	ChargeStatus(ctx context.Context, id string) (string, error)
 	Send(text string)
+	Notify(ctx context.Context, why error) error
+	Publish(ctx context.Context) error
+	Submit(form, text string) error
+	Transfer(ctx context.Context, from, to string) error
+	Phase(ctx context.Context, tx *idem.Tx) (int, error)
+	Mail(ctx context.Context, m *sqs.SendMessageInput) error
+	SendMessageOutput(ctx context.Context, m *sqs.SendMessageOutput) error
+	Create(*CreateInput) error
+	Update(*UpdateParams) error
+	Cancel(*stripe.Charge) error
 }
+
+type (
+	CreateInput  struct{}
+	UpdateParams struct{}
+)
 
 type App struct {
 	pay   Payments

@@ -92,3 +92,35 @@ func (a *App) started(ctx context.Context, key string) <-chan error {
 	go func() { done <- a.mailer.Send(ctx, "", key) }()
 	return done
 }
+
+// What waits, waits for what began before it.
+func (a *App) order(ctx context.Context, out chan error, all []error) {
+	idem.Foreign(ctx, "received before", func(ctx context.Context, tx *idem.Tx) (bool, error) {
+		<-out
+		go a.mailer.Send(ctx, "", tx.Key("mailer")) // want `goroutines: the function of an idem.Foreign doesn't wait`
+		return true, nil
+	})
+	idem.Foreign(ctx, "selected", func(ctx context.Context, tx *idem.Tx) (bool, error) {
+		go a.mailer.Send(ctx, "", tx.Key("mailer"))
+		select {
+		case <-ctx.Done():
+		}
+		return true, nil
+	})
+	idem.Foreign(ctx, "ranged", func(ctx context.Context, tx *idem.Tx) (bool, error) {
+		go a.mailer.Send(ctx, "", tx.Key("mailer"))
+		for range out {
+		}
+		return true, nil
+	})
+	idem.Foreign(ctx, "nothing waits", func(ctx context.Context, tx *idem.Tx) (bool, error) {
+		go a.mailer.Send(ctx, "", tx.Key("mailer")) // want `goroutines: the function of an idem.Foreign doesn't wait`
+		go a.mailer.Send(ctx, "", tx.Key("mailer", "2"))
+		for range all {
+		}
+		return !(-len(all) > 0), nil
+	})
+	idem.Atomic(ctx, "recursive", recursive)
+}
+
+func recursive(ctx context.Context, tx *idem.Tx) (bool, error) { return recursive(ctx, tx) }

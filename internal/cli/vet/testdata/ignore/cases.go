@@ -28,3 +28,12 @@ func bad(ctx context.Context, queue *sqs.Client) error {
 	//samekey:ignore effects nothing is here
 	return err
 }
+
+func otherRules(ctx context.Context, queue *sqs.Client) {
+	idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+	// want +1 `keys: this comment suppresses nothing`
+	//samekey:ignore keys of another rule
+	queue.SendMessage(ctx, &sqs.SendMessageInput{}) // want `effects: `
+	// want +1 `ignore: "ignore" is no rule`
+	//samekey:ignore ignore because
+}

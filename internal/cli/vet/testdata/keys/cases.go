@@ -114,3 +114,38 @@ func (a *App) alsoGood(ctx context.Context, opts []idem.PhaseOption) error {
 func (a *App) with(ctx context.Context, tx *idem.Tx) (string, error) {
 	return a.payments.Charge(ctx, 20, tx.Key("payments"))
 }
+
+// The key is asked for somewhere in the function, or the Tx goes elsewhere.
+func (a *App) more(ctx context.Context, made func() idem.PhaseOption) {
+	given := idem.Deferred()
+	idem.Foreign(ctx, "first", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		key := tx.Key("payments")
+		a.recursive(ctx)
+		return a.payments.Charge(ctx, 20, key)
+	}, given, made())
+	idem.Foreign(ctx, "in a field", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		c, _ := caller{a: a, tx: tx}, struct{}{}
+		return a.payments.Charge(ctx, 20, c.key())
+	})
+	idem.Foreign(ctx, "in a literal", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		c, _ := caller{a, tx}, struct{ n int }{1}
+		return a.payments.Charge(ctx, 20, c.key())
+	})
+	idem.Foreign(ctx, "handed on", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		a.with(ctx, tx)
+		return a.payments.Charge(ctx, 20, "")
+	})
+	idem.Foreign(ctx, "without effects", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		a.recursive(ctx)
+		return "", nil
+	})
+}
+
+type caller struct {
+	a  *App
+	tx *idem.Tx
+}
+
+func (c caller) key() string { return c.tx.Key("payments") }
+
+func (a *App) recursive(ctx context.Context) { a.recursive(ctx) }

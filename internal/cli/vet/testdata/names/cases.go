@@ -3,8 +3,11 @@ package names
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -99,4 +102,87 @@ func alsoGood(ctx context.Context, ev events.APIGatewayV2HTTPRequest, fast bool)
 	}
 	_, err = idem.Atomic(ctx, "path/"+ev.RawPath, one)
 	return err
+}
+
+var (
+	began   = time.Now().String()
+	handler = func(ctx context.Context) (int, error) { return idem.Atomic(ctx, "in a package", one) }
+)
+
+// Atomic is not idem's.
+func Atomic(context.Context, string, int) {}
+
+// Names come through variables, loops and wrappers.
+func variables(ctx context.Context) {
+	idem.Atomic(ctx, began, one) // want `names: .* comes from time.Now`
+	first, second := pair("a", time.Now())
+	idem.Atomic(ctx, first, one)  // want `names: .* comes from time.Now`
+	idem.Atomic(ctx, second, one) // want `names: .* comes from time.Now`
+	third, fourth := "b", time.Now().String()
+	idem.Atomic(ctx, third, one)
+	idem.Atomic(ctx, fourth, one) // want `names: .* comes from time.Now`
+	for _, t := range []time.Time{time.Now()} {
+		idem.Atomic(ctx, t.String(), one) // want `names: .* comes from time.Now`
+	}
+	Atomic(ctx, time.Now().String(), 1)
+	byName(time.Now().String(), ctx) // want `names: .* comes from time.Now`
+	byName(both())
+	third3(ctx, time.Now().String())  // want `names: .* comes from time.Now`
+	fourth4(ctx, time.Now().String()) // out of sight
+}
+
+func pair(a string, t time.Time) (string, string) { return a, a }
+
+func both() (string, context.Context) { return "a", nil }
+
+func byName(name string, ctx context.Context) { idem.Atomic(ctx, name, one) }
+
+func fourth4(ctx context.Context, name string) { third3(ctx, name) }
+func third3(ctx context.Context, name string)  { second2(ctx, name) }
+func second2(ctx context.Context, name string) { byName(name, ctx) }
+
+func must(ctx context.Context, name string) int {
+	n, _ := idem.Atomic(ctx, name, one)
+	return n
+}
+
+func inOneStatement(ctx context.Context) int {
+	return must(ctx, "same") + must(ctx, "same") // want `names: a phase of this handler is called "same" already`
+}
+
+type request struct{ RequestID, ID string }
+
+// unstable finds out where a name is another one each time.
+func sources(ctx context.Context, ev events.APIGatewayProxyRequest, v2 events.APIGatewayV2HTTPRequest, m events.SQSMessage, r request, stable *rand.Rand) {
+	idem.Atomic(ctx, m.ReceiptHandle, one)                                // want `names: .* comes from ReceiptHandle`
+	idem.Atomic(ctx, ev.RequestContext.RequestTime, one)                  // want `names: .* comes from RequestTime`
+	idem.Atomic(ctx, fmt.Sprint(ev.RequestContext.RequestTimeEpoch), one) // want `names: .* comes from RequestTimeEpoch`
+	idem.Atomic(ctx, fmt.Sprint(v2.RequestContext.TimeEpoch), one)        // want `names: .* comes from TimeEpoch`
+	idem.Atomic(ctx, fmt.Sprint("a", os.Getpid()), one)                   // want `names: .* comes from os.Getpid`
+	idem.Atomic(ctx, fmt.Sprint("b", time.Since(time.Unix(0, 0))), one)   // want `names: .* comes from time.Since`
+	idem.Atomic(ctx, fmt.Sprint("c", rand.Perm(3), time.Now()), one)      // want `names: .* comes from math/rand/v2.Perm`
+	idem.Atomic(ctx, fmt.Sprint("d", rand.NewPCG(1, 2)), one)             // want `names: .* comes from math/rand/v2.NewPCG`
+	idem.Atomic(ctx, r.RequestID, one)
+	idem.Atomic(ctx, fmt.Sprint("e", rand.NewZipf(nil, 1, 2, 3)), one)
+	idem.Atomic(ctx, fmt.Sprint("f", strings.NewReplacer()), one)
+	idem.Atomic(ctx, func() string { time.Now(); return "g" }(), one)
+	idem.Atomic(ctx, errors.ErrUnsupported.Error(), one)
+	idem.Atomic(ctx, fmt.Sprint(rand.ExpFloat64), one)
+	text := "h"
+	text = text + text
+	idem.Atomic(ctx, text, one)
+	at, _ := idem.Atomic(ctx, fmt.Sprint("i"), func(context.Context, *idem.Tx) (int64, error) { return time.Now().Unix(), nil })
+	idem.Atomic(ctx, fmt.Sprint("j/", at), one)
+	both := time.Now().String()
+	both = "k"
+	idem.Atomic(ctx, both, one) // want `names: .* comes from time.Now`
+}
+
+// A loop over a map is none around it.
+func mapBefore(ctx context.Context, legs map[string]Leg, name string) {
+	for range legs {
+	}
+	idem.Atomic(ctx, "after", one)
+	idem.Atomic(ctx, name+"2", one)
+	idem.Finish(ctx, one)
 }

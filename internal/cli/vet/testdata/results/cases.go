@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/big"
 	"time"
+	"unsafe"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stripe/stripe-go/v85"
@@ -110,4 +111,85 @@ func alsoGood(ctx context.Context) error {
 	idem.NewJob("mail", map[string]any{"to": "work"})
 	_, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (order, error) { return order{}, errors.New("an adapter's") })
 	return err
+}
+
+// must is a wrapper without an error.
+func must[T any](ctx context.Context, fn func(context.Context, *idem.Tx) (T, error)) T {
+	v, _ := idem.Atomic(ctx, "must", fn)
+	return v
+}
+
+func byMust(ctx context.Context) {
+	must(ctx, of[left]) // want `results: left.Secret doesn't survive`
+}
+
+type (
+	list         = []left
+	halfKey      struct{ ID int }
+	otherKey     struct{ ID int }
+	notAMarker   struct{ inside struct{ N int } }
+	notAMarshal  struct{ MarshalJSON, n int }
+	otherMarshal struct{ n int }
+	stampText    struct {
+		text
+		Zone string
+	}
+	onlyStamp      struct{ time.Time }
+	number         int
+	hides          struct{ number }
+	generic[T any] struct {
+		Value T
+		at    T
+	}
+)
+
+func (halfKey) MarshalText() ([]byte, error)    { return nil, nil }
+func (*otherKey) UnmarshalText([]byte) error    { return nil }
+func (otherMarshal) MarshalJSON(a, b int)       {}
+func (generic[T]) MarshalJSON() ([]byte, error) { return nil, nil }
+func (*generic[T]) UnmarshalJSON([]byte) error  { return nil }
+
+func inGeneric[K comparable](ctx context.Context) {
+	idem.Atomic(ctx, "1", of[map[K]int])
+	idem.Atomic(ctx, "2", of[K])
+}
+
+func evenWorse(ctx context.Context) {
+	idem.Atomic(ctx, "1", of[list])             // want `results: .*Secret doesn't survive`
+	idem.Atomic(ctx, "2", of[unsafe.Pointer])   // want `results: .*JSON has no Pointer`
+	idem.Atomic(ctx, "3", of[map[halfKey]int])  // want `results: .*JSON has no maps with keys of results.halfKey`
+	idem.Atomic(ctx, "4", of[map[otherKey]int]) // want `results: .*JSON has no maps with keys of results.otherKey`
+	idem.Atomic(ctx, "5", of[map[float64]int])  // want `results: .*JSON has no maps with keys of float64`
+	idem.Atomic(ctx, "6", of[map[bool]int])     // want `results: .*JSON has no maps with keys of bool`
+	idem.Atomic(ctx, "7", of[notAMarker])       // want `results: notAMarker.inside doesn't survive .*: the field is not exported`
+	idem.Atomic(ctx, "8", of[notAMarshal])      // want `results: notAMarshal.n doesn't survive .*: the field is not exported`
+	idem.Atomic(ctx, "9", of[otherMarshal])     // want `results: otherMarshal.n doesn't survive .*: the field is not exported`
+	idem.Atomic(ctx, "10", of[*stamp])          // want `results: \*stamp doesn't survive .*: its MarshalJSON is that of an embedded field`
+	idem.Atomic(ctx, "11", of[stampText])       // want `results: stampText doesn't survive .*: its MarshalText is that of an embedded field`
+	idem.Atomic(ctx, "12", of[hides])           // want `results: hides.number doesn't survive .*: the field is not exported`
+	idem.Atomic(ctx, "13", of[json.Marshaler])  // want `results: .*: JSON can't be read into the interface json.Marshaler`
+	idem.Atomic(ctx, "14", of[struct {          // want `results: .*: its MarshalJSON is that of an embedded field`
+		time.Time
+		Zone string
+	}])
+	idem.NewJob("mail", left{}) // want `results: left.Secret doesn't survive`
+}
+
+func evenBetter(ctx context.Context) {
+	idem.Atomic(ctx, "1", of[onlyStamp])
+	idem.Atomic(ctx, "2", of[generic[int]])
+	idem.Atomic(ctx, "3", of[map[string]uint])
+	idem.NewJob("mail", stamp{})
+	idem.NewJob("mail", []shape{})
+	idem.NewJob(job())
+	nothing(ctx)
+}
+
+func job() (string, any) { return "mail", nil }
+
+// nothing's phase is reported where it stands.
+func nothing(ctx context.Context) { told(ctx, func() {}) }
+
+func told(ctx context.Context, fn func()) {
+	idem.Atomic(ctx, "told", func(context.Context, *idem.Tx) (left, error) { fn(); return left{}, nil }) // want `results: left.Secret doesn't survive`
 }
