@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,8 @@ import (
 type terminal struct {
 	*testing.T
 	*desk
-	as    *role // the operator's
+	as    *role     // the operator's
+	out   io.Writer // nil is the terminal
 	shown strings.Builder
 }
 
@@ -78,8 +80,12 @@ func (s *terminal) asked(typed io.Reader, args string) {
 		words = strings.NewReplacer("REF", rec.PK, "ID", rec.ID, "SHORT", redact.Record(rec.PK)).Replace(args)
 	}
 	var stdout, stderr strings.Builder
+	out := s.out
+	if out == nil {
+		out = &stdout
+	}
 	code := run(s.Context(), environment{
-		stdin: typed, stdout: &stdout, stderr: &stderr, http: s.as, getenv: func(name string) string { return s.env[name] },
+		stdin: typed, stdout: out, stderr: &stderr, http: s.as, getenv: func(name string) string { return s.env[name] },
 	}, strings.Fields(words))
 	fmt.Fprintf(&s.shown, "$ samekey %s\n%s%sexit code %d\n", strings.ReplaceAll(args, customersKey, "KEY"), stderr.String(), stdout.String(), code)
 }
@@ -318,5 +324,117 @@ func TestSettlements(t *testing.T) {
 		if diff := cmp.Diff(tt.want, tt.given.answer); diff != "" || err == nil && tt.err != "" || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %v, want %q (-want +got):\n%s", name, err, tt.err, diff)
 		}
+	}
+}
+
+// full is a disk that takes nothing more.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// A command that can't print what it has done doesn't end as if it had.
+func TestOutputsThatFail(t *testing.T) {
+	onTerminal(t, "full.txt", func(s *terminal) {
+		s.stuck(s.T)
+		s.answered("omar", "omar-key", idem.NewJob("mail", "x"))
+		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("550") }))
+		s.out = full{}
+		for _, args := range []string{
+			"get REF", "list", "stats", "names --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes", "version",
+		} {
+			s.run(args)
+		}
+		for _, args := range []string{"get REF", "list", "stats", "stats --fingerprints", "names --lock ../../examples/samekey.lock", "forget --lose-work --lose-jobs --yes REF", "erase --caller jwt:jane --yes"} {
+			s.run(args + " --json")
+		}
+		once := strings.ReplaceAll(s.shown.String(), "\n  no space left", "") // not for each line
+		s.shown.Reset()
+		s.shown.WriteString(once)
+	})
+}
+
+// What is sealed is said to be, and erased, settled and opened with the keys alone, which the
+// program is asked for in the account of the flags.
+func TestSealedOnATerminal(t *testing.T) {
+	onTerminal(t, "sealed.txt", func(s *terminal) {
+		config := filepath.Join(s.TempDir(), "config")
+		write(s.T, config, []byte("[profile shop]\nregion = eu-west-1\naws_access_key_id = SHOP\naws_secret_access_key = s\n"))
+		s.Setenv("AWS_CONFIG_FILE", config)
+		s.sealed(s.T)
+		s.stuck(s.T)
+		s.run("forget --lose-work --lose-jobs --dry-run REF")
+		s.run("settle --answer 410 --yes REF")
+		s.answered("jane", customersKey+"-2")
+		s.run("erase --caller jwt:jane --yes")
+		s.run("erase --caller jwt:jane --yes --json")
+		s.keysFrom(s.T, "account")
+		s.run("forget --lose-work --lose-jobs --dry-run REF")
+		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF")
+		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
+		s.run("get REF")
+	})
+}
+
+// A table with others' items is no table on which nothing waits; what a sweep writes about
+// itself is neither.
+func TestOthersItemsOnATerminal(t *testing.T) {
+	onTerminal(t, "others.txt", func(s *terminal) {
+		put := func(pk string, it fakedynamo.Item) {
+			it["pk"] = &types.AttributeValueMemberS{Value: pk}
+			s.as.Locked(func(db *fakedynamo.DB) {
+				if _, err := db.PutItem(s.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: it}); err != nil {
+					s.Error(err)
+				}
+			})
+		}
+		put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
+		s.run("list")
+		put("a customer", fakedynamo.Item{})
+		s.run("list")
+		s.run("redrive --all")
+		s.as.set(refusingOps("AccessDeniedException", "Scan"))
+		s.run("list")
+		s.as.set(func(op string) error {
+			if op == "Scan" {
+				return errors.New("reset")
+			}
+			return nil
+		})
+		s.run("list")
+		s.as.set(nil)
+		put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
+		s.run("list")
+	})
+}
+
+// The progress of a scan is a line a second, or one that is written over.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		p    progress
+		want string
+	}{
+		"lines":    {progress{wanted: true}, "20 of about 100 things, 20/s\n60 things, 24/s\n70 of about 70 things, 20/s\n"},
+		"a line":   {progress{wanted: true, line: true}, "\r20 of about 100 things, 20/s\x1b[K\r60 things, 24/s\x1b[K\r70 of about 70 things, 20/s\x1b[K\r\x1b[K"},
+		"unwanted": {progress{line: true}, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			p := tt.p
+			p.w = &out
+			p.start("things")
+			for _, at := range []struct {
+				after    time.Duration
+				n, total int64
+			}{{time.Second - 1, 10, 100}, {1, 20, 100}, {time.Second / 2, 30, 100}, {time.Second, 60, 0}, {time.Second, 70, 1}} {
+				time.Sleep(at.after)
+				p.at(at.n, at.total)
+			}
+			p.end()
+			p.end()
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		})
 	}
 }
