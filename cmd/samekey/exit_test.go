@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -71,5 +72,25 @@ func TestTablesArePrintable(t *testing.T) {
 	}
 	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// A command takes so many arguments, and says which one is too many.
+func TestTakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		least, most int
+		args, want  string
+	}{
+		{0, 0, "", ""}, {0, 0, "a b", `"a" is not a flag; usage: c`}, {1, 1, "", "0 arguments, of 1; usage: c"}, {1, 1, "a", ""},
+		{0, 1, "a b c", `"b" is one argument too many; usage: c`}, {1, 3, "a b c", ""}, {3, 3, "a b", "2 arguments, of 3; usage: c"},
+	} {
+		err, got := takes(tt.least, tt.most)(&cobra.Command{Use: "c"}, strings.Fields(tt.args)), ""
+		if err != nil {
+			got = err.Error()
+		}
+		if e, ok := errors.AsType[*exitError](err); got != tt.want || ok != (tt.want != "") || ok && e.code != 2 {
+			t.Errorf("%d to %d of %q: %+v, want %q", tt.least, tt.most, tt.args, err, tt.want)
+		}
 	}
 }
