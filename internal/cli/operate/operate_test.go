@@ -3,19 +3,26 @@ package operate_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
 
@@ -216,6 +223,103 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 		}
 	}
 }
+
+// What is allowed is done once, in the record as it was shown, and said; a second time the
+// record has moved.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	said := map[string]string{
+		"answer": "done: its client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: its client's next retry goes on at once",
+		"erase": "", "redrive": "2 handed out again: the drain sees them in the stream", "redrive 0.0": "1 handed out again: the drain sees them in the stream", "cancel": "2 cancelled",
+	}
+	for name := range hostiletest.Records("rides", now) {
+		for wish, w := range wishes() {
+			_, s, engine, rec := claimed(t, name)
+			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			if err != nil {
+				continue
+			}
+			done, err := plan.Run(t.Context(), engine, s)
+			want, known := said[wish]
+			switch {
+			case !known: // forget
+				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
+				if len(rec.Jobs) > 0 {
+					want += "; its jobs are taken from the record, but a drain that is behind may still deliver them: "
+				}
+				done = done[:min(len(done), len(want))]
+			case want == opened:
+				want += operate.Continues(rec)
+			}
+			if err != nil || done != want {
+				t.Errorf("%s of %s: %q, %v, want %q", wish, name, done, err, want)
+			}
+			got, err := s.Load(t.Context(), rec.PK)
+			if err != nil || len(got.Settled) != 1 || got.Settled[0].By != "jane" {
+				t.Errorf("%s of %s: the record has %+v, %v", wish, name, got.Settled, err)
+			}
+			if done, err := plan.Run(t.Context(), engine, s); !errors.Is(err, jobs.ErrMoved) && w.Do != operate.Redrive && w.Do != operate.Cancel {
+				t.Errorf("%s of %s for the second time: %q, %v", wish, name, done, err)
+			}
+		}
+	}
+}
+
+// claimed is a record of a name, of a new table that nobody has decided about, and an engine a
+// minute later.
+func claimed(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *idem.Engine, *store.Record) {
+	t.Helper()
+	server := &fakedynamo.Server{}
+	s, err := dynamo.New(server, "records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := hostiletest.Records("rides", now)[name]
+	rec.Settled = nil
+	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+		t.Fatalf("%s: %v, %v", name, held, err)
+	}
+	return server, s, idem.New(s, idem.OneScope, func(o *idem.Options) {
+		o.Namespace, o.Now, o.Logger = "rides", func() time.Time { return now.Add(time.Minute) }, slog.New(slog.DiscardHandler)
+	}), rec
+}
+
+// Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
+func TestRunWithoutSomeJobs(t *testing.T) {
+	t.Parallel()
+	const none = ": no such job is parked any more"
+	for name, tt := range map[string]struct {
+		wish   string
+		gone   int
+		done   string
+		err    string
+		record string
+	}{
+		"redrive one":  {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept"},
+		"redrive none": {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept"},
+		"cancel one":   {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later"},
+		"cancel none":  {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later"},
+	} {
+		server, s, engine, rec := claimed(t, tt.record)
+		plan, err := operate.May(rec, now, wishes()[tt.wish])
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Locked(func(db *fakedynamo.DB) {
+			all := db.Item("records", rec.PK)["jobs"].(*types.AttributeValueMemberM).Value
+			for _, job := range slices.Sorted(maps.Keys(all))[:tt.gone] {
+				delete(all, job)
+			}
+		})
+		done, err := plan.Run(t.Context(), engine, s)
+		if done != tt.done || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: %q, %v, want %q, %q", name, done, err, tt.done, tt.err)
+		}
+	}
+}
+
+// opened is how the words begin of what opens an operation.
+const opened = "open: "
 
 // A command that a story offers is one that the operator may run.
 func TestOfferedCommandsAreAllowed(t *testing.T) {
