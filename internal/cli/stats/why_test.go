@@ -52,7 +52,7 @@ func TestReport(t *testing.T) {
 	add(0, 30*day, &store.Record{State: store.Open, ID: "1", Keep: store.KeepOpen, Lease: now.Add(time.Second)})
 	add(0, 30*day+1, &store.Record{State: store.Open, ID: "2", Keep: store.KeepOpen, Input: &store.Input{}})
 	add(0, 31*day, &store.Record{State: store.Open, ID: "3", Keep: store.KeepFreed, Expires: now.Add(-time.Second)})
-	add(0, time.Minute, &store.Record{State: store.Open, ID: "4", Expires: now.Add(time.Hour)})
+	add(0, 2*time.Minute, &store.Record{State: store.Open, ID: "4", Expires: now.Add(time.Hour)})
 	add(0, time.Hour, &store.Record{State: store.Open, ID: "5", Keep: store.KeepOpen})
 	add(0, time.Second, &store.Record{State: store.Open, ID: "6", Keep: store.KeepOpen})
 	rep.Add(tablescan.Item{PK: "samekey#sweep#"})
