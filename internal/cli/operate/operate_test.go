@@ -1,6 +1,7 @@
 package operate_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
@@ -137,6 +140,8 @@ func TestReasons(t *testing.T) {
 	open := plain(store.Stuck)
 	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
 	held.Lease, released.Keep, free.Expires = now.Add(time.Hour), store.KeepOpen, now.Add(-time.Hour)
+	abandoned := plain(store.Open)
+	abandoned.Lease, abandoned.Keep = now.Add(-time.Hour), store.KeepOpen
 	stored, blocked := *released, *released
 	blocked.Blocked = true
 	stored.Input = &store.Input{}
@@ -154,6 +159,7 @@ func TestReasons(t *testing.T) {
 		"nothing of the call":  {stuck, operate.Wish{Do: operate.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
 		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
+		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
 		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
 		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck: it is done"},
@@ -161,6 +167,7 @@ func TestReasons(t *testing.T) {
 		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
 		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
+		"retry, abandoned":     {abandoned, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, free":          {free, retry, "it is not stuck: its key is free"},
 		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
 		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
@@ -176,11 +183,31 @@ func TestReasons(t *testing.T) {
 	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
-	for _, wish := range []operate.Wish{settle(idem.Settlement{NotMade: true}), settle(idem.Settlement{RiskTwice: true}), settle(idem.Settlement{Result: []byte(`1`)})} {
-		plan, err := operate.May(stuck, now, wish)
-		const want = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
-		if err != nil || plan.Says[len(plan.Says)-1] != want {
-			t.Errorf("%+v: %v, %+v", wish.Settlement, err, plan)
+	const only = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		wish operate.Wish
+		says []string
+	}{
+		"not made":     {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
+		"risk":         {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"retry":        {open, retry, []string{only}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
+		"release":      {held, operate.Wish{Do: operate.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
+		"redrive":      {kept, operate.Wish{Do: operate.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
+		"forget": {kept, operate.Wish{Do: operate.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
+			"The key becomes free: a request with it runs anew, as another operation. Lost is:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			"  its history, once a request with the key or the table's TTL has removed the record", "This can't be corrected.",
+		}},
+	} {
+		plan, err := operate.May(tt.rec, now, tt.wish)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.says, plan.Says); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for said, want := range map[string]string{
@@ -244,10 +271,12 @@ func TestRun(t *testing.T) {
 			switch {
 			case !known: // forget
 				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
-				if len(rec.Jobs) > 0 {
-					want += "; its jobs are taken from the record, but a drain that is behind may still deliver them: "
+				for i, job := range slices.Sorted(maps.Keys(rec.Jobs)) {
+					if i == 0 {
+						want += "; its jobs are taken from the record, but a drain that is behind may still deliver them:"
+					}
+					want += " " + plain.Line(jobs.JobID(rec.ID, job))
 				}
-				done = done[:min(len(done), len(want))]
 			case want == opened:
 				want += operate.Continues(rec)
 			}
@@ -294,11 +323,14 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		done   string
 		err    string
 		record string
+		broken bool
 	}{
-		"redrive one":  {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept"},
-		"redrive none": {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept"},
-		"cancel one":   {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later"},
-		"cancel none":  {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later"},
+		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
+		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later", false},
 	} {
 		server, s, engine, rec := claimed(t, tt.record)
 		plan, err := operate.May(rec, now, wishes()[tt.wish])
@@ -311,11 +343,23 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 				delete(all, job)
 			}
 		})
+		if tt.broken {
+			if s, err = dynamo.New(refusing{server}, "records"); err != nil {
+				t.Fatal(err)
+			}
+		}
 		done, err := plan.Run(t.Context(), engine, s)
 		if done != tt.done || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %q, %v, want %q, %q", name, done, err, tt.done, tt.err)
 		}
 	}
+}
+
+// refusing is a table that may be read only.
+type refusing struct{ *fakedynamo.Server }
+
+func (refusing) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
 }
 
 // opened is how the words begin of what opens an operation.
@@ -372,11 +416,17 @@ func TestResultIsShown(t *testing.T) {
 // Several records at once are redriven, or tried again where nothing is in doubt.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, rec := range hostiletest.Records("rides", now) {
+	all := hostiletest.Records("rides", now)
+	all["a doubt"] = all["doubts"].Clone()
+	all["a doubt"].Doubts = all["a doubt"].Doubts[:1]
+	for name, rec := range all {
 		for wish, w := range wishes() {
 			_, alone := operate.May(rec, now, w)
 			w.Many = true
 			_, err := operate.May(rec, now, w)
+			if alone := w.Do != operate.Redrive && (w.Do != operate.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
 			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
 			if (err == nil) != may {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
@@ -388,7 +438,9 @@ func TestManyAtOnce(t *testing.T) {
 // Who forgets a record accepts what it asks for, and no more.
 func TestLosses(t *testing.T) {
 	t.Parallel()
+	got := make(map[string]string)
 	for name, rec := range hostiletest.Records("rides", now) {
+		got[name] = strings.Join(operate.Losses(rec, now), " ")
 		w := operate.Wish{Do: operate.Forget, By: "jane"}
 		for _, loss := range operate.Losses(rec, now) {
 			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
@@ -399,6 +451,13 @@ func TestLosses(t *testing.T) {
 		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	want := map[string]string{
+		"held": "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
+		"kept": "work jobs", "later": "work jobs", "replayable": "work", "tombstone": "work", "free": "attempt work jobs", // nobody may forget it
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
