@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,15 @@ func TestTablesArePrintable(t *testing.T) {
 	}
 	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// An error with an exit code says and is what it was made of.
+func TestExitErrors(t *testing.T) {
+	t.Parallel()
+	err := exitWith(exitFound, fmt.Errorf("lost: %w", errTimeout))
+	if e, ok := errors.AsType[*exitError](err); !ok || e.code != 3 || err.Error() != "lost: timeout" || !errors.Is(err, errTimeout) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
@@ -68,16 +69,18 @@ func (s *terminal) of(namespace string) {
 	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.Namespace = namespace })
 }
 
-// run runs a command, in which REF, ID and SHORT name the record of the customer's key.
+var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)
+
+// run runs a command, in which REF, ID, SHORT and DERIVED name the record of the customer's key.
 func (s *terminal) run(args string) { s.Helper(); s.asked(strings.NewReader(""), args) }
 
 // asked is run, with what a person types.
 func (s *terminal) asked(typed io.Reader, args string) {
 	s.Helper()
 	words := args
-	if strings.Contains(args, "REF") || strings.Contains(args, "ID") || strings.Contains(args, "SHORT") {
+	if inHand.MatchString(args) {
 		rec := s.record(s.T)
-		words = strings.NewReplacer("REF", rec.PK, "ID", rec.ID, "SHORT", redact.Record(rec.PK)).Replace(args)
+		words = strings.NewReplacer("REF", rec.PK, "DERIVED", strings.Join(s.keys[:min(1, len(s.keys))], ""), "ID", rec.ID, "SHORT", redact.Record(rec.PK)).Replace(args)
 	}
 	var stdout, stderr strings.Builder
 	out := s.out
@@ -262,6 +265,41 @@ func TestFindOnATerminal(t *testing.T) {
 	})
 }
 
+// What the index no longer has is found by a scan: by its operation, its short name, a key that
+// a provider got, and a customer's key in its namespace alone.
+func TestScansOnATerminal(t *testing.T) {
+	onTerminal(t, "scans.txt", func(s *terminal) {
+		s.stuck(s.T)
+		calls := 1
+		s.run("retry DERIVED")
+		s.run("settle --not-made --yes REF")
+		if _, err := s.pay(s.Context(), &calls); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(2 * time.Hour) // of the bubble
+		for _, args := range []string{"ID", "SHORT", "ID.0.0", "--since 1h ID", "--since 3h ID", "DERIVED", "DERIVED --service maps/route", "--no-scan ID"} {
+			s.run("release " + args)
+		}
+		s.as.set(func(op string) error {
+			if op == "Query" {
+				return &smithy.GenericAPIError{Code: "ValidationException", Message: "The table does not have the specified index: waiting"}
+			}
+			return nil
+		})
+		s.run("release ID")
+		s.run("list")
+		s.as.set(nil)
+		s.of("others")
+		s.answered("omar", "omar-key")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key")
+		s.env["IDEM_NAMESPACE"] = "others"
+		s.asked(strings.NewReader("y\n"), "release --key omar-key")
+		s.env["IDEM_NAMESPACE"] = ""
+		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h")
+		s.run("release --key omar-key --scope jwt:omar --namespace nowhere")
+	})
+}
+
 // What waits is counted whole and told by reason, place and age, as far as the flags ask.
 func TestListOnATerminal(t *testing.T) {
 	onTerminal(t, "list-filters.txt", func(s *terminal) {
@@ -353,6 +391,26 @@ func TestOutputsThatFail(t *testing.T) {
 	})
 }
 
+// A stuck operation is opened, and erasing reads no record of another caller.
+func TestMoreOnATerminal(t *testing.T) {
+	onTerminal(t, "more.txt", func(s *terminal) {
+		if _, err := s.engine.Do(s.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+			return idem.Response{}, errors.Join(err, errTimeout)
+		}); err == nil {
+			s.Fatal("answered")
+		}
+		if err := s.engine.MarkStuck(s.Context(), jobs.TicketFor(s.record(s.T)), "the bank is gone"); err != nil {
+			s.Fatal(err)
+		}
+		s.run("retry --json --yes REF")
+		s.answered("omar", "omar-key")
+		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
+		s.run("erase --caller jwt:jane --dry-run")
+		s.run("erase --caller jwt:omar --dry-run")
+	})
+}
+
 // What is sealed is said to be, and erased, settled and opened with the keys alone, which the
 // program is asked for in the account of the flags.
 func TestSealedOnATerminal(t *testing.T) {
@@ -367,9 +425,16 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes")
 		s.run("erase --caller jwt:jane --yes --json")
+		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
+		s.run("erase --caller jwt:jane --yes")
+		s.as.set(nil)
 		s.keysFrom(s.T, "account")
 		s.run("forget --lose-work --lose-jobs --dry-run REF")
 		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF")
+		s.answered("omar", "omar-key")
+		s.keysFrom(s.T, "allowed")
+		s.run("erase --caller jwt:jane --yes")
+		s.run("erase --caller jwt:nobody --yes --json")
 		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
 		s.run("get REF")
 	})
