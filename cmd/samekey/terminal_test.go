@@ -287,7 +287,7 @@ func TestScansOnATerminal(t *testing.T) {
 			return nil
 		})
 		s.run("release ID")
-		s.run("list")
+		s.run("list --max 0")
 		s.as.set(nil)
 		s.of("others")
 		s.answered("omar", "omar-key")

@@ -315,7 +315,7 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 	case Forget:
 		var lost []string
 		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
-			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
+			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), nil
 		}
 	case Redrive:
 		var n int

@@ -259,8 +259,11 @@ func TestRun(t *testing.T) {
 		"answer": "done: its client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: its client's next retry goes on at once",
 		"erase": "", "redrive": "2 handed out again: the drain sees them in the stream", "redrive 0.0": "1 handed out again: the drain sees them in the stream", "cancel": "2 cancelled",
 	}
-	for name := range hostiletest.Records("rides", now) {
+	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
 		for wish, w := range wishes() {
+			if name == "a job" && w.Do != operate.Forget {
+				continue
+			}
 			_, s, engine, rec := claimed(t, name)
 			plan, err := operate.May(rec, now.Add(time.Minute), w)
 			if err != nil {
@@ -303,7 +306,10 @@ func claimed(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *ide
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := hostiletest.Records("rides", now)[name]
+	all := hostiletest.Records("rides", now)
+	all["a job"] = all["kept"].Clone()
+	maps.DeleteFunc(all["a job"].Jobs, func(job string, _ store.Job) bool { return job != "0.0" })
+	rec := all[name]
 	rec.Settled = nil
 	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
 		t.Fatalf("%s: %v, %v", name, held, err)
@@ -438,8 +444,11 @@ func TestManyAtOnce(t *testing.T) {
 // Who forgets a record accepts what it asks for, and no more.
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	got := make(map[string]string)
-	for name, rec := range hostiletest.Records("rides", now) {
+	all, got := hostiletest.Records("rides", now), make(map[string]string)
+	jobs := all["no request"].Clone()
+	jobs.Phases, jobs.Calls, jobs.Jobs = nil, nil, map[string]store.Job{"0.0": {}}
+	all["jobs, no work"] = jobs
+	for name, rec := range all {
 		got[name] = strings.Join(operate.Losses(rec, now), " ")
 		w := operate.Wish{Do: operate.Forget, By: "jane"}
 		for _, loss := range operate.Losses(rec, now) {
@@ -453,7 +462,8 @@ func TestLosses(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"held": "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
+		"jobs, no work": "jobs",
+		"held":          "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
 		"kept": "work jobs", "later": "work jobs", "replayable": "work", "tombstone": "work", "free": "attempt work jobs", // nobody may forget it
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

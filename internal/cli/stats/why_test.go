@@ -55,23 +55,25 @@ func TestReport(t *testing.T) {
 	add(0, 2*time.Minute, &store.Record{State: store.Open, ID: "4", Expires: now.Add(time.Hour)})
 	add(0, time.Hour, &store.Record{State: store.Open, ID: "5", Keep: store.KeepOpen})
 	add(0, time.Second, &store.Record{State: store.Open, ID: "6", Keep: store.KeepOpen})
+	add(0, 40*day, &store.Record{State: store.Stuck, ID: "7", WaitSince: now, Phases: []store.Phase{{Intent: true}}})
+	rep.Add(tablescan.Item{Record: &store.Record{State: store.Done, Created: now, Expires: now.Add(time.Hour), Secret: "no run"}})
 	rep.Add(tablescan.Item{PK: "samekey#sweep#"})
 	rep.Add(tablescan.Item{PK: "x", Err: errors.New("v is 3")})
 	rep.Items = 30
 	rep.End(15, false)
 	inHour := now.Add(time.Hour)
 	want := &Report{
-		Table: "records", At: now, Items: 30, Seen: 15, Records: 13, Others: 1, Unreadable: 1,
+		Table: "records", At: now, Items: 30, Seen: 15, Records: 15, Others: 1, Unreadable: 1,
 		States: []*Count{
-			{"done", "replayable", 3}, {"done", "expired", 1}, {"done", "its jobs are not delivered", 1}, {"open", "abandoned, expires", 1}, {"open", "at work", 1},
+			{"done", "replayable", 4}, {"done", "expired", 1}, {"done", "its jobs are not delivered", 1}, {"open", "abandoned, expires", 1}, {"open", "at work", 1},
 			{"open", "blocked: its program refuses to go on", 1}, {"open", "freed", 1}, {"open", "left a short time ago", 1}, {"open", "waits for its client", 1},
-			{"open", "waits for the completer", 1}, {"stuck", "waits for people", 1},
+			{"open", "waits for the completer", 1}, {"stuck", "waits for people", 2},
 		},
-		Routes:    []*Count{{"", "", 7}, {"/b", "", 3}, {"/a", "", 2}, {"/c", "", 1}},
-		Ages:      []*Count{{"up to 1 hour", "", 5}, {"up to 1 day", "", 2}, {"up to 7 days", "", 2}, {"up to 30 days", "", 2}, {"older", "", 2}},
+		Routes:    []*Count{{"", "", 9}, {"/b", "", 3}, {"/a", "", 2}, {"/c", "", 1}},
+		Ages:      []*Count{{"up to 1 hour", "", 6}, {"up to 1 day", "", 2}, {"up to 7 days", "", 2}, {"up to 30 days", "", 2}, {"older", "", 3}},
 		Retention: []*Kept{{"f", 3600, 86400, 3}, {"g", 60, 60, 1}},
-		Needs:     []*Need{{"", "", 8, 7, inHour}, {"s", "", 2, 0, inHour}, {"s", "x", 1, 0, now.Add(30 * time.Second)}},
-		Jobs:      2, Parked: 1, MeanBytes: 472, MostBytes: 2049, OverKB: 3, OldestOpen: now.Add(-30*day - 1), OldestOpenRecord: "v1#rides#open2", WriteUnits: 16 * 30 * 2,
+		Needs:     []*Need{{"", "", 9, 8, inHour}, {"no run", "", 1, 0, inHour}, {"s", "", 2, 0, inHour}, {"s", "x", 1, 0, now.Add(30 * time.Second)}},
+		Jobs:      2, Parked: 1, MeanBytes: 409, MostBytes: 2049, OverKB: 3, OldestOpen: now.Add(-30*day - 1), OldestOpenRecord: "v1#rides#open2", WriteUnits: 16 * 30 * 2,
 	}
 	if diff := cmp.Diff(want, rep, cmpopts.IgnoreUnexported(Report{})); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -81,14 +83,18 @@ func TestReport(t *testing.T) {
 		items, seen int64
 		whole       bool
 		want        int64
-	}{{30, 15, true, units / 2}, {15, 15, false, units / 2}, {16, 15, false, 16 * units / 30}, {30, 0, false, units / 2}, {30, 1, false, 15 * units}} {
+	}{{30, 15, true, units / 2}, {15, 15, false, units / 2}, {16, 15, false, 16 * units / 30}, {30, 0, false, units / 2}, {14, 15, false, units / 2}, {30, 1, false, 15 * units}} {
 		rep.Items = tt.items
 		if rep.End(tt.seen, tt.whole); rep.WriteUnits != tt.want || rep.Seen != tt.seen || rep.Whole != tt.whole {
 			t.Errorf("%+v: %d write units of %d items, whole: %t", tt, rep.WriteUnits, rep.Seen, rep.Whole)
 		}
 	}
 	none := New("records", now, time.Minute)
-	if none.End(0, true); none.MeanBytes != 0 {
-		t.Errorf("of nothing, the mean is %d", none.MeanBytes)
+	if none.End(0, true); none.MeanBytes != 0 || none.Ages == nil || len(none.Ages) > 0 {
+		t.Errorf("of nothing, the mean is %d, the ages are %v", none.MeanBytes, none.Ages)
+	}
+	none.Add(tablescan.Item{Record: &store.Record{Created: now}, Size: 7})
+	if none.End(1, true); none.MeanBytes != 7 || len(none.Ages) != 1 {
+		t.Errorf("of one, the mean is %d, the ages are %v", none.MeanBytes, none.Ages)
 	}
 }
