@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,11 +69,20 @@ func TestTablesArePrintable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	e := environment{stdout: &out}
-	if err := e.printTable([]string{"ROUTE", "ERROR"}, [][]string{{"POST /a\nPOST /b", "\x1b[2J\tgone\u202e"}}); err != nil {
+	if err := e.printTable([]string{"ROUTE", "ERROR"}, [][]string{{"POST /a\nPOST /b", "\x1b[2J\tgone\u202e"}, {"<b>&amp;", "e"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
+	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n<b>&amp;         e\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// What is no JSON is not printed as such.
+func TestPrintNoJSON(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := (environment{stdout: &out}).printJSON(json.RawMessage("{")); err == nil || out.Len() > 0 {
+		t.Errorf("printed %q, %v", out.String(), err)
 	}
 }
 

@@ -452,6 +452,7 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 				}
 			})
 		}
+		s.run("list --table a!b")
 		put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
 		s.run("list")
 		put("a customer", fakedynamo.Item{})
