@@ -77,6 +77,9 @@ func TestDoctorWorstInputs(t *testing.T) {
 		{nil, nil, 2, "which table?"},
 		{[]string{"--table", "t", "--as", "king"}, nil, 2, `--as is "king": function, worker, operator`},
 		{[]string{"--table", "t", "--sample", "0"}, nil, 2, "--sample"},
+		{[]string{"--table", "t", "--sample", "1001"}, nil, 2, "--sample"},
+		{[]string{"--table", "nothing", "--sample", "1000"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
+		{[]string{"--table", "nothing", "--sample", "1"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
 		{[]string{"--table", "nothing"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
 		{[]string{"--stack", "nothing"}, doctortest.Good(time.Now()), 1, "Stack with id nothing does not exist"},
 		{[]string{"--table", "records"}, refusing{"ThrottlingException"}, 1, "ThrottlingException"},
@@ -97,6 +100,26 @@ func TestDoctorWorstInputs(t *testing.T) {
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != tt.code || !strings.Contains(stderr, tt.stderr) ||
 			len(r.Good) != 0 || len(r.Findings) != 0 || len(r.NotChecked) != len(doctor.All()) {
 			t.Errorf("code %d, %v, %s%s", code, err, stdout, stderr)
+		}
+	}
+}
+
+// The other services are those of the table's own place, or nobody asks them.
+func TestOnlyTheTableIsAsked(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		flag string
+		env  map[string]string
+		want string
+	}{
+		{"", nil, ""},
+		{"http://flag", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://flag, and AWS_ENDPOINT_URL names no place of the other services"},
+		{"", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://env, and AWS_ENDPOINT_URL names no place of the other services"},
+		{"http://flag", map[string]string{"AWS_ENDPOINT_URL": "http://all"}, ""},
+	} {
+		op := &operator{account: account{endpoint: tt.flag, env: environment{getenv: func(name string) string { return tt.env[name] }}}}
+		if got := op.onlyTable(); got != tt.want {
+			t.Errorf("%q, %v: %q, want %q", tt.flag, tt.env, got, tt.want)
 		}
 	}
 }

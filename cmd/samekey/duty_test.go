@@ -158,7 +158,7 @@ func (r *role) Do(req *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	err := r.may(op)
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + api.ErrorCode() + `","message":"not for tests"}`
+		body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + api.ErrorCode() + `","message":"` + api.ErrorMessage() + `"}`
 		return &http.Response{
 			StatusCode: http.StatusBadRequest, Request: req, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
 			Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),

@@ -79,10 +79,7 @@ func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	for _, code := range slices.Sorted(maps.Keys(all)) {
 		lines = append(lines, fmt.Sprintf("  %d  %s", code, all[code]))
 	}
-	if cmd.Annotations == nil {
-		cmd.Annotations = make(map[string]string)
-	}
-	cmd.Annotations[annotationExits] = strings.Join(lines, "\n")
+	cmd.Annotations = map[string]string{annotationExits: strings.Join(lines, "\n")}
 	return cmd
 }
 

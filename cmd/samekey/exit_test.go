@@ -1,6 +1,9 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +53,9 @@ func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 		if !strings.Contains(exits, "  0  ") || !strings.Contains(exits, "  1  ") || !strings.Contains(exits, "  2  ") {
 			t.Errorf("%s: the exit codes are %q: use exitCodes", c.CommandPath(), exits)
 		}
+		if strings.Contains(c.Use, "REF") != strings.Contains(c.Long, refHelp) || strings.Contains(c.Use, "REF") && c.Name() != "get" != strings.Contains(c.Long, "The change is shown and asked about.") {
+			t.Errorf("%s: its help says other things of REF and of the question than its use", c.CommandPath())
+		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {
 			t.Errorf("%s: %q should be a sentence without a full stop", c.CommandPath(), c.Short)
 		}
@@ -63,10 +69,48 @@ func TestTablesArePrintable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	e := environment{stdout: &out}
-	if err := e.printTable([]string{"ROUTE", "ERROR"}, [][]string{{"POST /a\nPOST /b", "\x1b[2J\tgone\u202e"}}); err != nil {
+	if err := e.printTable([]string{"ROUTE", "ERROR"}, [][]string{{"POST /a\nPOST /b", "\x1b[2J\tgone\u202e"}, {"<b>&amp;", "e"}}); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
+	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n<b>&amp;         e\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
+// What is no JSON is not printed as such.
+func TestPrintNoJSON(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := (environment{stdout: &out}).printJSON(json.RawMessage("{")); err == nil || out.Len() > 0 {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}
+
+// An error with an exit code says and is what it was made of.
+func TestExitErrors(t *testing.T) {
+	t.Parallel()
+	err := exitWith(exitFound, fmt.Errorf("lost: %w", errTimeout))
+	if e, ok := errors.AsType[*exitError](err); !ok || e.code != 3 || err.Error() != "lost: timeout" || !errors.Is(err, errTimeout) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A command takes so many arguments, and says which one is too many.
+func TestTakes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		least, most int
+		args, want  string
+	}{
+		{0, 0, "", ""}, {0, 0, "a b", `"a" is not a flag; usage: c`}, {1, 1, "", "0 arguments, of 1; usage: c"}, {1, 1, "a", ""},
+		{0, 1, "a b c", `"b" is one argument too many; usage: c`}, {1, 3, "a b c", ""}, {3, 3, "a b", "2 arguments, of 3; usage: c"},
+	} {
+		err, got := takes(tt.least, tt.most)(&cobra.Command{Use: "c"}, strings.Fields(tt.args)), ""
+		if err != nil {
+			got = err.Error()
+		}
+		if e, ok := errors.AsType[*exitError](err); got != tt.want || ok != (tt.want != "") || ok && e.code != 2 {
+			t.Errorf("%d to %d of %q: %+v, want %q", tt.least, tt.most, tt.args, err, tt.want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samekey/samekey/internal/cli/scaffold"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -30,6 +31,19 @@ func TestInitTellsWhatItDid(t *testing.T) {
 	if code, stdout, stderr := call(t, nil, "init", "--check"); code != 1 || !strings.Contains(stdout, "-Resources: {}\n") || !strings.Contains(stderr, "run samekey init") {
 		t.Errorf("--check of another version: code %d: %s%s", code, stdout, stderr)
 	}
+}
+
+// What was written, completed and left alone is told, and what to do next.
+func TestTellInit(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	for _, r := range []scaffold.Result{
+		{Created: []string{"a", "b"}, Module: "m", Required: true}, {Created: []string{"a"}, Example: "checkout"}, {Example: "checkout", LeftAlone: []string{"c"}}, {Unchanged: []string{"d"}, Module: "m"},
+	} {
+		tellInit(environment{stdout: &out}, r)
+		out.WriteString("----\n")
+	}
+	golden(t, "init.txt", out.String())
 }
 
 func TestBadInit(t *testing.T) {

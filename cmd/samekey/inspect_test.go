@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
 	"github.com/samekey/samekey/internal/cli/names"
@@ -332,6 +335,28 @@ func TestTailWithoutAStream(t *testing.T) {
 	code, stdout, stderr := callAt(t, w, "tail", "--table", "records")
 	if code != 1 || stdout != "" || !strings.Contains(stderr, "the table records has no stream: samekey table create turns it on") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+// A table without a stream, and one that may not be described, are told apart.
+func TestStreamOfATable(t *testing.T) {
+	t.Parallel()
+	const none = "the table records has no stream: samekey table create turns it on"
+	on, off := &types.StreamSpecification{StreamEnabled: aws.Bool(true)}, &types.StreamSpecification{StreamEnabled: aws.Bool(false)}
+	for _, tt := range []struct {
+		about *types.TableDescription
+		err   string
+	}{
+		{nil, "the stream of table records is unknown: it takes the permission dynamodb:DescribeTable"},
+		{&types.TableDescription{LatestStreamArn: aws.String("arn")}, none},
+		{&types.TableDescription{LatestStreamArn: aws.String("arn"), StreamSpecification: off}, none},
+		{&types.TableDescription{StreamSpecification: on}, none},
+		{&types.TableDescription{LatestStreamArn: aws.String("arn"), StreamSpecification: on}, ""},
+	} {
+		arn, err := (&operator{table: "records", about: tt.about}).stream()
+		if (arn == "arn") != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%+v: %q, %v, want %q", tt.about, arn, err, tt.err)
+		}
 	}
 }
 

@@ -45,6 +45,7 @@ func TestOptionsOfLocal(t *testing.T) {
 			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_CONTROL_PORT": "0"},
 			want: with(func(o *stack.Options) { o.APIPort, o.ControlPort = 4000, 0 }),
 		},
+		"the last port": {env: map[string]string{"LOCAL_API_PORT": "65535"}, want: with(func(o *stack.Options) { o.APIPort = 65535 })},
 		"flags win": {
 			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_GRACE": "2s"},
 			args: []string{"--api-port", "0", "--control-port=5002", "--template", "t.yaml", "--stack-name", "s", "--ttl"},
@@ -92,11 +93,14 @@ func TestBadOptionsOfLocal(t *testing.T) {
 		env  map[string]string
 		args []string
 	}{
-		`LOCAL_API_PORT is "http"`:      {env: map[string]string{"LOCAL_API_PORT": "http"}},
-		`LOCAL_CONTROL_PORT is "70000"`: {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
-		`LOCAL_GRACE is "5"`:            {env: map[string]string{"LOCAL_GRACE": "5"}},
-		"has to be NAME=VALUE":          {args: []string{"--env", "X"}},
-		"no --process of that name":     {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
+		`LOCAL_API_PORT is "http"`:                        {env: map[string]string{"LOCAL_API_PORT": "http"}},
+		`LOCAL_CONTROL_PORT is "70000"`:                   {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
+		`LOCAL_GRACE is "5"`:                              {env: map[string]string{"LOCAL_GRACE": "5"}},
+		`LOCAL_API_PORT is "65536"`:                       {env: map[string]string{"LOCAL_API_PORT": "65536"}},
+		`LOCAL_UI_PORT is "-1"`:                           {env: map[string]string{"LOCAL_UI_PORT": "-1"}},
+		`"=x" for "--process" flag: has to be NAME=VALUE`: {args: []string{"--process", "=x"}},
+		"has to be NAME=VALUE":                            {args: []string{"--env", "X"}},
+		"no --process of that name":                       {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
 	} {
 		code, _, stderr := call(t, tt.env, append([]string{"local"}, tt.args...)...)
 		if code != 2 || !strings.Contains(stderr, want) {

@@ -15,9 +15,7 @@ import (
 
 // safe returns e with the last barrier before its outputs.
 func (e environment) safe() environment {
-	if e.screen == nil {
-		e.screen = e.stderr
-	}
+	e.screen = e.stderr
 	e.stdout, e.stderr = &plain.Writer{W: e.stdout}, &plain.Writer{W: e.stderr}
 	return e
 }

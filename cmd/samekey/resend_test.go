@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
@@ -126,28 +128,38 @@ func TestResendWorstInputs(t *testing.T) {
 	}
 	broken := filepath.Join(t.TempDir(), "broken")
 	write(t, broken, half)
+	hollow := filepath.Join(t.TempDir(), "hollow")
+	write(t, hollow, eventsource.Failure{Payload: []byte(`{"Records":[7]}`)}.Object())
 	says := func(answer string, err error) lambdaRuns {
 		return lambdaRuns{func(context.Context, []byte) ([]byte, error) { return []byte(answer), err }}
 	}
+	const noWorker, none = "it is no worker: json: cannot unmarshal string into Go value of type struct { ErrorMessage string; BatchItemFailures []struct { ItemIdentifier string } }", "0 removed records of 0 files were handed over, 0 failed\n"
+	one := func(failed int) string {
+		return fmt.Sprintf("1 removed records of 1 files were handed over, %d failed\n", failed)
+	}
 	for name, tt := range map[string]struct {
-		args   []string
-		aws    lambdaRuns
-		code   int
-		stderr string
+		args []string
+		aws  lambdaRuns
+		code int
+		want string // FILE is the file's path
 	}{
-		"no worker named":  {args: []string{good}, code: 2, stderr: "which worker? Set --function"},
-		"no file named":    {args: []string{"--function", "w"}, code: 2, stderr: "0 arguments, of 1"},
-		"no such file":     {args: []string{"--function", "w", filepath.Join(t.TempDir(), "nothing")}, code: 1, stderr: "no such file"},
-		"a queue's":        {args: []string{"--function", "w", queue}, code: 1, stderr: "it has no payload: only a bucket gets the records"},
-		"something else":   {args: []string{"--function", "w", other}, code: 1, stderr: "not an object of the bucket"},
-		"half an event":    {args: []string{"--function", "w", broken}, code: 1, stderr: "its payload is not an event"},
-		"a worker's error": {args: []string{"--function", "w", good}, aws: says("", errors.New("no table")), code: 1, stderr: "the worker failed: no table"},
-		"no worker":        {args: []string{"--function", "w", good}, aws: says(`"hello"`, nil), code: 1, stderr: "it is no worker"},
-		"done":             {args: []string{"--function", "w", good}, aws: says(`{"batchItemFailures":[]}`, nil)},
+		"no worker named":  {[]string{good}, says("", nil), 2, "samekey resend: which worker? Set --function\n"},
+		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey resend: 0 arguments, of 1; usage: samekey resend --function WORKER FILE...\n"},
+		"no such file":     {[]string{"--function", "w", "nothing"}, says("", nil), 1, "samekey resend: lstat FILE: no such file or directory\n"},
+		"an empty folder":  {[]string{"--function", "w", t.TempDir()}, says("", nil), 0, none},
+		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey resend: FILE: it has no payload: only a bucket gets the records, a queue or a topic where they were\n"},
+		"something else":   {[]string{"--function", "w", other}, says("", nil), 1, "samekey resend: FILE: not an object of the bucket: invalid character 'T' looking for beginning of value\n"},
+		"half an event":    {[]string{"--function", "w", broken}, says("", nil), 1, "samekey resend: FILE: its payload is not an event: unexpected end of JSON input\n"},
+		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey resend: FILE: its payload is not an event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},
+		"a worker's error": {[]string{"--function", "w", good}, says("", errors.New("no table")), 1, one(1) + "samekey resend: FILE: the worker failed: no table\n"},
+		"no worker":        {[]string{"--function", "w", good}, says(`"hello"`, nil), 1, one(1) + "samekey resend: FILE: " + noWorker + "\n"},
+		"left undone":      {[]string{"--function", "w", good}, says(`{"batchItemFailures":[{"itemIdentifier":"7"}]}`, nil), 1, one(1) + "samekey resend: FILE: the worker could not do the record with the sequence number 7: see its log\n"},
+		"done":             {[]string{"--function", "w", good}, says(`{"batchItemFailures":[]}`, nil), 0, one(0)},
 	} {
 		code, stdout, stderr := callAt(t, tt.aws, append([]string{"resend"}, tt.args...)...)
-		if code != tt.code || !strings.Contains(stderr, tt.stderr) {
-			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
+		got := strings.ReplaceAll(stdout+strings.TrimPrefix(stderr, "function w, Region us-east-1\n"), tt.args[len(tt.args)-1]+":", "FILE:")
+		if diff := cmp.Diff(tt.want, got); diff != "" || code != tt.code || (code < 2) != strings.HasPrefix(stderr, "function w, Region us-east-1\n") {
+			t.Errorf("%s: code %d, %s (-want +got):\n%s", name, code, stderr, diff)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func writeStack(env environment, file, want string, check, update bool) error {
 
 // firstDifference tells the first line in which two texts differ.
 func firstDifference(got, want string) string {
-	have, must := strings.Split(got, "\n"), strings.Split(want, "\n")
+	have, must := strings.Split(got+"\n", "\n"), strings.Split(want+"\n", "\n")
 	i := 0
 	for i < len(have)-1 && i < len(must)-1 && have[i] == must[i] {
 		i++

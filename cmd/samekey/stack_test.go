@@ -10,6 +10,22 @@ import (
 	"github.com/samekey/samekey/deploy"
 )
 
+// The first difference is that of a line, also of one that isn't there.
+func TestFirstDifference(t *testing.T) {
+	t.Parallel()
+	for _, tt := range [][3]string{
+		{"a", "b", "line 1:\n- a\n+ b"},
+		{"a\nb\nc\n", "a\nx\ny\n", "line 2:\n- b\n+ x"},
+		{"a", "a\nb\n", "line 2:\n- \n+ b"},
+		{"a\nb\n", "a", "line 2:\n- b\n+ "},
+		{"a", "a\n", "line 2:\n- \n+ "},
+	} {
+		if got := firstDifference(tt[0], tt[1]); got != tt[2] {
+			t.Errorf("of %q and %q: %q, want %q", tt[0], tt[1], got, tt[2])
+		}
+	}
+}
+
 // The file is written once, left alone if it differs, and compared without being touched.
 func TestStackIsWrittenAndCompared(t *testing.T) {
 	t.Parallel()

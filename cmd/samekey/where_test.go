@@ -13,6 +13,8 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
 )
@@ -105,19 +107,50 @@ func TestAccountOfTheTable(t *testing.T) {
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	for want, answers := range map[string]answering{
-		"table records, Region eu-west-1, account 123456789012\n": {describe: `{"Table":{"TableArn":"arn:aws:dynamodb:eu-west-1:123456789012:table/records"}}`},
-		"table records, Region eu-west-1, account unknown\n":      {},
+	const arn = `"TableArn":"arn:aws:dynamodb:eu-west-1:123456789012:table/records"`
+	const place, unknown, not = "table records, Region eu-west-1, account 123456789012", "table records, Region eu-west-1, account unknown", "its key is not pk, so it has no records; is it the right table? "
+	for describe, want := range map[string]struct {
+		code int
+		says string // but for nothing waits for people
+	}{
+		`{"Table":{` + arn + `,"KeySchema":[{"AttributeName":"pk"}]}}`: {0, place + "\n"},
+		`{"Table":{"TableArn":"records"}}`:                             {0, unknown + "\n"},
+		`{}`:                                                           {0, unknown + "\n"},
+		``:                                                             {0, unknown + "\n"},
+		`{"Table":{` + arn + `,"KeySchema":[{"AttributeName":"id"}]}}`:                        {1, place + "\nsamekey list: " + not + place + "\n"},
+		`{"Table":{` + arn + `,"KeySchema":[{"AttributeName":"pk"},{"AttributeName":"sk"}]}}`: {1, place + "\nsamekey list: " + not + place + "\n"},
 	} {
 		var stdout, stderr strings.Builder
 		env := environment{
-			stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, http: answers,
+			stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, http: answering{describe},
 			getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records", "USER": "jane"}[n] },
 		}
 		var code int
 		synctest.Test(t, func(t *testing.T) { code = run(t.Context(), env, []string{"list"}) })
-		if code != 0 || !strings.HasPrefix(stderr.String(), want) || !strings.Contains(stderr.String(), "nothing waits for people") {
-			t.Errorf("code %d, %s%s; want %s", code, stdout.String(), stderr.String(), want)
+		if want.code == 0 {
+			want.says += "nothing waits for people\n"
+		}
+		if diff := cmp.Diff(want.says, stderr.String()+stdout.String()); diff != "" || code != want.code {
+			t.Errorf("%s: code %d (-want +got):\n%s", describe, code, diff)
+		}
+	}
+}
+
+// A scan tells its price before it begins, if the table's size is known.
+func TestScansTellTheirPrice(t *testing.T) {
+	t.Parallel()
+	for describe, want := range map[string]string{
+		"items, bytes": "a scan reads the whole table: about 7 items in 3 pages, 384 read units, 6s at 0.5 pages a second\n",
+		"":             "a scan reads the whole table, by 0.5 pages of 1 MB a second (128 read units each)\n",
+	} {
+		var out strings.Builder
+		op := &operator{account: account{env: environment{stderr: &out}}}
+		items := int64(0)
+		if describe != "" {
+			items, op.about = 7, &types.TableDescription{ItemCount: aws.Int64(7), TableSizeBytes: aws.Int64(2<<20 + 1)}
+		}
+		if got := op.tellScan(0.5); got != items || out.String() != want {
+			t.Errorf("%d items, %q, want %q", got, out.String(), want)
 		}
 	}
 }
@@ -131,8 +164,11 @@ func TestPagesMayTakeTheirTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	client, ok := op.client.Options().HTTPClient.(*awshttp.BuildableClient)
-	if !ok || client.GetTimeout() < 30*time.Second {
+	if !ok || client.GetTimeout() != time.Minute {
 		t.Errorf("an attempt may take %v", client.GetTimeout())
+	}
+	if op.client.Options().Logger != (logging.Nop{}) || op.streams().Options().Logger != (logging.Nop{}) {
+		t.Error("the SDK prints beside the command")
 	}
 }
 

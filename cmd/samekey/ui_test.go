@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+)
+
+// The page is served to this machine alone.
+func TestAddressOfThePage(t *testing.T) {
+	t.Parallel()
+	const only = ": the page listens on 127.0.0.1 only, such as 127.0.0.1:3004; from elsewhere, use an SSH tunnel"
+	for addr, want := range map[string]struct {
+		port int
+		err  string
+	}{
+		"127.0.0.1:0":     {0, ""},
+		"127.0.0.1:65535": {65535, ""},
+		"127.0.0.1:65536": {0, "--addr 127.0.0.1:65536: 65536 is not a port"},
+		"127.0.0.1:-1":    {0, "--addr 127.0.0.1:-1: -1 is not a port"},
+		"127.0.0.1":       {0, "--addr 127.0.0.1" + only},
+		"0.0.0.0:1":       {0, "--addr 0.0.0.0:1" + only},
+		":1":              {0, "--addr :1" + only},
+	} {
+		port, err := loopbackPort(addr)
+		if port != want.port || (err == nil) != (want.err == "") || err != nil && err.Error() != want.err {
+			t.Errorf("%s: %d, %v, want %+v", addr, port, err, want)
+		}
+	}
+}
+
+// The page is served by the operator's name until the command is ended.
+func TestUIServesAPage(t *testing.T) {
+	someAccount(t)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
+	for want, args := range map[string]string{"--newest is positive": "--newest 0", "--addr x: the page": "--addr x", `"more" is not a flag`: "more", "which table?": "--newest 1"} {
+		if code, stdout, stderr := callAt(t, &fakedynamo.Server{}, append([]string{"ui"}, strings.Fields(args)...)...); code != 2 || stdout != "" || !strings.Contains(stderr, want) {
+			t.Errorf("%s: code %d, %q, %q", args, code, stdout, stderr)
+		}
+	}
+	stdout, stderr := &safeBuffer{}, &safeBuffer{}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, environment{
+			stdout: stdout, stderr: stderr, http: &fakedynamo.Server{}, getenv: func(name string) string { return map[string]string{"IDEM_TABLE": "records", "USERNAME": "jane"}[name] },
+		}, []string{"ui"})
+	}()
+	waitFor(t, "the page's URL", func() bool { return strings.HasSuffix(stdout.String(), "\n") }, func() string { return stdout.String() + stderr.String() })
+	resp, err := http.Get(strings.TrimSpace(stdout.String())) //nolint:noctx // of the test's own page
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), "<html") {
+		t.Errorf("%s, %v: %s", resp.Status, err, body)
+	}
+	cancel()
+	if code := <-ended; code != 0 || stderr.String() != "table records, Region us-east-1, account unknown\n" {
+		t.Errorf("code %d, %q", code, stderr.String())
+	}
+}
