@@ -83,7 +83,7 @@ func calls(r *store.Record) (all []Call, note string) {
 
 // callOf returns the call with a name as idem.Tx.Key makes it.
 func callOf(r *store.Record, name, how string, since time.Time) Call {
-	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: utc(since)}
+	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
 		c.Service = unescaped(service)
 		c.Number, _ = strconv.Atoi(number) // 0 for a name of a later version
