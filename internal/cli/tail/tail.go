@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
@@ -128,18 +129,9 @@ func state(r *store.Record) string {
 
 // short is the short name of the record with these keys.
 func short(keys json.RawMessage) string {
-	it, err := attributevalue.UnmarshalMapJSON(keys)
-	if err != nil {
-		return ""
-	}
-	var k struct {
-		PK string `dynamodbav:"pk"`
-	}
-	if err := attributevalue.UnmarshalMap(it, &k); err != nil {
-		return ""
-	}
-	if name := redact.Record(k.PK); name != k.PK {
-		return name
+	it, _ := attributevalue.UnmarshalMapJSON(keys) // else there is no pk
+	if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok && redact.Record(pk.Value) != pk.Value {
+		return redact.Record(pk.Value)
 	}
 	return "" // a key of another form may be anything
 }
