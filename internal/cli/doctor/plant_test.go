@@ -1,12 +1,16 @@
 package doctor_test
 
 import (
+	stdcmp "cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
+	"net/http"
 	"os"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,9 +18,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/smithy-go"
 
 	"github.com/google/go-cmp/cmp"
-
 	"github.com/samekey/samekey/internal/cli/doctor"
 	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -54,13 +61,14 @@ func goodDeployment(t *testing.T) {
 	for name, change := range map[string]func(*doctor.Options){
 		"found by the table":   func(*doctor.Options) {},
 		"named by their stack": func(o *doctor.Options) { o.Stack, o.Table = "orders", "" },
+		"in a second":          func(o *doctor.Options) { o.Now = time.Now().Add(time.Second) },
 		"as a function":        func(o *doctor.Options) { o.As = "function" },
 		"as the worker":        func(o *doctor.Options) { o.As = "worker" },
 	} {
 		opt := options()
 		change(&opt)
 		r := examine(t, world(), opt)
-		if len(r.Findings) != 0 || len(r.NotChecked) != 0 || len(r.Good) != len(doctor.All()) || r.Table != "records" {
+		if at := stdcmp.Or(opt.Now, time.Now()); len(r.Findings) != 0 || len(r.NotChecked) != 0 || len(r.Good) != len(doctor.All()) || r.Table != "records" || !r.At.Equal(at) {
 			t.Errorf("%s: %+v, not checked %+v", name, r.Findings, r.NotChecked)
 		}
 	}
@@ -150,15 +158,7 @@ var plants = map[string]plant{
 	}, on("error: stream-reader: table records: no function reads its stream")},
 	"a mapping that is off": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["State"] = "Disabled" }, on("error: stream-reader: mapping of stream to worker: it is Disabled (UUID stream)")},
 	"three readers": {func(w *doctortest.World, _ *doctor.Options) {
-		for _, uuid := range []string{"second", "third"} {
-			m := object{"UUID": uuid}
-			for name, value := range w.Mapping("stream") {
-				if name != "UUID" {
-					m[name] = value
-				}
-			}
-			w.Mappings = append(w.Mappings, m)
-		}
+		readers(w, "second", "third")
 	}, on("warning: stream-readers: table records: 3 mappings read its stream: of worker, worker, worker")},
 	"a filter without removals": {func(w *doctortest.World, _ *doctor.Options) {
 		c := w.Mapping("stream")["FilterCriteria"].(object)
@@ -187,11 +187,11 @@ var plants = map[string]plant{
 	"a queue that fails": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Mapping("tickets")["LastProcessingResult"] = "PROBLEM: Lambda failed to assume your function execution role."
 	}, on("error: mapping-result: mapping of queue tickets to worker: PROBLEM: Lambda failed to assume your function execution role.")},
-	"retries without an end": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = -1 }, on("error: stream-retries: mapping of stream to worker: it retries a batch until its records are a day old")},
+	"retries without an end": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("stream"), "MaximumRetryAttempts") }, on("error: stream-retries: mapping of stream to worker: it retries a batch until its records are a day old")},
 	"a function that logs its errors only": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Function("orders")["LoggingConfig"] = object{"LogFormat": "JSON", "ApplicationLogLevel": "ERROR"}
 	}, on("error: log-level: function orders: its ApplicationLogLevel is ERROR")},
-	"two retries": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = 2 }, on("error: stream-retries: mapping of stream to worker: it gives a batch up after 2 retries")},
+	"no retries": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = 0 }, on("error: stream-retries: mapping of stream to worker: it gives a batch up after 0 retries")},
 	"no bisecting": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Mapping("stream")["BisectBatchOnFunctionError"] = false
 	}, on("warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off")},
@@ -341,7 +341,7 @@ var plants = map[string]plant{
 		o.As = "function"
 		w.Refused["DynamoDB.PutItem"] = "AccessDeniedException"
 	}, on("error: rights: the caller's credentials, as function: dynamodb:PutItem is refused (AccessDeniedException: not for tests)")},
-	"a clock that is a minute behind AWS":  {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(time.Minute) }, on("warning: clock: this machine's clock: it is 1m0s behind")},
+	"a clock that is seconds behind AWS":   {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(7 * time.Second) }, on("warning: clock: this machine's clock: it is 7s behind")},
 	"a clock that is a minute ahead of it": {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(-time.Minute) }, on("warning: clock: this machine's clock: it is 1m0s ahead")},
 }
 
@@ -459,6 +459,20 @@ func machine(w *doctortest.World) object {
 	return w.Machines["arn:aws:states:us-east-1:123456789012:stateMachine:ship"]
 }
 
+// readers gives the stream more mappings like its own.
+func readers(w *doctortest.World, uuids ...string) {
+	for _, uuid := range uuids {
+		m := clone(w.Mapping("stream"))
+		m["UUID"] = uuid
+		w.Mappings = append(w.Mappings, m)
+	}
+}
+
+// method is the integration of the REST API's method.
+func method(w *doctortest.World) object {
+	return w.Resources["restapi001"][0]["resourceMethods"].(object)["POST"].(object)["methodIntegration"].(object)
+}
+
 // index is the table's first index.
 func index(w *doctortest.World) object { return w.Table["GlobalSecondaryIndexes"].([]any)[0].(object) }
 
@@ -498,12 +512,12 @@ var together = [][]string{
 		"no report of a queue", "no report of the stream", "one receive", "retries without an end", "six hours of age", "two write units at most",
 	},
 	{
-		"TTL on another attribute", "a bus of another account", "a clock that is a minute behind AWS", "a filter on tickets", "a filter without renewals",
+		"TTL on another attribute", "a bus of another account", "a clock that is seconds behind AWS", "a filter on tickets", "a filter without renewals",
 		"a function of ten minutes", "a function that is gone", "a function with the table of another account", "a key that is a number",
 		"a queue that fails", "a role for another queue", "a stream that fails", "a table without its encryption key", "alarms of another App",
 		"an index with another key", "an operator who may not write", "another layout", "both schedules for one task", "five receives of a ticket",
 		"five write units", "messages for less than the tries", "milliseconds in exp_s", "one worker at a time", "replicas with strong consistency",
-		"two retries",
+		"no retries",
 	},
 	{
 		"a bus that is gone", "a filter without stuck", "a function that nobody completes", "a policy with a list of APIs", "a role of the worker",
@@ -632,6 +646,438 @@ func TestRulesMayStartTheWorker(t *testing.T) {
 	r := examine(t, w, options())
 	if len(r.Findings) != 0 || len(r.NotChecked) != 1 || r.NotChecked[0].Check != "schedules" || r.NotChecked[0].Unanswered {
 		t.Errorf("%+v, not checked %+v", r.Findings, r.NotChecked)
+	}
+}
+
+// verdict is what a report says, beside what is good.
+func verdict(r *doctor.Report) (all []string) {
+	checks := make(map[string]doctor.Check)
+	for _, c := range doctor.All() {
+		checks[c.ID] = c
+	}
+	for _, f := range r.Findings {
+		line := strings.Join([]string{string(f.Severity), f.Check, f.Where, f.What}, ": ")
+		if f.Causes != checks[f.Check].Causes {
+			line += ": " + f.Causes
+		}
+		if slices.Contains(r.Good, f.Check) {
+			line += ", and good"
+		}
+		all = append(all, line)
+	}
+	unchecked := make(map[string][]string)
+	for _, u := range r.NotChecked {
+		why := u.Why
+		if u.Unanswered {
+			why += " (unanswered)"
+		}
+		unchecked[why] = append(unchecked[why], u.Check)
+	}
+	for _, why := range slices.Sorted(maps.Keys(unchecked)) {
+		all = append(all, "not checked: "+strings.Join(unchecked[why], " ")+": "+why)
+	}
+	return all
+}
+
+// noFunctionChecked are the checks that need functions.
+const noFunctionChecked = "not checked: stream-reader stream-readers stream-filters mapping-result stream-retries stream-bisect stream-on-failure stream-start report-failures queue-missing bus-miss" +
+	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard schedules schedule-role: "
+
+// judged are deployments at the limits of the checks, or with something that can't be checked.
+var judged = map[string]plant{
+	"limits": {func(w *doctortest.World, o *doctor.Options) {
+		w.Function("orders")["Timeout"], w.Integrations["httpapi001"][0]["timeoutInMillis"] = 300, 300000
+		method(w)["timeoutInMillis"] = 300000
+		w.Function("worker")["Timeout"] = 301
+		w.Concurrency = map[string]int{"worker": 3, "orders": 1}
+		w.Now = w.Now.Add(6 * time.Second)
+		w.Queues["tickets"]["VisibilityTimeout"], w.Queues["tickets"]["MessageRetentionPeriod"] = "1806", "950400"
+		w.Queues["receipts"]["MessageRetentionPeriod"], w.Queues["receipts"]["RedrivePolicy"] = "540", redrive("receipts-dead", "3")
+		w.Queues["receipts-dead"]["MessageRetentionPeriod"] = "540"
+		w.Mapping("stream")["MaximumRetryAttempts"], w.Mapping("stream")["MaximumRecordAgeInSeconds"] = 5, -1
+		o.ClientRetries, o.ProviderRemembers = 24*time.Hour, time.Hour+25*time.Minute+time.Second
+		w.Table["OnDemandThroughput"] = object{"MaxWriteRequestUnits": 6}
+		w.Table["TableStatus"], w.TTL["TimeToLiveStatus"] = "UPDATING", "ENABLING"
+	}, nil},
+	"beyond the provider's limit": {func(w *doctortest.World, o *doctor.Options) {
+		delete(w.Env("worker"), "SAMEKEY_GRACE")
+		o.ProviderRemembers = time.Hour + 20*time.Minute + 15*time.Second
+	}, on("warning: provider-keys: function worker: an abandoned request is taken up 20m15s after its claim, and the provider remembers a key for 1h20m15s")},
+	"a large table": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items[0]["exp_s"].(object)["N"] = w.Items[0]["exp_s"].(object)["N"].(string) + "000"
+		w.Items = append(w.Items, slices.Repeat(w.Items[1:2], 300)...)
+	}, on("error: ttl-unit: table records: exp_s of 1 of 200 records is no time in seconds, as 946767601000")},
+	"an open record's expiry is no retention": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Items[2], "keep")
+		delete(w.Items[2], "req")
+		w.Items[2]["exp_s"] = object{"N": strconv.FormatInt(w.Now.Unix(), 10)}
+	}, nil},
+	"the shortest retention": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items = append(w.Items, w.Record("8", "orders", "done", 61*time.Minute), w.Record("9", "orders", "done", 48*time.Hour))
+	}, on("error: retention-clients: function orders: its answers are kept for 1h1m, and clients retry for 12h")},
+	"a consumer that forgets dead letters": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items[1] = w.Record("2", "receipts", "done", 14*24*time.Hour)
+	}, on("warning: retention-queue: function receipts: it remembers a message for 336h, and queue receipts may deliver it again for 672h: a message that is redriven from the dead letters late is worked on twice")},
+	"a sample of mistaken times": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items = w.Items[:1]
+		w.Items[0]["exp_s"].(object)["N"] = w.Items[0]["exp_s"].(object)["N"].(string) + "000"
+	}, on(
+		"error: ttl-unit: table records: exp_s of 1 of 1 records is no time in seconds, as 946767601000",
+		"not checked: retention-queue: no finished record of a function that reads a queue is in the sample",
+		"not checked: retention-clients: the sample has no finished record to measure the retention by",
+	)},
+	"a sample of one function": {func(w *doctortest.World, _ *doctor.Options) { w.Items = w.Items[:1] }, on("not checked: retention-queue: no finished record of a function that reads a queue is in the sample")},
+	"no items": {func(w *doctortest.World, _ *doctor.Options) { w.Items = nil }, on(
+		"not checked: retention-queue: no finished record of a function that reads a queue is in the sample",
+		"not checked: retention-clients: the sample has no finished record to measure the retention by",
+		"not checked: ttl-unit layout: the sample has no record",
+	)},
+	"items that are no requests of anybody": {func(w *doctortest.World, _ *doctor.Options) {
+		stuck, clients := w.Record("7", "refunds", "stuck", 0), w.Record("8", "refunds", "open", 0)
+		delete(clients, "req")
+		w.Items = append(w.Items, stuck, clients, w.Record("9", "", "open", 0), object{"pk": object{"S": "place"}})
+	}, nil},
+	"a function that nobody completes, twice": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items = append(w.Items, w.Record("8", "refunds", "open", 0), w.Record("9", "refunds", "open", 0))
+	}, on("error: completes-all: function worker: SAMEKEY_FUNCTIONS doesn't have refunds, which has resumable requests")},
+	"no worker": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Env("worker"), "SAMEKEY_TICKETS_URL") }, on(
+		"not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all worker-timeout recursion provider-keys alarms alarms-heard schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at",
+		"not checked: tickets-wait: the queue of tickets was not found",
+	)},
+	"no mappings": {func(w *doctortest.World, _ *doctor.Options) { w.Mappings = nil }, on(
+		"error: stream-reader: table records: no function reads its stream",
+		"error: tickets-reader: queue tickets: worker doesn't read it",
+		"not checked: retention-queue: no finished record of a function that reads a queue is in the sample",
+		"not checked: queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept: no function reads a queue",
+		"not checked: stream-readers stream-filters stream-retries stream-bisect stream-on-failure stream-start stream-age: no function reads the stream",
+		"not checked: report-failures: no function reads the stream or a queue",
+	)},
+	"no policies": {func(w *doctortest.World, _ *doctor.Options) { w.Policies = nil }, on("not checked: gateway-timeout: no integration of an API with the functions was found")},
+	"nothing is said": {func(_ *doctortest.World, o *doctor.Options) { o.ClientRetries, o.As = 0, "" }, on(
+		"not checked: rights: it is not known as whom the caller looks: say so by --as function, worker or operator",
+		"not checked: retention-clients: it is not known for how long clients retry: say so by --client-retries",
+	)},
+	"the table alone": {func(_ *doctortest.World, o *doctor.Options) { o.TableOnly = "it is local" }, on(noFunctionChecked + "it is local (unanswered)")},
+	"no functions":    {func(w *doctortest.World, _ *doctor.Options) { w.Functions, w.Mappings = nil, nil }, on(noFunctionChecked + "no function was found: none has the variable IDEM_TABLE=records; name the stack or the functions (unanswered)")},
+	"a stream that is off": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["StreamSpecification"].(object)["StreamEnabled"] = false
+	}, on(
+		"error: stream-view: table records: it has no stream",
+		"not checked: stream-readers stream-filters stream-retries stream-bisect stream-on-failure stream-start stream-age: no function reads the stream",
+		"not checked: stream-reader: the table has no stream",
+	)},
+	"a queue of tickets that is gone": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Queues, "tickets") }, on(
+		"error: queue-missing: queue tickets: it doesn't exist",
+		"error: queue-missing: queue https://sqs.us-east-1.amazonaws.com/123456789012/tickets: it doesn't exist",
+		"not checked: tickets-reader tickets-wait: the queue of tickets was not found",
+		"not checked: schedule-role: the queue of tickets was not found (unanswered)",
+	)},
+	"queues that are gone": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Queues, "receipts")
+		delete(w.Queues, "tickets-dead")
+	}, on(
+		"error: queue-missing: queue receipts: it doesn't exist",
+		"error: queue-missing: queue tickets-dead: it doesn't exist",
+		"error: queue-missing: queue https://sqs.us-east-1.amazonaws.com/123456789012/receipts: it doesn't exist",
+		"error: queue-redrive: queue tickets: its queue of dead letters doesn't exist: arn:aws:sqs:us-east-1:123456789012:tickets-dead",
+		"not checked: retention-queue: no finished record of a function that reads a queue is in the sample",
+	)},
+	"policies that are not understood": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["receipts"]["RedrivePolicy"] = strings.Replace(redrive("receipts-dead", ""), `""`, `[]`, 1)
+		w.Queues["tickets"]["RedrivePolicy"] = `{"deadLetterTargetArn":5,"maxReceiveCount":5}`
+	}, on(
+		"error: queue-redrive: queue receipts: it has no redrive policy",
+		"error: queue-redrive: queue tickets: it has no redrive policy",
+	)},
+	"another policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["receipts"]["RedrivePolicy"], w.Queues["receipts"]["MessageRetentionPeriod"] = `{"deadLetterTargetArn":5,"maxReceiveCount":1}`, "60"
+		w.Queues["tickets"]["RedrivePolicy"] = "{}"
+	}, on(
+		"error: queue-redrive: queue receipts: it has no redrive policy",
+		"error: queue-redrive: queue tickets: it has no redrive policy",
+	)},
+	"dead letters somewhere": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["receipts"]["RedrivePolicy"] = `{"deadLetterTargetArn":"somewhere"}`
+		w.Queues["tickets"]["RedrivePolicy"] = `{"deadLetterTargetArn":"somewhere"}`
+		w.Queues["tickets"]["VisibilityTimeout"] = "1300"
+	}, nil},
+	"receives for longer than tickets are kept": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["VisibilityTimeout"] = "1300" }, nil},
+	"another function's tickets": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("tickets")["FunctionArn"] = w.Function("receipts")["FunctionArn"]
+		w.Mapping("tickets")["FilterCriteria"] = object{"Filters": []any{object{"Pattern": "{}"}}}
+	}, on("error: tickets-reader: queue tickets: worker doesn't read it")},
+	"the worker reads another queue": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("receipts")["FunctionArn"] = w.Function("worker")["FunctionArn"]
+		w.Mapping("receipts")["FilterCriteria"] = object{"Filters": []any{object{"Pattern": "{}"}}}
+		w.Queues["receipts"]["VisibilityTimeout"] = "720"
+		w.Items = append(w.Items, w.Record("9", "worker", "done", time.Hour))
+	}, on("not checked: retention-queue: no finished record of a function that reads a queue is in the sample")},
+	"mappings that are off": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("tickets")["State"], w.Mapping("stream")["State"] = "Disabled", "Disabling"
+		w.Mapping("tickets")["FilterCriteriaError"], w.Mapping("stream")["LastProcessingResult"] = object{"ErrorCode": "x", "Message": "y"}, "PROBLEM: x"
+	}, on(
+		"error: stream-reader: mapping of stream to worker: it is Disabling (UUID stream)",
+		"error: tickets-reader: mapping of queue tickets to worker: it is Disabled",
+		"error: tickets-filters: mapping of queue tickets to worker: it has a filter",
+	)},
+	"three readers, and one is off": {func(w *doctortest.World, _ *doctor.Options) {
+		readers(w, "second", "third")
+		w.Mapping("third")["State"] = "Disabled"
+	}, on("error: stream-reader: mapping of stream to worker: it is Disabled (UUID third)")},
+	"drain and completer apart": {func(w *doctortest.World, _ *doctor.Options) {
+		readers(w, "second")
+		c := w.Mapping("stream")["FilterCriteria"].(object)
+		all := c["Filters"].([]any)
+		w.Mapping("stream")["FilterCriteria"], w.Mapping("second")["FilterCriteria"] = object{"Filters": all[:1]}, object{"Filters": all[1:]}
+	}, nil},
+	"no filters": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("stream"), "FilterCriteria") }, nil},
+	"filters that are not understood": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["FilterCriteria"] = object{"Filters": []any{object{"Pattern": "{"}}}
+	}, on("not checked: stream-filters: the filters of worker are not understood: filter {: not JSON: unexpected EOF")},
+	"filters of no namespace": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_NAMESPACES"] = "rides,shop"
+		w.Mapping("stream")["FilterCriteria"] = object{"Filters": []any{object{"Pattern": `{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1#taxi#"}]}}}}`}}}
+	}, on("error: stream-filters: mapping of stream to worker: its filters leave out an open record, an open record that is renewed, a finished record, a stuck record, an open record that was removed, a stuck record that was removed, a finished record with jobs that was removed")},
+	"a stream mapping of bare defaults": {func(w *doctortest.World, _ *doctor.Options) {
+		m := w.Mapping("stream")
+		for _, name := range []string{"MaximumRecordAgeInSeconds", "BisectBatchOnFunctionError", "StartingPosition"} {
+			delete(m, name)
+		}
+		m["DestinationConfig"] = object{"OnFailure": object{}}
+	}, on(
+		"warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off",
+		"warning: stream-on-failure: mapping of stream to worker: it has no on-failure destination",
+	)},
+	"no age": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["MaximumRecordAgeInSeconds"], w.Mapping("stream")["DestinationConfig"] = 0, object{}
+	}, on(
+		"warning: stream-on-failure: mapping of stream to worker: it has no on-failure destination",
+		"warning: stream-age: mapping of stream to worker: it gives up records that are 0 s old",
+	)},
+	"variables": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Env("orders"), "IDEM_TABLE")
+		delete(w.Env("orders"), "SAMEKEY_APP")
+		delete(w.Env("worker"), "SAMEKEY_APP")
+		w.Env("receipts")["SAMEKEY_APP"] = "orders"
+		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,\n\treceipts orders:$LATEST"
+		w.Function("orders")["LoggingConfig"] = object{"LogFormat": "Text", "ApplicationLogLevel": "ERROR"}
+		w.Function("receipts")["LoggingConfig"] = object{"LogFormat": "JSON", "ApplicationLogLevel": "FATAL"}
+		w.Env("worker")["SAMEKEY_SINKS"] = w.Env("worker")["SAMEKEY_SINKS"].(string) + ",again=events:audit,ship2=states:arn:aws:states:us-east-1:123456789012:stateMachine:ship,gone=events:gone,gone2=events:gone"
+	}, on(
+		"error: bus-missing: bus gone: it doesn't exist",
+		"error: log-level: function receipts: its ApplicationLogLevel is FATAL",
+	)},
+	"two integrations with an API": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("orders")["Timeout"], w.BinaryMediaTypes = 60, nil
+		other := clone(w.Integrations["httpapi001"][0])
+		other["integrationUri"] = strings.Replace(other["integrationUri"].(string), ":orders/", ":receipts/", 1)
+		other["timeoutInMillis"] = 1000
+		w.Integrations["httpapi001"] = append(w.Integrations["httpapi001"], clone(w.Integrations["httpapi001"][0]), other, object{"integrationUri": "https://example.com/arn:aws:lambda:us-east-1:123456789012:function:orders"})
+		delete(w.Integrations["httpapi001"][0], "timeoutInMillis")
+		method(w)["timeoutInMillis"] = 0
+		resource := clone(w.Resources["restapi001"][0])
+		resource["resourceMethods"].(object)["GET"] = object{"httpMethod": "GET"}
+		w.Resources["restapi001"] = append(w.Resources["restapi001"], resource)
+	}, on(
+		"warning: gateway-timeout: function orders: its Timeout is 1m0s, and API httpapi001 waits for 30s",
+		"warning: gateway-timeout: function orders: its Timeout is 1m0s, and API restapi001 waits for 29s",
+		"note: gateway-bytes: function orders: the REST API restapi001 in front of it has no binary media types",
+	)},
+	"alarms of another kind": {func(w *doctortest.World, _ *doctor.Options) {
+		for _, a := range w.Alarms {
+			switch a["MetricName"] {
+			case "Waiting":
+				a["Namespace"] = "Shop"
+			case "WaitingStuck":
+				a["Dimensions"] = []any{object{"Name": "Stage", "Value": "orders"}}
+			case "WaitingParked":
+				a["ActionsEnabled"] = false
+			}
+		}
+	}, on(
+		"warning: alarms: alarms of App orders: there is none on Waiting, WaitingStuck",
+		"note: alarms-heard: alarms of App orders: nobody hears those on WaitingParked",
+	)},
+	"no index tells how it is": {func(w *doctortest.World, _ *doctor.Options) { delete(index(w), "IndexStatus") }, nil},
+	"no projection":            {func(w *doctortest.World, _ *doctor.Options) { delete(index(w), "Projection") }, on("error: table-indexes: table records: the index waiting holds nothing, and should hold INCLUDE about created_ms exp_s fn hn id last_err route run_ms tries wait_in")},
+	"provisioned units": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["BillingModeSummary"] = object{"BillingMode": "PROVISIONED"}
+		w.Table["ProvisionedThroughput"], w.Table["OnDemandThroughput"] = object{"WriteCapacityUnits": 1}, object{"MaxWriteRequestUnits": 2}
+	}, on("warning: table-capacity: table records: it may write 1 units a second")},
+	"no answer about TTL, and a key that is there": {func(w *doctortest.World, _ *doctor.Options) {
+		w.TTL, w.Backups = nil, object{}
+		w.Table["SSEDescription"] = object{"Status": "ENABLED", "SSEType": "KMS"}
+	}, on(
+		"warning: ttl-off: table records: TTL is off",
+		"warning: recovery: table records: point-in-time recovery is off",
+	)},
+	"TTL was on another attribute": {func(w *doctortest.World, _ *doctor.Options) {
+		w.TTL = object{"TimeToLiveStatus": "DISABLED", "AttributeName": "expires"}
+	}, on("warning: ttl-off: table records: TTL is off")},
+	"a write that DynamoDB throttles": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException"
+	}, on("not checked: rights: ThrottlingException: not for tests")},
+	"a stack whose functions can't be read": {func(w *doctortest.World, o *doctor.Options) {
+		o.Stack, w.Refused["Lambda.GetFunctionConfiguration"] = "orders", "AccessDenied"
+	}, on(noFunctionChecked + "orders: AccessDenied: not for tests (unanswered)")},
+	"aliases that can't be listed": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["Lambda.ListAliases"] = "UnauthorizedOperation"
+	}, on(noFunctionChecked + "arn:aws:lambda:us-east-1:123456789012:function:orders: its aliases: UnauthorizedOperation: not for tests (unanswered)")},
+	"variables whose key is gone": {func(w *doctortest.World, o *doctor.Options) {
+		o.Stack = "orders"
+		w.Function("receipts")["Environment"] = object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}}
+	}, on(noFunctionChecked + "receipts: its variables: no key (unanswered)")},
+	"a policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Policies["orders"] = "{" }, on("not checked: gateway-timeout gateway-bytes schedules: orders: its policy is not understood: unexpected end of JSON input (unanswered)")},
+	"no REST API to be read": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["APIGateway.GetRestApi"] = "AccessDeniedException"
+	}, on("not checked: gateway-timeout gateway-bytes: restapi001: AccessDeniedException: not for tests (unanswered)")},
+	"no resources to be read": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["APIGateway.GetResources"] = "AccessDeniedException"
+	}, on("not checked: gateway-timeout gateway-bytes: restapi001: AccessDeniedException: not for tests (unanswered)")},
+	"queues that can't be named":           {func(w *doctortest.World, _ *doctor.Options) { w.Refused["SQS.GetQueueUrl"] = "AccessDeniedException" }, on("not checked: queue-missing tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept retention-queue: arn:aws:sqs:us-east-1:123456789012:receipts: AccessDeniedException: not for tests (unanswered)")},
+	"a role whose trust is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Roles["later"].Trust = "{" }, on("not checked: schedule-role: role later: who may assume it is not understood: unexpected end of JSON input (unanswered)")},
+	"a role of everything": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Trust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"*"},{"Effect":"Deny","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"*"},{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"sts:TagSession"}]}`
+	}, on("error: schedule-role: role arn:aws:iam::123456789012:role/samekey/later: scheduler.amazonaws.com may not assume it")},
+	"a role that may be assumed for everything": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Roles["later"].Trust = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"*"}]}`
+	}, nil},
+	"no buses and machines to be read": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["EventBridge.DescribeEventBus"], w.Refused["StepFunctions.DescribeStateMachine"] = "ThrottlingException", "ThrottlingException"
+	}, on(
+		"not checked: bus-missing: bus audit: ThrottlingException: not for tests (unanswered)",
+		"not checked: machine-standard: state machine arn:aws:states:us-east-1:123456789012:stateMachine:ship: ThrottlingException: not for tests (unanswered)",
+	)},
+}
+
+// Each deployment is judged as it is at the limit, and what can't be checked says why.
+func TestJudgedDeployments(t *testing.T) { t.Parallel(); synctest.Test(t, judgedDeployments) }
+
+func judgedDeployments(t *testing.T) {
+	for name, p := range judged {
+		w, opt := world(), options()
+		p.do(w, &opt)
+		got := verdict(examine(t, w, opt))
+		if diff := cmp.Diff(p.find, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// What a role needs, and is refused, is a finding.
+func TestRights(t *testing.T) { t.Parallel(); synctest.Test(t, rightsOfRoles) }
+
+func rightsOfRoles(t *testing.T) {
+	want := map[string][]string{"function": {"GetItem", "PutItem", "UpdateItem"}, "worker": {"GetItem", "UpdateItem", "Scan"}, "operator": {"GetItem", "UpdateItem", "Query", "Scan"}}
+	for _, role := range doctor.Roles() {
+		w, opt := world(), options()
+		opt.As = role
+		for _, op := range []string{"GetItem", "PutItem", "UpdateItem", "Query", "Scan"} {
+			w.Refused["DynamoDB."+op] = "AccessDeniedException"
+		}
+		var got []string
+		for _, f := range examine(t, w, opt).Findings {
+			op, _, _ := strings.Cut(strings.TrimPrefix(f.What, "dynamodb:"), " ")
+			got = append(got, op)
+		}
+		if diff := cmp.Diff(want[role], got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", role, diff)
+		}
+	}
+}
+
+// answers are clients whose calls are answered by an error, or by nothing.
+type (
+	noFunctions struct {
+		doctor.Lambda
+		err error
+	}
+	noWrites struct {
+		doctor.DynamoDB
+		err error
+	}
+	noRole struct{ doctor.IAM }
+)
+
+func (a noFunctions) GetFunctionConfiguration(ctx context.Context, in *lambda.GetFunctionConfigurationInput, opts ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error) {
+	if *in.FunctionName == "refunds" {
+		return nil, a.err
+	}
+	return a.Lambda.GetFunctionConfiguration(ctx, in, opts...)
+}
+
+func (a noWrites) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return nil, a.err
+}
+
+func (noRole) GetRole(context.Context, *iam.GetRoleInput, ...func(*iam.Options)) (*iam.GetRoleOutput, error) {
+	return &iam.GetRoleOutput{}, nil
+}
+
+// The services have several names for an error, with a namespace or without. An emulator's answer
+// may lack the role.
+func TestAnswersOfOthers(t *testing.T) { t.Parallel(); synctest.Test(t, answersOfOthers) }
+
+func answersOfOthers(t *testing.T) {
+	verdictOf := func(change func(*doctor.Clients)) string {
+		w := world()
+		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,refunds"
+		c := doctor.NewClients(config(w), nil)
+		c.Lambda = noFunctions{c.Lambda, &smithy.GenericAPIError{Code: "NotFoundException"}}
+		change(&c)
+		f, err := doctor.Gather(t.Context(), c, options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(verdict(doctor.Examine(f)), "\n")
+	}
+	const gone = "error: completes: function worker: SAMEKEY_FUNCTIONS has refunds, which doesn't exist"
+	for _, code := range []string{
+		"ResourceNotFoundException", "com.amazonaws#NotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue",
+		"StateMachineDoesNotExist", "InvalidArn", "NoSuchEntity",
+	} {
+		if got := verdictOf(func(c *doctor.Clients) { c.Lambda = noFunctions{c.Lambda, &smithy.GenericAPIError{Code: code}} }); got != gone {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+	for _, code := range []string{"AccessDeniedException", "AccessDenied", "UnauthorizedOperation"} {
+		got := verdictOf(func(c *doctor.Clients) {
+			c.DynamoDB = noWrites{c.DynamoDB, &smithy.GenericAPIError{Code: code, Message: "no"}}
+		})
+		if want := gone + "\nerror: rights: the caller's credentials, as operator: dynamodb:UpdateItem is refused (" + code + ": no)"; got != want {
+			t.Errorf("%s: %s", code, got)
+		}
+	}
+	want := gone + "\nnot checked: schedule-role: role later: the answer has no role (unanswered)"
+	if got := verdictOf(func(c *doctor.Clients) { c.IAM = noRole{c.IAM} }); got != want {
+		t.Errorf("no role: %s", got)
+	}
+}
+
+// ended is an account in which the examination's time ends with a call.
+type ended struct {
+	*doctortest.World
+	at  string // of the call's target or path
+	end context.CancelFunc
+}
+
+func (e ended) Do(req *http.Request) (*http.Response, error) {
+	if strings.Contains(req.Header.Get("X-Amz-Target")+req.URL.Path, e.at) {
+		e.end()
+	}
+	return e.World.Do(req)
+}
+
+// An examination that was ended has no facts that could be judged.
+func TestEndedExamination(t *testing.T) {
+	t.Parallel()
+	for at, opt := range map[string]doctor.Options{"Query": {Table: "records", TableOnly: "it is local"}, "GraniteService": {Table: "records"}} {
+		ctx, end := context.WithCancel(t.Context())
+		cfg := config(world())
+		cfg.HTTPClient = ended{world(), at, end}
+		if _, err := doctor.Gather(ctx, doctor.NewClients(cfg, nil), opt); !errors.Is(err, context.Canceled) {
+			t.Errorf("ended at %s: %v", at, err)
+		}
 	}
 }
 
