@@ -293,7 +293,10 @@ var plants = map[string]plant{
 		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,refunds:live"
 	}, on("error: completes: function worker: SAMEKEY_FUNCTIONS has refunds:live, which doesn't exist")},
 	"a function that nobody completes": {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_FUNCTIONS"] = "" }, on("error: completes-all: function worker: SAMEKEY_FUNCTIONS doesn't have orders, which has resumable requests")},
-	"a worker that is too short":       {func(w *doctortest.World, _ *doctor.Options) { w.Function("worker")["Timeout"] = 15 }, on("error: worker-timeout: function worker: its Timeout is 15s, and that of orders is 15s")},
+	"a worker that is too short": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Function("orders"), "Timeout")
+		w.Function("worker")["Timeout"] = 3
+	}, on("error: worker-timeout: function worker: its Timeout is 3s, and that of orders is 3s")},
 	"a function longer than its API": {func(w *doctortest.World, _ *doctor.Options) { w.Function("orders")["Timeout"] = 60 }, on(
 		"warning: gateway-timeout: function orders: its Timeout is 1m0s, and API httpapi001 waits for 30s",
 		"warning: gateway-timeout: function orders: its Timeout is 1m0s, and API restapi001 waits for 29s",
@@ -526,7 +529,7 @@ var together = [][]string{
 	},
 	{
 		"a grace of a day", "a role that anybody of the account may assume", "a sink that is gone",
-		"a table that is named by its ARN, and a function with another", "a worker that is too short", "an API shorter than its function",
+		"a table that is named by its ARN, and a function with another", "an API shorter than its function",
 		"filters whose key is gone", "tickets that nobody reads",
 	},
 }
@@ -628,9 +631,18 @@ func TestNothingToLookAt(t *testing.T) {
 	for want, opt := range map[string]doctor.Options{
 		"there is no table other in this account and region": {Table: "other"},
 		"which table?": {},
+		"the stack broken can't be read: ValidationError: Stack with id nothing does not exist":  {Stack: "broken"},
+		"the stack two has 2 tables with the logical name Table (records, records): which one?":  {Stack: "two"},
+		"the table records can't be read: ThrottlingException: not for tests":                    {Table: "records", As: "worker"},
 		"the stack nothing can't be read: ValidationError: Stack with id nothing does not exist": {Stack: "nothing"},
 	} {
-		_, err := doctor.Gather(context.Background(), doctor.NewClients(config(world()), nil), opt)
+		w := world()
+		w.Stacks["broken"] = []object{{"LogicalResourceId": "Samekey", "PhysicalResourceId": "nothing", "ResourceType": "AWS::CloudFormation::Stack"}}
+		w.Stacks["two"] = slices.Repeat([]object{{"LogicalResourceId": "Table", "PhysicalResourceId": "records", "ResourceType": "AWS::DynamoDB::Table"}}, 2)
+		if opt.As != "" {
+			w.Refused["DynamoDB.DescribeTable"] = "ThrottlingException"
+		}
+		_, err := doctor.Gather(context.Background(), doctor.NewClients(config(w), nil), opt)
 		if err == nil || err.Error() != want {
 			t.Errorf("%+v: %v, want %s", opt, err, want)
 		}
@@ -869,11 +881,15 @@ var judged = map[string]plant{
 	)},
 	"two integrations with an API": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Function("orders")["Timeout"], w.BinaryMediaTypes = 60, nil
+		w.Policies["orders"] = strings.NewReplacer("httpapi001", "restapi001", "restapi001", "httpapi001", `"Condition":{`,
+			`"Condition":{"Bool":{"aws:x":"true"},"ArnEquals":{"AWS:SourceArn":"arn:aws:s3:us-east-1::bucket/x"},`).Replace(w.Policies["orders"])
 		other := clone(w.Integrations["httpapi001"][0])
 		other["integrationUri"] = strings.Replace(other["integrationUri"].(string), ":orders/", ":receipts/", 1)
 		other["timeoutInMillis"] = 1000
 		w.Integrations["httpapi001"] = append(w.Integrations["httpapi001"], clone(w.Integrations["httpapi001"][0]), other, object{"integrationUri": "https://example.com/arn:aws:lambda:us-east-1:123456789012:function:orders"})
 		delete(w.Integrations["httpapi001"][0], "timeoutInMillis")
+		w.Integrations["httpapi001"][0]["integrationUri"] = "arn:aws:lambda:us-east-1:123456789012:function:orders"
+		w.Integrations["httpapi001"] = w.Integrations["httpapi001"][:3]
 		method(w)["timeoutInMillis"] = 0
 		resource := clone(w.Resources["restapi001"][0])
 		resource["resourceMethods"].(object)["GET"] = object{"httpMethod": "GET"}
@@ -898,6 +914,26 @@ var judged = map[string]plant{
 		"warning: alarms: alarms of App orders: there is none on Waiting, WaitingStuck",
 		"note: alarms-heard: alarms of App orders: nobody hears those on WaitingParked",
 	)},
+	"an answer without a date": {func(w *doctortest.World, _ *doctor.Options) { w.Now = time.Time{} }, on("not checked: clock: the answers have no Date (unanswered)")},
+	"a stack with another table": {func(w *doctortest.World, o *doctor.Options) {
+		o.Stack, o.Table = "orders", ""
+		w.Stacks["orders"] = append(w.Stacks["orders"], object{"LogicalResourceId": "Riders", "PhysicalResourceId": "riders", "ResourceType": "AWS::DynamoDB::Table"})
+	}, nil},
+	"a function with its alias": {func(w *doctortest.World, o *doctor.Options) {
+		alias(w, "orders")
+		w.Function("orders")["LoggingConfig"] = object{"LogFormat": "JSON", "ApplicationLogLevel": "ERROR"} // of $LATEST
+		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders:live"
+		o.Functions = []string{"orders:live", "receipts", "worker"}
+	}, nil},
+	"functions that nothing uses": {func(w *doctortest.World, _ *doctor.Options) {
+		other := w.Function("other")
+		w.Aliases, w.Versions = map[string][]string{"other": {"live"}}, map[string]object{"other:live": clone(other)}
+		other["Environment"] = object{"Variables": object{"IDEM_TABLE": "arn:aws:dynamodb:eu-west-1:123456789012:table/records"}} // of $LATEST
+		w.Versions["other:live"]["Environment"] = object{"Variables": object{"IDEM_TABLE": "records"}}
+	}, nil},
+	"a function of another table": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("other")["Environment"] = object{"Variables": object{"IDEM_TABLE": "decords"}}
+	}, nil},
 	"no index tells how it is": {func(w *doctortest.World, _ *doctor.Options) { delete(index(w), "IndexStatus") }, nil},
 	"no projection":            {func(w *doctortest.World, _ *doctor.Options) { delete(index(w), "Projection") }, on("error: table-indexes: table records: the index waiting holds nothing, and should hold INCLUDE about created_ms exp_s fn hn id last_err route run_ms tries wait_in")},
 	"provisioned units": {func(w *doctortest.World, _ *doctor.Options) {

@@ -55,7 +55,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
 		for service := range r.Calls {
-			if base, numbered := strings.CutSuffix(service, "#"); numbered && service != state.Skipped {
+			if base, numbered := strings.CutSuffix(service, "#"); numbered {
 				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
 				if !slices.Contains(r.Doubts, next) {
 					all = append(all, callOf(r, next, "in doubt", r.DoubtSince))

@@ -44,7 +44,10 @@ func (a *account) Do(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	} else if left := time.Until(a.ready); !a.ready.IsZero() {
-		a.Table["TableStatus"], index(a)["IndexStatus"] = "ACTIVE", "ACTIVE"
+		a.Table["TableStatus"] = "ACTIVE"
+		if index(a)["IndexStatus"] != nil {
+			index(a)["IndexStatus"] = "ACTIVE"
+		}
 		switch {
 		case left > a.slow/2:
 			a.Table["TableStatus"] = "UPDATING"
@@ -94,15 +97,26 @@ func TestMake(t *testing.T) {
 		do   func(*account, *maketable.Options)
 		want []string
 	}{
-		"as it should be":        {func(*account, *maketable.Options) {}, nil},
-		"no index's status told": {func(a *account, _ *maketable.Options) { delete(index(a), "IndexStatus") }, nil},
-		"no table, few wishes": {func(a *account, o *maketable.Options) {
-			a.Table["TableName"] = "other"
-			o.NoTTL, o.NoRecovery, o.NoProtection, o.MaxWriteUnits = true, true, true, 5
+		"as it should be": {func(*account, *maketable.Options) {}, nil},
+		"no index's status told": {func(a *account, _ *maketable.Options) {
+			delete(index(a), "IndexStatus")
+			a.Table["DeletionProtectionEnabled"] = false
+		}, []string{"1: turn on deletion protection", `UpdateTable {"DeletionProtectionEnabled":true} done after 0s`}},
+		"a table that nobody waits for": {func(a *account, o *maketable.Options) {
+			a.Table["TableName"], a.slow, o.Patience, o.NoTTL, o.NoRecovery = "other", time.Minute, time.Second, true, true
 		}, []string{
 			"there is none",
-			"1: " + create + ", at most 5 write units a second",
-			`CreateTable {"DeletionProtectionEnabled":false,"OnDemandThroughput":{"MaxWriteRequestUnits":5},"SSESpecification":{"Enabled":true}} done after 0s`,
+			"1: " + create + ", deletion protection",
+			`CreateTable {"DeletionProtectionEnabled":true,"SSESpecification":{"Enabled":true}}`,
+			"1s: " + create + ", deletion protection: it is still under way; run this again later: context deadline exceeded",
+		}},
+		"no table, few wishes": {func(a *account, o *maketable.Options) {
+			a.Table["TableName"] = "other"
+			o.NoTTL, o.NoRecovery, o.NoProtection, o.MaxWriteUnits = true, true, true, 1
+		}, []string{
+			"there is none",
+			"1: " + create + ", at most 1 write units a second",
+			`CreateTable {"DeletionProtectionEnabled":false,"OnDemandThroughput":{"MaxWriteRequestUnits":1},"SSESpecification":{"Enabled":true}} done after 0s`,
 		}},
 		"little": {func(a *account, _ *maketable.Options) {
 			delete(a.Table, "StreamSpecification")

@@ -78,7 +78,7 @@ func TestJudgeByTheNearestHandler(t *testing.T) {
 		danger  names.Danger
 		unknown string
 	}{
-		"the first of those alike":   {p, store.Record{Phases: phases("a.b", "c/1/d"), Doubts: []string{"call2#1", "call1#1"}}, names.Twice, "call call2"},
+		"the first of those alike":   {p, store.Record{Phases: phases("a.b", "c/1/d"), Doubts: []string{"call1#1", "call2#1"}}, names.Twice, "call call2"},
 		"a later one fits":           {p, store.Record{Phases: phases("a.b"), Doubts: []string{"call2#1"}}, "", ""},
 		"the last one knows nothing": {p, store.Record{Phases: phases("a.b", "c/1/d", "e")}, names.Refused, "phase e"},
 		"a point is a point":         {p, store.Record{Phases: phases("axb")}, names.Refused, "phase axb"},

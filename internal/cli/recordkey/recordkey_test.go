@@ -164,6 +164,7 @@ func TestFind(t *testing.T) {
 		"its namespace can't be read":     {Customer{Key: "k", Scope: "jane"}, []string{tenants}, "", map[string]error{jane: errDown}, errDown},
 		"what waits can't be read":        {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, "", map[string]error{"v1#rides#gone": errDown}, errDown},
 		"what waits is sealed or corrupt": {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", "v1#rides#bad", tenants}, tenants, map[string]error{"v1#rides#gone": store.ErrSealed, "v1#rides#bad": store.ErrCorrupt}, nil},
+		"what waits is another's":         {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, tenants, nil, nil},
 		"a key that no handler takes":     {Customer{Key: "\x00"}, nil, "", nil, idem.ErrKeyInvalid},
 	} {
 		waiting := func(yield func(stream.Entry, error) bool) {

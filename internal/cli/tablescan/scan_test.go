@@ -168,17 +168,21 @@ func TestEachAsks(t *testing.T) {
 	}
 }
 
-// Items are records, others, and those that can't be read.
-func TestEachDecodes(t *testing.T) {
-	t.Parallel()
+// items are one of another table, one that can't be read, and a record.
+func items() []map[string]types.AttributeValue {
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
-	api := &paged{pages: 1, items: []map[string]types.AttributeValue{
+	return []map[string]types.AttributeValue{
 		{"pk": number("1")},
 		{"pk": text("bad"), "v": number("9"), "st": text("open")},
 		{"pk": text("v1#n#a"), "v": number("1"), "st": text("open"), "owner": text("o"), "ver": number("1"), "lease_ms": number("0"), "fp": text("f"), "id": text("ID"), "created_ms": number("1"), "keep": text("open")},
-	}}
+	}
+}
+
+// Items are records, others, and those that can't be read.
+func TestEachDecodes(t *testing.T) {
+	t.Parallel()
 	var got []string
-	if _, err := tablescan.Each(t.Context(), api, tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}, func(it tablescan.Item) error {
+	if _, err := tablescan.Each(t.Context(), &paged{pages: 1, items: items()}, tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}, func(it tablescan.Item) error {
 		id := ""
 		if it.Record != nil {
 			id = it.Record.ID
@@ -200,6 +204,16 @@ func TestFindEnds(t *testing.T) {
 	api := &paged{pages: 9}
 	if pk, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{ID: "OP"}); pk != "a" || err != nil || api.calls != 1 {
 		t.Errorf("%q, %v, %d calls", pk, err, api.calls)
+	}
+	named := func(id string) tablescan.Wanted {
+		return tablescan.Wanted{Match: func(r *store.Record) bool { return r.ID == id }}
+	}
+	api = &paged{pages: 1, items: items()}
+	if pk, err := tablescan.Find(t.Context(), api, opt, named("ID")); pk != "v1#n#a" || err != nil {
+		t.Errorf("%q, %v", pk, err)
+	}
+	if pk, err := tablescan.Find(t.Context(), api, opt, named("OTHER")); pk != "" || err != nil {
+		t.Errorf("%q, %v", pk, err)
 	}
 	opt.Segments = 2
 	api = &paged{pages: 9, fails: 1}

@@ -99,7 +99,7 @@ const (
 
 // image reads an item in DynamoDB's JSON, and tells its state.
 func image(raw json.RawMessage) (*store.Record, string) {
-	if len(raw) == 0 || string(raw) == "null" {
+	if len(raw) == 0 {
 		return nil, none
 	}
 	it, err := attributevalue.UnmarshalMapJSON(raw)
