@@ -25,12 +25,15 @@ func (f *Facts) askRole(ctx context.Context, api IAM) {
 	role := &Role{ARN: arn}
 	out, err := api.GetRole(ctx, &iam.GetRoleInput{RoleName: &name})
 	switch {
-	case notFound(err), err == nil && out.Role != nil && aws.ToString(out.Role.Arn) != arn:
+	case err != nil && !notFound(err):
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: %s", name, reason(err)))
+		return
+	case err == nil && out.Role == nil:
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: the answer has no role", name))
+		return
+	case err != nil || aws.ToString(out.Role.Arn) != arn:
 		role.Gone = true
 		f.Role = role
-		return
-	case err != nil || out.Role == nil:
-		f.miss(ScheduleRole, fmt.Sprintf("role %s: %s", name, reason(err)))
 		return
 	}
 	if role.Assumed, err = assumedBy(aws.ToString(out.Role.AssumeRolePolicyDocument), "scheduler.amazonaws.com"); err != nil {

@@ -20,7 +20,7 @@ const (
 
 // attempts lists the runs of the handler, from the claim and the handovers.
 func attempts(r *store.Record, o Options) []Attempt {
-	first := Attempt{By: "client", Began: utc(r.Created)}
+	first := Attempt{By: "client", Began: r.Created.UTC()}
 	if len(r.Handovers) == 0 {
 		first.Function = r.Handler.Function
 	}
@@ -35,13 +35,13 @@ func attempts(r *store.Record, o Options) []Attempt {
 				all = append(all, Attempt{By: endUnknown})
 				last = &all[len(all)-1]
 			}
-			last.End, last.Ended, last.Error = endReleased, utc(h.At), h.Err
+			last.End, last.Ended, last.Error = endReleased, h.At.UTC(), h.Err
 			continue
 		}
 		if last.End == "" {
 			last.End = endDied
 		}
-		all = append(all, Attempt{By: h.Kind, Began: utc(h.At), Function: h.Function})
+		all = append(all, Attempt{By: h.Kind, Began: h.At.UTC(), Function: h.Function})
 	}
 	return ended(r, all, o.Now)
 }
@@ -57,7 +57,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "attempts between this one and the last are not in the record"
 		}
-		all = append(all, Attempt{By: endUnknown, Began: utc(r.Run), Function: r.Handler.Function})
+		all = append(all, Attempt{By: endUnknown, Began: r.Run.UTC(), Function: r.Handler.Function})
 		last = &all[len(all)-1]
 	}
 	if last.End != "" {
@@ -70,14 +70,14 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 			last.End, last.Note = endStuck, "people gave the answer"
 		}
 		if r.Keep == store.KeepJobs {
-			last.Ended = utc(r.Run)
+			last.Ended = r.Run.UTC()
 		}
 	case r.State == store.Stuck:
 		last.End, last.Error = endStuck, r.LastErr
 	case r.Lease.After(now):
 		last.End = endWorking
 	case r.Lease.IsZero():
-		last.End, last.Ended, last.Error = endReleased, utc(r.Run), r.LastErr
+		last.End, last.Ended, last.Error = endReleased, r.Run.UTC(), r.LastErr
 	default:
 		last.End, last.Note = endDied, "its lease ended at "+plain.Time(r.Lease)
 	}

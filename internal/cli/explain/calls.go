@@ -55,7 +55,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
 		for service := range r.Calls {
-			if base, numbered := strings.CutSuffix(service, "#"); numbered && service != state.Skipped {
+			if base, numbered := strings.CutSuffix(service, "#"); numbered {
 				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
 				if !slices.Contains(r.Doubts, next) {
 					all = append(all, callOf(r, next, "in doubt", r.DoubtSince))
@@ -83,7 +83,7 @@ func calls(r *store.Record) (all []Call, note string) {
 
 // callOf returns the call with a name as idem.Tx.Key makes it.
 func callOf(r *store.Record, name, how string, since time.Time) Call {
-	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: utc(since)}
+	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
 		c.Service = unescaped(service)
 		c.Number, _ = strconv.Atoi(number) // 0 for a name of a later version

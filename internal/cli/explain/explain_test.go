@@ -97,7 +97,7 @@ func TestStories(t *testing.T) {
 			r.Handovers = []store.Handover{{At: at(time.Minute), Kind: state.HandoverRelease, Err: r.LastErr}}
 		}), explain.Options{Now: at(2 * time.Minute)}},
 		"stuck-call": {with(phased, func(r *store.Record) {
-			r.Phases[1] = store.Phase{Name: "charge_created", Intent: true, At: 500 * time.Millisecond}
+			r.Phases = []store.Phase{{Name: "charge_created", Intent: true, At: 500 * time.Millisecond}}
 			r.Calls, r.Jobs = map[string]int{}, nil
 			*r = *state.MadeStuck(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
 		}), explain.Options{Now: at(time.Hour)}},
@@ -125,6 +125,69 @@ func TestStories(t *testing.T) {
 			*r = *state.Finished(next, store.Response{Status: 410, Body: []byte(`"refunded"`)}, at(time.Hour))
 			r.Ver = 5
 		}), explain.Options{Now: at(2 * time.Hour), Data: true}},
+		"ten-handovers": {with(phased, func(r *store.Record) { // the first ones are no longer in the record
+			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
+			for i := range 5 {
+				r.Handovers = append(r.Handovers, store.Handover{At: at(time.Duration(i) * time.Second), Kind: state.HandoverRelease, Err: "bank is down"},
+					store.Handover{At: at(time.Duration(i+1) * time.Second), Kind: state.HandoverRetry, Function: "rides"})
+			}
+		}), explain.Options{Now: at(70 * time.Second)}},
+		"nine-handovers": {with(phased, func(r *store.Record) {
+			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
+			for range 9 {
+				r.Handovers = append(r.Handovers, store.Handover{At: at(time.Second), Kind: state.HandoverRetry})
+			}
+		}), explain.Options{Now: at(70 * time.Second)}},
+		"taken-over-by-an-earlier-version": {with(phased, func(r *store.Record) {
+			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
+			r.Handovers = []store.Handover{{At: at(time.Second), Kind: state.HandoverRelease, Err: "bank is down"}}
+		}), explain.Options{Now: at(70 * time.Second)}},
+		"released": {with(stored, func(r *store.Record) { // by an earlier version's completer, which wrote no handovers
+			r.Lease, r.Run, r.LastErr, r.Tries = time.Time{}, at(time.Minute), "bank is down.", 1
+			r.Phases, r.Jobs = []store.Phase{{Name: "ride_created"}, {Name: "charge_created", At: time.Second}, {Name: "charged", At: time.Second}}, map[string]store.Job{"0.0": {Kind: "push"}}
+			r.Calls = map[string]int{"payments#": 2, "maps#": 1, "bank/pay": 1, state.Skipped: 1}
+			r.Doubts, r.DoubtSince = []string{state.AnyCall, "payments#4", "%zz#x"}, at(time.Second)
+		}), explain.Options{Now: at(21*time.Minute + 30*time.Second), Data: true}},
+		"released-late":  {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), explain.Options{Now: at(21 * time.Minute)}},
+		"released-later": {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), explain.Options{Now: at(21*time.Minute + time.Second)}},
+		"stuck-cause":    {with(func(r *store.Record) { *r = *state.MadeStuck(r, at(time.Second), "") }), explain.Options{Now: at(time.Hour)}},
+		"stuck-first-call": {with(func(r *store.Record) {
+			r.Phases = []store.Phase{{Name: "charge_created", Intent: true, At: time.Second, Shape: `{"id":""}`}}
+			r.Doubts = []string{"payments#1", state.AnyCall}
+			*r = *state.MadeStuck(r, at(time.Second), "timeout")
+		}), explain.Options{Now: at(time.Hour)}},
+		"result-given": {with(phased, func(r *store.Record) {
+			r.Phases[1] = store.Phase{Name: "charge_created", Intent: true, At: 500 * time.Millisecond, Shape: `{"id":""}`}
+			*r = *state.MadeStuck(r, at(time.Second), "timeout")
+			next, err := state.Settled(r, state.Settlement{Result: []byte(`{"id":"ch_2"}`), By: "jane"}, at(time.Hour))
+			if err != nil {
+				t.Fatal(err)
+			}
+			*r = *next
+			r.Phases[0].Result = []byte("no JSON")
+			r.Handovers = []store.Handover{{At: at(time.Second), Kind: state.HandoverRelease, Err: "bank is down"}}
+		}), explain.Options{Now: at(2 * time.Hour), Data: true}},
+		"kept-later": {with(phased, done, func(r *store.Record) {
+			r.Jobs = map[string]store.Job{
+				"0.0": {Kind: "push", At: at(2 * time.Hour), Args: []byte("no JSON")}, "1.0": {Kind: "push", At: at(30 * time.Minute)}, "1.1": {Kind: "push", At: at(90 * time.Minute), Args: []byte(`1`)},
+				"1.2": {Kind: "push", At: at(90 * time.Minute)}, "1.x": {Kind: "push"}, "x.1": {Kind: "push"}, "2.0": {Kind: "push", Failed: "550"}, "10.0": {Kind: "push", Failed: "550"}, "x": {Kind: "push", Failed: "550"},
+			}
+		}), explain.Options{Now: at(time.Hour), Data: true}},
+		"kept-delivered": {with(phased, done, func(r *store.Record) { r.Jobs = nil }), explain.Options{Now: at(time.Hour)}},
+		"replayable": {with(done, func(r *store.Record) {
+			r.Overflow = &store.Overflow{Count: 1, Length: 500_000}
+		}), explain.Options{Now: at(time.Hour)}},
+		"replayable-with-tombstone": {with(func(r *store.Record) { r.Tombstone = time.Hour }, done, func(r *store.Record) {
+			r.Overflow = &store.Overflow{Length: 9_000_000}
+		}), explain.Options{Now: at(time.Hour)}},
+		"sealed-answer": {with(done, func(r *store.Record) {
+			r.Response = &store.Response{Header: http.Header{"X-Sealed": {"1"}}}
+		}), explain.Options{Now: at(time.Hour), Data: true, Sealed: "no key"}},
+		"sealed-request": {with(stored, func(r *store.Record) {
+			r.Input.Overflow = &store.Overflow{Count: 1, Length: 500_000}
+			r.Input.Path = "/" + strings.Repeat("a", 700)
+		}), explain.Options{Now: at(time.Minute), Data: true, Sealed: "no key"}},
+		"request": {with(stored), explain.Options{Now: at(time.Minute), Data: true}},
 		"tombstone": {with(func(r *store.Record) {
 			r.Retention, r.Tombstone = time.Hour, 24*time.Hour
 			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second))
@@ -225,6 +288,52 @@ func TestStoryOfTheEngine(t *testing.T) {
 	}
 	if explain.Derives(rec, keys[1]) || !explain.Derives(rec, keys[1], "the bank") {
 		t.Error("a finished record names no calls: its service has to be given, and then its key is found")
+	}
+}
+
+// The key of a call that its record doesn't name is known by its step, or by its number, up to 20.
+func TestDerives(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		service string
+		want    bool
+	}{
+		"the%20bank#1":         {"the bank", true},
+		"the%20bank#20":        {"the bank", true},
+		"the%20bank#21":        {"the bank", false},
+		"the%20bank#0":         {"the bank", false},
+		"the%20bank/pay/a%20b": {"the bank/pay/a b", true},
+		"the%20bank/pay/a%20c": {"the bank/pay/a b", false},
+		"the%20bank#2":         {"the bank/pay/a b", false},
+	} {
+		if got := explain.Derives(base(), state.DerivedKey("OPERATION", name), "mails", tt.service); got != tt.want {
+			t.Errorf("%s of %q: %t", name, tt.service, got)
+		}
+		if explain.Derives(base(), state.DerivedKey("OPERATION", name)) {
+			t.Errorf("%s without a service", name)
+		}
+	}
+}
+
+// People read the fields that a record has, and pay for each begun kilobyte of a write.
+func TestFactsAndCost(t *testing.T) {
+	t.Parallel()
+	got := explain.Of(base(), explain.Options{Now: claimed})
+	want := []explain.Fact{
+		{Label: "Record", Value: got.Record},
+		{Label: "Operation", Value: "OPERATION"},
+		{Label: "Route", Value: "POST /rides"},
+		{Label: "Scope", Value: "jwt:jane"},
+		{Label: "Handler", Value: "rides/create"},
+	}
+	if diff := cmp.Diff(want, got.Facts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for bytes, units := range map[int]int64{1023: 1, 1024: 1, 1025: 2} {
+		long := with(func(r *store.Record) { r.LastErr = strings.Repeat("x", bytes-got.Cost.Bytes) })
+		if cost := explain.Of(long, explain.Options{Now: claimed}).Cost; cost.Bytes != bytes || cost.Units != units {
+			t.Errorf("%d bytes cost %d units, want %d and %d", cost.Bytes, cost.Units, bytes, units)
+		}
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 // next says in one sentence how the operation stands, and which events may follow.
 func next(r *store.Record, o Options) (summary string, all []Next) {
-	all = []Next{}
 	switch state.Word(r, o.Now) {
 	case "free":
 		return free(r)
@@ -31,16 +30,16 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 	case "tombstone":
 		return "The answer has expired; the key says so until " + plain.Time(r.Expires) + ".", append(all,
 			Next{Who: "client", What: "a retry is told that the key has expired"},
-			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
+			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
 	until := state.Lifetime(r)
 	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))})
 	if r.Until.IsZero() {
-		all = append(all, Next{When: utc(until), Who: "time", What: "the record expires: a request with its key runs anew"})
+		all = append(all, Next{When: until.UTC(), Who: "time", What: "the record expires: a request with its key runs anew"})
 	} else {
 		all = append(all,
-			Next{When: utc(until), Who: "time", What: "the answer expires: a retry is told so"},
-			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
+			Next{When: until.UTC(), Who: "time", What: "the answer expires: a retry is told so"},
+			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
 	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(until)), all
 }
@@ -103,7 +102,7 @@ func held(r *store.Record, o Options) (string, []Next) {
 		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
 		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
 		{
-			When: utc(r.Lease), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
+			When: r.Lease.UTC(), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
 			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
@@ -143,14 +142,14 @@ func leftOpen(r *store.Record, o Options) []Next {
 		if o.Now.Sub(since) > state.SweepLate {
 			what = "the completer should have taken it up, and the next sweep asks it again: samekey list and the worker's log say why it doesn't"
 		}
-		all = []Next{{When: utc(since), Who: "completer", What: what}}
+		all = []Next{{When: since.UTC(), Who: "completer", What: what}}
 	case state.ReasonNoRequest:
 		all = []Next{{
-			When: utc(state.LeftUntil(r)), Who: "people",
+			When: state.LeftUntil(r).UTC(), Who: "people",
 			What: "its request is not stored: only its client can end it; after this time it is stuck",
 		}}
 	case state.ReasonExpiring:
-		all = []Next{{When: utc(r.Expires), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
+		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
 	default:
 	}
 	return slices.Concat(all, jobsNext(r, o.Now))
@@ -160,7 +159,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
 		jobsNext(r, now),
-		[]Next{{When: utc(r.Until.Add(r.Tombstone)), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
+		[]Next{{When: r.Until.Add(r.Tombstone).UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
 	)
 	parked := 0
 	for name := range r.Jobs {
@@ -186,7 +185,7 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 		case state.MayCancel(r, name):
 			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep", Command: plain.Command("samekey", "cancel", r.PK, name)}
 			if state.Later(j, now) {
-				next.When = utc(j.At)
+				next.When = j.At.UTC()
 			}
 			all = append(all, next)
 		case state.Pending(r, name):

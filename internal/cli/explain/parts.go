@@ -22,13 +22,13 @@ func phases(r *store.Record, data bool) []Phase {
 	for i, p := range r.Phases {
 		all[i] = Phase{Name: p.Name, Unknown: p.Intent, Reads: shape.Example(p.Shape)}
 		if p.At > 0 {
-			all[i].Committed = utc(r.Created.Add(p.At))
+			all[i].Committed = r.Created.Add(p.At).UTC()
 			if known {
 				all[i].TookMS = max(p.At-before, time.Millisecond).Milliseconds()
 			}
 		}
 		before, known = p.At, p.At > 0
-		if data && len(p.Result) > 0 && json.Valid(p.Result) {
+		if data && json.Valid(p.Result) {
 			all[i].Result = p.Result
 		}
 	}
@@ -46,7 +46,7 @@ func jobsOf(r *store.Record, now time.Time, data bool) []Job {
 		case !state.Pending(r, name):
 			job.State = "parked"
 		case state.Later(j, now):
-			job.State, job.At = "later", utc(j.At)
+			job.State, job.At = "later", j.At.UTC()
 		}
 		if n, _ := position(name); n >= 0 && n < len(r.Phases) {
 			job.Phase = r.Phases[n].Name
@@ -85,7 +85,7 @@ func answer(r *store.Record, o Options) *Answer {
 	if r.Response == nil {
 		return nil
 	}
-	a := &Answer{Status: r.Response.Status, Until: utc(state.Lifetime(r)), Bytes: len(r.Response.Body), Stored: "in the record"}
+	a := &Answer{Status: r.Response.Status, Until: state.Lifetime(r).UTC(), Bytes: len(r.Response.Body), Stored: "in the record"}
 	if over := r.Overflow; over != nil {
 		a.Bytes, a.Stored = over.Length, "in other items"
 		if over.Count == 0 {

@@ -146,7 +146,7 @@ func Of(r *store.Record, o Options) *Story {
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
 		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,
-		State: state.Word(r, o.Now), Claimed: utc(r.Created), Blocked: r.Blocked, Lease: utc(r.Lease), Expires: utc(r.Expires), Error: r.LastErr,
+		State: state.Word(r, o.Now), Claimed: r.Created.UTC(), Blocked: r.Blocked, Lease: r.Lease.UTC(), Expires: r.Expires.UTC(), Error: r.LastErr,
 		Version: r.Ver, Owner: r.Owner, Cost: costOf(r),
 	}
 	s.Attempts = attempts(r, o)
@@ -157,16 +157,8 @@ func Of(r *store.Record, o Options) *Story {
 	s.Request = request(r, o)
 	s.Decisions = []Decision{}
 	for _, d := range r.Settled {
-		s.Decisions = append(s.Decisions, Decision{By: d.By, At: utc(d.At), What: d.What, From: d.From, To: d.To})
+		s.Decisions = append(s.Decisions, Decision{By: d.By, At: d.At.UTC(), What: d.What, From: d.From, To: d.To})
 	}
 	s.Summary, s.Next = next(r, o)
 	return s
-}
-
-// utc returns t in UTC; the zero time stays zero.
-func utc(t time.Time) time.Time {
-	if t.IsZero() {
-		return time.Time{}
-	}
-	return t.UTC()
 }

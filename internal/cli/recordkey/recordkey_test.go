@@ -1,6 +1,13 @@
 package recordkey
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,8 +33,28 @@ func TestOf(t *testing.T) {
 		t.Errorf("one has %s, one: %s", none, got)
 	}
 	for _, scope := range []string{"", "none", "acct_7"} {
-		if pk, err := Of(t.Context(), Customer{Namespace: "rides", Key: "k", Scope: scope}); err == nil {
-			t.Errorf("the scope %q has the record %s", scope, pk)
+		if pk, err := Of(t.Context(), Customer{Namespace: "rides", Key: "k", Scope: scope}); err == nil || !strings.Contains(err.Error(), "has no kind") {
+			t.Errorf("the scope %q has the record %s, %v", scope, pk, err)
+		}
+	}
+	for c, req := range map[Customer]idem.Request{
+		{Namespace: "rides", Key: "k", Scope: "jwt:jane"}:                                {Identity: store.Identity{Kind: "jwt", Subject: "jane"}},
+		{Namespace: "rides", Key: "k", Scope: "jwt:jane|one"}:                            {Identity: store.Identity{Kind: "jwt", Subject: "jane|one"}},
+		{Namespace: "rides", Key: "k", Scope: "program:joe", Route: "POST /rides"}:       {Scope: "joe", Route: "POST /rides"},
+		{Namespace: "rides", Key: "k", Scope: "source:mails"}:                            {Source: "mails"},
+		{Namespace: "rides", Key: "k", Scope: "operation:pay|tenant:acme|one"}:           {Operation: "pay", Tenant: "acme"},
+		{Namespace: "rides", Key: "k", Scope: "tenant:acme|lambda:x", Route: "GET /r/1"}: {Tenant: "acme", Identity: store.Identity{Kind: "lambda", Subject: "x"}, Route: "GET /r/1"},
+	} {
+		mem := &idem.MemoryStore{}
+		req.Key, req.Method = c.Key, "POST"
+		if _, err := idem.New(mem, idem.OneScope, func(o *idem.Options) {
+			o.Namespace, o.MinKey, o.ScopeRoute, o.Logger = c.Namespace, 1, c.Route != "", slog.New(slog.DiscardHandler)
+		}).Do(
+			t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }); err != nil {
+			t.Fatalf("%+v: %v", c, err)
+		}
+		if got := of(c); mem.Records()[got] == nil {
+			t.Errorf("%+v has %s, and the engine has %v", c, got, slices.Collect(maps.Keys(mem.Records())))
 		}
 	}
 	seen := map[string]bool{none: true}
@@ -50,6 +77,43 @@ func TestOf(t *testing.T) {
 	if pk, err := Of(t.Context(), Customer{Key: "\x00", Scope: "one"}); err == nil {
 		t.Errorf("a key that no handler takes has the record %s", pk)
 	}
+	if (Customer{Key: "\x00"}).IsOf(t.Context(), &store.Record{Scope: "one"}) {
+		t.Error("a key that no handler takes is that of a record")
+	}
+}
+
+// A customer with a namespace, and a scope with its kind, has one record.
+func TestExact(t *testing.T) {
+	t.Parallel()
+	for c, want := range map[Customer]bool{
+		{Namespace: "rides", Scope: "jwt:jane"}:     true,
+		{Namespace: "rides", Scope: "one"}:          true,
+		{Namespace: "rides", Scope: "tenant:t|one"}: true,
+		{Scope: "jwt:jane"}:                         false,
+		{Namespace: "rides", Scope: "jwt"}:          false,
+		{Namespace: "rides", Scope: "jane"}:         false,
+		{Namespace: "rides", Scope: "arn:aws:x"}:    false,
+		{Namespace: "rides"}:                        false,
+	} {
+		if c.Exact() != want {
+			t.Errorf("%+v: exact %t", c, c.Exact())
+		}
+	}
+}
+
+var errDown = errors.New("the table is away")
+
+// faulty is a store in which some records can't be read, and that counts reads.
+type faulty struct {
+	*idem.MemoryStore
+	errs  map[string]error
+	reads map[string]int
+}
+
+func (f *faulty) Load(ctx context.Context, pk string) (*store.Record, error) {
+	f.reads[pk]++
+	rec, err := f.MemoryStore.Load(ctx, pk)
+	return rec, cmp.Or(f.errs[pk], err)
 }
 
 // A key alone finds its record: of a caller that can be named, by its bare subject, or by
@@ -69,36 +133,60 @@ func TestFind(t *testing.T) {
 		}
 		return pk
 	}
+	jwt, queue, single := claim("rides", "iam:jwt"), claim("rides", "source:mails"), claim("taxi", "one")
 	one, jane, colon, tenants, other := claim("", "one:"), claim("rides", "jwt:jane"), claim("rides", "iam:arn:aws:x"), claim("rides", "tenant:t|program:joe"), claim("shop", "lambda:jane")
 	for name, tt := range map[string]struct {
 		c       Customer
 		waiting []string
 		want    string
+		errs    map[string]error
+		err     error
 	}{
-		"exact":                           {Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"}, nil, jane},
-		"exact, of another":               {Customer{Namespace: "rides", Key: "k", Scope: "jwt:joe"}, []string{jane}, ""},
-		"a bare subject":                  {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, nil, jane},
-		"a bare subject with colons":      {Customer{Namespace: "rides", Key: "k", Scope: "arn:aws:x"}, nil, colon},
-		"a bare subject of a tenant":      {Customer{Namespace: "rides", Key: "k", Scope: "tenant:t|joe"}, nil, tenants},
-		"a subject in no namespace":       {Customer{Key: "k", Scope: "jane"}, nil, ""},
-		"nothing but the key":             {Customer{Key: "k"}, nil, one},
-		"in the namespace of what waits":  {Customer{Key: "k", Scope: "jwt:jane"}, []string{colon}, jane},
-		"by the scope of what waits":      {Customer{Namespace: "rides", Key: "k"}, []string{one, other, tenants}, tenants},
-		"not in another namespace":        {Customer{Namespace: "rides", Key: "k"}, []string{other}, ""},
-		"another key":                     {Customer{Key: "other"}, []string{jane, tenants}, ""},
-		"what waits has gone":             {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone"}, ""},
-		"a record's namespace, exact one": {Customer{Namespace: "shop", Key: "k", Scope: "lambda:jane"}, nil, other},
+		"exact":                           {Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"}, nil, jane, nil, nil},
+		"exact, of another":               {Customer{Namespace: "rides", Key: "k", Scope: "jwt:joe"}, []string{jane}, "", nil, nil},
+		"a bare subject":                  {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, nil, jane, nil, nil},
+		"a bare subject with colons":      {Customer{Namespace: "rides", Key: "k", Scope: "arn:aws:x"}, nil, colon, nil, nil},
+		"a bare subject of a tenant":      {Customer{Namespace: "rides", Key: "k", Scope: "tenant:t|joe"}, nil, tenants, nil, nil},
+		"a subject in no namespace":       {Customer{Key: "k", Scope: "jane"}, nil, "", nil, nil},
+		"nothing but the key":             {Customer{Key: "k"}, nil, one, nil, nil},
+		"in the namespace of what waits":  {Customer{Key: "k", Scope: "jwt:jane"}, []string{colon}, jane, nil, nil},
+		"by the scope of what waits":      {Customer{Namespace: "rides", Key: "k"}, []string{one, other, tenants}, tenants, nil, nil},
+		"not in another namespace":        {Customer{Namespace: "rides", Key: "k"}, []string{other}, "", nil, nil},
+		"another key":                     {Customer{Key: "other"}, []string{jane, tenants}, "", nil, nil},
+		"what waits has gone":             {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone"}, "", nil, nil},
+		"a record's namespace, exact one": {Customer{Namespace: "shop", Key: "k", Scope: "lambda:jane"}, nil, other, nil, nil},
+		"a subject like a kind":           {Customer{Namespace: "rides", Key: "k", Scope: "jwt"}, nil, jwt, nil, nil},
+		"a bare source":                   {Customer{Namespace: "rides", Key: "k", Scope: "mails"}, nil, queue, nil, nil},
+		"one":                             {Customer{Namespace: "taxi", Key: "k", Scope: "one"}, nil, single, nil, nil},
+		"sealed":                          {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, nil, jane, map[string]error{jane: store.ErrSealed}, nil},
+		"a record that can't be read":     {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, []string{jane}, "", map[string]error{jane: errDown}, errDown},
+		"what waits can't be listed":      {Customer{Namespace: "rides", Key: "other"}, []string{""}, "", nil, errDown},
+		"its namespace can't be read":     {Customer{Key: "k", Scope: "jane"}, []string{tenants}, "", map[string]error{jane: errDown}, errDown},
+		"what waits can't be read":        {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, "", map[string]error{"v1#rides#gone": errDown}, errDown},
+		"what waits is sealed or corrupt": {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", "v1#rides#bad", tenants}, tenants, map[string]error{"v1#rides#gone": store.ErrSealed, "v1#rides#bad": store.ErrCorrupt}, nil},
+		"what waits is another's":         {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, tenants, nil, nil},
+		"a key that no handler takes":     {Customer{Key: "\x00"}, nil, "", nil, idem.ErrKeyInvalid},
 	} {
 		waiting := func(yield func(stream.Entry, error) bool) {
 			for _, pk := range tt.waiting {
-				if !yield(stream.Entry{PK: pk}, nil) {
+				var err error
+				if pk == "" {
+					err = errDown
+				}
+				if !yield(stream.Entry{PK: pk}, err) {
 					return
 				}
 			}
 			yield(stream.Entry{}, stream.ErrNoIndex)
 		}
-		if pk, err := Find(t.Context(), mem, tt.c, waiting); err != nil || pk != tt.want {
-			t.Errorf("%s: %q, %v; not %q", name, pk, err, tt.want)
+		table := &faulty{mem, tt.errs, make(map[string]int)}
+		if pk, err := Find(t.Context(), table, tt.c, waiting); !errors.Is(err, tt.err) || pk != tt.want {
+			t.Errorf("%s: %q, %v; not %q, %v", name, pk, err, tt.want, tt.err)
+		}
+		for pk, n := range table.reads {
+			if n > 1 && !slices.Contains(tt.waiting, pk) {
+				t.Errorf("%s: %s was read %d times", name, pk, n)
+			}
 		}
 	}
 }

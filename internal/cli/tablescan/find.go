@@ -75,5 +75,5 @@ func (w *Wanted) matches(it Item) bool {
 	case w.Match == nil:
 		return true
 	}
-	return it.Err == nil && it.Record != nil && w.Match(it.Record)
+	return it.Record != nil && w.Match(it.Record)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -13,7 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
@@ -26,6 +30,8 @@ type paged struct {
 
 	mu    sync.Mutex
 	calls int
+	first []*dynamodb.ScanInput // of each segment
+	items []map[string]types.AttributeValue
 }
 
 var errThrottled = errors.New("throttled")
@@ -35,6 +41,10 @@ func (p *paged) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	defer p.mu.Unlock()
 	p.calls++
 	page := 1
+	if in.ExclusiveStartKey == nil {
+		asked := *in
+		p.first = append(p.first, &asked)
+	}
 	if last, ok := in.ExclusiveStartKey["pk"].(*types.AttributeValueMemberS); ok {
 		n, err := strconv.Atoi(last.Value)
 		if err != nil {
@@ -45,10 +55,10 @@ func (p *paged) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	if p.fails == page && aws.ToInt32(in.Segment) == 1 {
 		return nil, errThrottled
 	}
-	if n := aws.ToInt32(in.Limit); n < 1000 {
-		return nil, fmt.Errorf("a page has a limit of %d items", n) // without one DynamoDB Local takes a time by the table's square
-	}
 	out := &dynamodb.ScanOutput{ScannedCount: 2, Items: []map[string]types.AttributeValue{{"pk": text("a")}, {"pk": text("b")}}}
+	if p.items != nil {
+		out.Items = p.items
+	}
 	if page < p.pages {
 		out.LastEvaluatedKey = map[string]types.AttributeValue{"pk": text(strconv.Itoa(page))}
 	}
@@ -98,5 +108,116 @@ func TestEachTellsThatItIsNotWhole(t *testing.T) {
 	api := &paged{pages: 9}
 	if seen, err := tablescan.Each(t.Context(), api, tablescan.Options{Table: "t", Pages: 1, Segments: 3, PagesPerSecond: 1e6}, func(tablescan.Item) error { return nil }); err != nil || seen != 6 || api.calls != 3 {
 		t.Errorf("a sample: %d seen, %d calls, %v", seen, api.calls, err)
+	}
+}
+
+// A scan asks for its segments in pages of a limit (without one DynamoDB Local takes a time by
+// the table's square), a search for what can match alone: its key, or its whole record.
+func TestEachAsks(t *testing.T) {
+	t.Parallel()
+	since := time.UnixMilli(1_800_000_000_000)
+	each := func(opt tablescan.Options) func(context.Context, *paged) error {
+		return func(ctx context.Context, p *paged) error {
+			_, err := tablescan.Each(ctx, p, opt, func(tablescan.Item) error { return nil })
+			return err
+		}
+	}
+	find := func(w tablescan.Wanted) func(context.Context, *paged) error {
+		return func(ctx context.Context, p *paged) error {
+			_, err := tablescan.Find(ctx, p, tablescan.Options{Table: "t"}, w)
+			return err
+		}
+	}
+	const st = "attribute_exists(st)"
+	for name, tt := range map[string]struct {
+		do       func(context.Context, *paged) error
+		segments int32
+		want     dynamodb.ScanInput
+		took     time.Duration
+	}{
+		"by default":     {each(tablescan.Options{Table: "t"}), 4, dynamodb.ScanInput{}, 2 * time.Second},
+		"what is open":   {each(tablescan.Options{Table: "t", Segments: 2, PagesPerSecond: 1, OpenOnly: true}), 2, dynamodb.ScanInput{FilterExpression: aws.String("st <> :done"), ExpressionAttributeValues: map[string]types.AttributeValue{":done": text("done")}}, 10 * time.Second},
+		"by its content": {find(tablescan.Wanted{Match: func(*store.Record) bool { return false }}), 8, dynamodb.ScanInput{FilterExpression: aws.String(st)}, 5 * time.Second},
+		"by its names": {find(tablescan.Wanted{ID: "OP", Short: "abcdefgh", Since: since}), 8, dynamodb.ScanInput{
+			FilterExpression:     aws.String(st + " AND id = :id AND contains(pk, :short) AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"),
+			ProjectionExpression: aws.String("pk"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{
+				":id": text("OP"), ":short": text("#abcdefgh"), ":since": &types.AttributeValueMemberN{Value: "1800000000000"},
+			},
+		}, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, began := &paged{pages: 5}, time.Now()
+				if err := tt.do(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+				var want []*dynamodb.ScanInput
+				for i := range tt.segments {
+					one := tt.want
+					one.TableName, one.Segment, one.TotalSegments, one.Limit = aws.String("t"), &i, &tt.segments, aws.Int32(2000)
+					want = append(want, &one)
+				}
+				slices.SortFunc(p.first, func(a, b *dynamodb.ScanInput) int { return int(*a.Segment - *b.Segment) })
+				if diff := cmp.Diff(want, p.first, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" || time.Since(began) != tt.took {
+					t.Errorf("in %v (-want +got):\n%s", time.Since(began), diff)
+				}
+			})
+		})
+	}
+}
+
+// items are one of another table, one that can't be read, and a record.
+func items() []map[string]types.AttributeValue {
+	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
+	return []map[string]types.AttributeValue{
+		{"pk": number("1")},
+		{"pk": text("bad"), "v": number("9"), "st": text("open")},
+		{"pk": text("v1#n#a"), "v": number("1"), "st": text("open"), "owner": text("o"), "ver": number("1"), "lease_ms": number("0"), "fp": text("f"), "id": text("ID"), "created_ms": number("1"), "keep": text("open")},
+	}
+}
+
+// Items are records, others, and those that can't be read.
+func TestEachDecodes(t *testing.T) {
+	t.Parallel()
+	var got []string
+	if _, err := tablescan.Each(t.Context(), &paged{pages: 1, items: items()}, tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}, func(it tablescan.Item) error {
+		id := ""
+		if it.Record != nil {
+			id = it.Record.ID
+		}
+		got = append(got, fmt.Sprintf("%q %q %t", it.PK, id, errors.Is(it.Err, store.ErrCorrupt)))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`"" "" false`, `"bad" "" true`, `"v1#n#a" "ID" false`}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A search ends with the first record that matches, and with an error if the table can't be read.
+func TestFindEnds(t *testing.T) {
+	t.Parallel()
+	opt := tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}
+	api := &paged{pages: 9}
+	if pk, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{ID: "OP"}); pk != "a" || err != nil || api.calls != 1 {
+		t.Errorf("%q, %v, %d calls", pk, err, api.calls)
+	}
+	named := func(id string) tablescan.Wanted {
+		return tablescan.Wanted{Match: func(r *store.Record) bool { return r.ID == id }}
+	}
+	api = &paged{pages: 1, items: items()}
+	if pk, err := tablescan.Find(t.Context(), api, opt, named("ID")); pk != "v1#n#a" || err != nil {
+		t.Errorf("%q, %v", pk, err)
+	}
+	if pk, err := tablescan.Find(t.Context(), api, opt, named("OTHER")); pk != "" || err != nil {
+		t.Errorf("%q, %v", pk, err)
+	}
+	opt.Segments = 2
+	api = &paged{pages: 9, fails: 1}
+	if pk, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{Match: func(*store.Record) bool { return true }}); pk != "" || !errors.Is(err, errThrottled) {
+		t.Errorf("%q, %v, although a segment can't be read, and no item is a record", pk, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
@@ -98,7 +99,7 @@ const (
 
 // image reads an item in DynamoDB's JSON, and tells its state.
 func image(raw json.RawMessage) (*store.Record, string) {
-	if len(raw) == 0 || string(raw) == "null" {
+	if len(raw) == 0 {
 		return nil, none
 	}
 	it, err := attributevalue.UnmarshalMapJSON(raw)
@@ -128,18 +129,9 @@ func state(r *store.Record) string {
 
 // short is the short name of the record with these keys.
 func short(keys json.RawMessage) string {
-	it, err := attributevalue.UnmarshalMapJSON(keys)
-	if err != nil {
-		return ""
-	}
-	var k struct {
-		PK string `dynamodbav:"pk"`
-	}
-	if err := attributevalue.UnmarshalMap(it, &k); err != nil {
-		return ""
-	}
-	if name := redact.Record(k.PK); name != k.PK {
-		return name
+	it, _ := attributevalue.UnmarshalMapJSON(keys) // else there is no pk
+	if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok && redact.Record(pk.Value) != pk.Value {
+		return redact.Record(pk.Value)
 	}
 	return "" // a key of another form may be anything
 }

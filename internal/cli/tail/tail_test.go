@@ -3,6 +3,7 @@ package tail_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -45,6 +46,10 @@ func TestChanges(t *testing.T) {
 		record("INSERT", `{"pk":{"S":"`+pk+`#owner#1"}}`, "", `{"pk":{"S":"x"},"v":{"N":"1"},"b":{"B":"c2VjcmV0"}}`, ""), // a part of a body
 		record("MODIFY", key, done, image("secret", ""), ""),
 		record("INSERT", `{"id":{"S":"secret"}}`, "", `{"id":{"S":"secret"}}`, ""), // of another table
+		record("INSERT", key, "null", image("secret", ""), ""),
+		record("REMOVE", `{"pk":{"S":"secret"}}`, `"secret"`, "", `,"userIdentity":{"type":"Service","principalId":"somebody"}`),
+		record("REMOVE", `{"pk":{"N":"1"}}`, `"secret"`, "", ""),
+		record("INSERT", key, "", strings.Replace(open, "POST /rides", "", 1), ""),
 	}, ",") + `]}`
 	got, err := tail.Changes([]byte(payload))
 	if err != nil {
@@ -60,9 +65,16 @@ func TestChanges(t *testing.T) {
 		"08:26:40  abcdefgh  POST /rides  open (released) → done  jobs 1",
 		"08:26:40  abcdefgh  POST /rides  open (released) → -  by ttl",
 		"08:26:40  abcdefgh  POST /rides  done → ?  jobs 1",
+		"08:26:40  abcdefgh  -  - → ?",
+		"08:26:40    -  ? → -",
+		"08:26:40    -  ? → -",
+		"08:26:40  abcdefgh  -  - → open (released)  phase charged",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if want := (tail.Change{Time: time.Unix(1763800000, 0).UTC(), Record: "abcdefgh", Route: "POST /rides", From: "-", To: "open", Phase: "charged", Ver: 2}); got[0] != want {
+		t.Errorf("%+v, want %+v", got[0], want)
 	}
 	if strings.Contains(strings.Join(lines, "\n"), "secret") {
 		t.Errorf("a line has a secret:\n%s", strings.Join(lines, "\n"))

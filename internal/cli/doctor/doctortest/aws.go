@@ -240,6 +240,9 @@ func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 			return !ok || st["S"] == "done"
 		})
 	}
+	if n, ok := in["Limit"].(float64); ok && int(n) < len(items) {
+		items = items[:int(n)]
+	}
 	out := Object{"Items": items, "Count": len(items), "ScannedCount": len(w.Items)}
 	page := 1
 	if key, ok := in["ExclusiveStartKey"].(Object); ok {
@@ -342,10 +345,16 @@ func (w *World) whole(name string) string {
 }
 
 func (w *World) gateway(req *http.Request) (*http.Response, error) {
-	if code := w.Refused["APIGateway."]; code != "" {
+	part, op := strings.Split(strings.Trim(req.URL.Path, "/"), "/"), "GetResources"
+	switch {
+	case part[0] == "v2":
+		op = "GetIntegrations"
+	case len(part) == 2:
+		op = "GetRestApi"
+	}
+	if code := cmp.Or(w.Refused["APIGateway."], w.Refused["APIGateway."+op]); code != "" {
 		return w.fail(req, http.StatusForbidden, code)
 	}
-	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	if len(part) < 2 {
 		return w.fail(req, http.StatusNotFound, "NotFoundException")
 	}
