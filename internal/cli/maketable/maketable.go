@@ -109,7 +109,9 @@ func describe(in *dynamodb.CreateTableInput) string {
 	for _, g := range in.GlobalSecondaryIndexes {
 		parts = append(parts, "index "+aws.ToString(g.IndexName))
 	}
-	parts = append(parts, "encrypted by AWS's managed key")
+	if in.SSESpecification != nil {
+		parts = append(parts, "encrypted by AWS's managed key")
+	}
 	if aws.ToBool(in.DeletionProtectionEnabled) {
 		parts = append(parts, "deletion protection")
 	}

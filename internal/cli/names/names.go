@@ -75,7 +75,7 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
 	}
-	if len(r.Phases) > 0 { // if no handler has phases
+	if len(r.Phases) > 0 { // if there are no handlers
 		d, unknown = Refused, "phase "+r.Phases[0].Name
 	}
 	most := -1
@@ -147,8 +147,7 @@ func (rep *Report) Add(p *Program, r *store.Record) {
 		return
 	}
 	i := slices.IndexFunc(rep.Rows, func(row *Row) bool {
-		return row.Unknown == unknown && // which tells the danger, too
-			row.Route == r.Route && row.State == string(r.State)
+		return row.Danger == danger && row.Unknown == unknown && row.Route == r.Route && row.State == string(r.State)
 	})
 	if i < 0 {
 		rep.Rows = append(rep.Rows, &Row{Danger: danger, Unknown: unknown, Route: r.Route, State: string(r.State), Oldest: r.Created, PK: r.PK, Record: redact.Record(r.PK)})

@@ -315,7 +315,7 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 	case Forget:
 		var lost []string
 		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
-			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), nil
+			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
 		}
 	case Redrive:
 		var n int
@@ -346,7 +346,9 @@ func decoded(raw json.RawMessage) []string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // it is valid: state.Settled has looked
+	if err := dec.Decode(&v); err != nil {
+		return []string{plain.Line(string(raw))}
+	}
 	kind := "an object:"
 	switch v := v.(type) {
 	case nil:

@@ -25,6 +25,15 @@ func TestLongLeaseIsAtWork(t *testing.T) {
 	}
 }
 
+// A record that is kept for its jobs and isn't finished is an operator's.
+func TestStuckBesideItsJobs(t *testing.T) {
+	t.Parallel()
+	r := &store.Record{State: store.Stuck, Keep: store.KeepJobs}
+	if got := why(r, time.Now(), time.Minute); got != "waits for people" {
+		t.Errorf("it %s", got)
+	}
+}
+
 // A report has the figures of all that was added, whose units of a month are scaled from a
 // sample to the table.
 func TestReport(t *testing.T) {

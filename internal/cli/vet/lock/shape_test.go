@@ -113,3 +113,11 @@ func TestLost(t *testing.T) {
 		}
 	}
 }
+
+// A struct that embeds itself ends, too.
+func TestShapeOfAStructInItself(t *testing.T) {
+	t.Parallel()
+	if got := shapeOf(t, "type T struct { *T; X int }"); got != "p.T" {
+		t.Errorf("%v", got)
+	}
+}
