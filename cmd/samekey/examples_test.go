@@ -87,8 +87,17 @@ func TestNearest(t *testing.T) {
 		}
 	}
 	for _, tt := range []struct{ word, names, want string }{
-		{"se", "list settle", "settle"}, {"s", "settle", ""}, {"ab", "cd", ""}, {"ab", "ac ad", "ac"}, {"abc", "ade", "ade"}, {"abc", "def", ""},
-		{"abcd", "abzz abcc", "abcc"}, {"abcd", "abcc abzz", "abcc"}, {"ABCC", "abcc", "abcc"}, {"", "a", "a"}, {"", "ab", ""},
+		{"se", "list settle", "settle"},
+		{"s", "settle", ""},
+		{"ab", "cd", ""},
+		{"ab", "ac ad", "ac"},
+		{"abc", "ade", "ade"},
+		{"abc", "def", ""},
+		{"abcd", "abzz abcc", "abcc"},
+		{"abcd", "abcc abzz", "abcc"},
+		{"ABCC", "abcc", "abcc"},
+		{"", "a", "a"},
+		{"", "ab", ""},
 	} {
 		if got := nearest(tt.word, strings.Fields(tt.names)); got != tt.want {
 			t.Errorf("of %s, %q is %q, want %q", tt.names, tt.word, got, tt.want)

@@ -102,8 +102,13 @@ func TestTakes(t *testing.T) {
 		least, most int
 		args, want  string
 	}{
-		{0, 0, "", ""}, {0, 0, "a b", `"a" is not a flag; usage: c`}, {1, 1, "", "0 arguments, of 1; usage: c"}, {1, 1, "a", ""},
-		{0, 1, "a b c", `"b" is one argument too many; usage: c`}, {1, 3, "a b c", ""}, {3, 3, "a b", "2 arguments, of 3; usage: c"},
+		{0, 0, "", ""},
+		{0, 0, "a b", `"a" is not a flag; usage: c`},
+		{1, 1, "", "0 arguments, of 1; usage: c"},
+		{1, 1, "a", ""},
+		{0, 1, "a b c", `"b" is one argument too many; usage: c`},
+		{1, 3, "a b c", ""},
+		{3, 3, "a b", "2 arguments, of 3; usage: c"},
 	} {
 		err, got := takes(tt.least, tt.most)(&cobra.Command{Use: "c"}, strings.Fields(tt.args)), ""
 		if err != nil {

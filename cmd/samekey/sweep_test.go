@@ -51,12 +51,21 @@ func TestSweepIsTheWorkers(t *testing.T) {
 			"2 too young for a sweep: stream and completer come first; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
 		"nothing": {lambdaSays{answer: `{"pages":1}`}, nil, 0, "0 items seen, 0 jobs delivered, 0 tickets made, 0 operations stuck, 0 records let go; the pass is complete: false\n"},
 		"JSON":    {lambdaSays{answer: report}, []string{"--json"}, 0, asJSON(t, report)},
-		"failed": {lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"}, nil, 1,
-			"samekey sweep: the run left work undone, which the next run tries first: Unhandled: scan of segment 1\n"},
-		"no worker": {lambdaSays{answer: `"hello"`}, nil, 1,
-			"samekey sweep: it is no worker: its answer is not a sweep's: json: cannot unmarshal string into Go value of type stream.Report\n"},
-		"no answer": {lambdaSays{err: errors.New("reset")}, nil, 1,
-			"samekey sweep: operation error Lambda: Invoke, exceeded maximum number of attempts, 1, https response error StatusCode: 0, RequestID: , request send failed, reset\n"},
+		"failed": {
+			lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"},
+			nil, 1,
+			"samekey sweep: the run left work undone, which the next run tries first: Unhandled: scan of segment 1\n",
+		},
+		"no worker": {
+			lambdaSays{answer: `"hello"`},
+			nil, 1,
+			"samekey sweep: it is no worker: its answer is not a sweep's: json: cannot unmarshal string into Go value of type stream.Report\n",
+		},
+		"no answer": {
+			lambdaSays{err: errors.New("reset")},
+			nil, 1,
+			"samekey sweep: operation error Lambda: Invoke, exceeded maximum number of attempts, 1, https response error StatusCode: 0, RequestID: , request send failed, reset\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -211,8 +211,10 @@ func TestStoriesOnATerminal(t *testing.T) {
 			Facts: []explain.Fact{{Label: "Record", Value: "v1#rides#h"}, {Label: "Tenant"}}, State: "stuck", Claimed: now, Sealed: "no permission", Summary: "Waits for people.",
 			Attempts: []explain.Attempt{{By: "client", Began: now, Function: "rides", End: "died", Error: "gone", Note: "beside an error"}, {By: "retry", End: "stuck", Note: "a guess"}},
 			Phases: []explain.Phase{
-				{Name: "ride", Committed: now, TookMS: 1, Result: json.RawMessage(`{"id":1}`)}, {Name: "tax"},
-				{Name: "mail", Unknown: true, Result: json.RawMessage(`0`)}, {Name: "charge", Unknown: true, Reads: `"TEXT"`},
+				{Name: "ride", Committed: now, TookMS: 1, Result: json.RawMessage(`{"id":1}`)},
+				{Name: "tax"},
+				{Name: "mail", Unknown: true, Result: json.RawMessage(`0`)},
+				{Name: "charge", Unknown: true, Reads: `"TEXT"`},
 			},
 			Calls:     []explain.Call{{Service: "maps", Step: "route", Number: 1, Key: "k1", State: "recorded", Since: now}, {Service: "bank", Number: 2, Key: "k2", State: "in doubt"}},
 			CallsNote: "one is missing",

@@ -196,8 +196,14 @@ func TestOutages(t *testing.T) {
 	l := &lister{op: &operator{account: account{env: environment{now: func() time.Time { return now }}}}, route: "POST /a", older: time.Hour, max: 2}
 	rep := &listed{ByReason: make(map[stream.Reason]stream.Tally)}
 	for i, e := range []stream.Entry{
-		{Since: now.Add(-time.Hour)}, {Since: now.Add(1 - time.Hour)}, {Route: "POST /b", Since: now.Add(-2 * time.Hour)}, {Run: now.Add(-3 * time.Hour)}, {Run: now.Add(-3 * time.Hour)},
-		{}, {Since: now.Add(-time.Hour), Run: now.Add(-9 * time.Hour)}, {Phase: "paid", Run: now.Add(-time.Hour)},
+		{Since: now.Add(-time.Hour)},
+		{Since: now.Add(1 - time.Hour)},
+		{Route: "POST /b", Since: now.Add(-2 * time.Hour)},
+		{Run: now.Add(-3 * time.Hour)},
+		{Run: now.Add(-3 * time.Hour)},
+		{},
+		{Since: now.Add(-time.Hour), Run: now.Add(-9 * time.Hour)},
+		{Phase: "paid", Run: now.Add(-time.Hour)},
 	} {
 		e.Reason, e.PK, e.Route = stream.ReasonStuck, strconv.Itoa(i), cmp.Or(e.Route, "POST /a")
 		l.add(rep, e)

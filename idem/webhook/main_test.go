@@ -111,7 +111,7 @@ func malformed(text string) error { return says{webhook.ErrMalformed, text} }
 
 // is compares an error with the one that is wanted.
 func is(err, want error) bool {
-	if s, ok := want.(says); ok {
+	if s, ok := errors.AsType[says](want); ok {
 		return errors.Is(err, s.error) && err.Error() == s.Error()+": "+s.text
 	}
 	return errors.Is(err, want)

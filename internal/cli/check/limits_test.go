@@ -205,7 +205,8 @@ func TestUnusable(t *testing.T) {
 		a    *answer
 		says string
 	}{
-		{re(200, ""), ""}, {re(299, ""), ""},
+		{re(200, ""), ""},
+		{re(299, ""), ""},
 		{re(199, ""), "the API answers 199 to the request that should succeed"},
 		{re(300, ""), fmt.Sprintf(redirects, "elsewhere", 300)},
 		{re(399, "", "Location", "/t0ken?a=b"), fmt.Sprintf(redirects, "to http://host:1/[hidden]", 399)},
@@ -251,10 +252,16 @@ func TestComingAgain(t *testing.T) {
 		takes time.Duration
 		told  []string
 	}{
-		{"2", 4 * time.Second, []string{"busy"}}, {" 3 ", 6 * time.Second, []string{"busy"}}, {"10", 20 * time.Second, []string{"busy"}}, {"11", 20 * time.Second, []string{"busy"}},
-		{"9999999999999", 20 * time.Second, []string{"busy"}}, {"0", 200 * time.Millisecond, []string{"busy"}},
-		{"-1", 2 * time.Second, []string{`retry-after default: a 503 has Retry-After "-1"`, "busy"}}, {"", 2 * time.Second, []string{`retry-after default: a 503 has Retry-After ""`, "busy"}},
-		{date(5 * time.Second), 5100 * time.Millisecond, []string{"busy"}}, {date(-time.Minute), 200 * time.Millisecond, []string{"retry-after default: a 503 has Retry-After \"" + date(-time.Minute) + `"`, "busy"}},
+		{"2", 4 * time.Second, []string{"busy"}},
+		{" 3 ", 6 * time.Second, []string{"busy"}},
+		{"10", 20 * time.Second, []string{"busy"}},
+		{"11", 20 * time.Second, []string{"busy"}},
+		{"9999999999999", 20 * time.Second, []string{"busy"}},
+		{"0", 200 * time.Millisecond, []string{"busy"}},
+		{"-1", 2 * time.Second, []string{`retry-after default: a 503 has Retry-After "-1"`, "busy"}},
+		{"", 2 * time.Second, []string{`retry-after default: a 503 has Retry-After ""`, "busy"}},
+		{date(5 * time.Second), 5100 * time.Millisecond, []string{"busy"}},
+		{date(-time.Minute), 200 * time.Millisecond, []string{"retry-after default: a 503 has Retry-After \"" + date(-time.Minute) + `"`, "busy"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			api := &script{answers: slices.Repeat([]*answer{re(503, "", "Retry-After", tt.wait)}, 3)}

@@ -283,7 +283,7 @@ func TestConcurrentScenes(t *testing.T) {
 		"never":                {answers: slices.Repeat([]*answer{busy}, 12), want: []string{"concurrent-failed" + everyone + "afterwards the same request got 409", blamed, blamed, "busy"}},
 		"lost at last":         {answers: []*answer{b, b}, want: []string{cut}},
 		"too long": {
-			answers: []*answer{b, b, busy}, sent: sent, before: func(e *examination) { time.Sleep(e.opt.Total - time.Second/2) },
+			answers: []*answer{b, b, busy}, sent: sent, before: func(e *examination) { <-time.After(e.opt.Total - time.Second/2) },
 			want: []string{"busy", "why: the examination has taken 5m0s, its limit"},
 		},
 	})

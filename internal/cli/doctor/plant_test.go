@@ -22,8 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go"
-
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/samekey/samekey/internal/cli/doctor"
 	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
 	"github.com/samekey/samekey/lambda/metrics"

@@ -168,7 +168,7 @@ func TestTroubles(t *testing.T) {
 	for name, x := range map[string]struct {
 		calls   int
 		history string
-		ctx     context.Context //nolint:containedctx // a row's
+		ctx     context.Context
 	}{
 		"alarms that nobody shows":    {0, "", t.Context()},
 		"a history that nobody shows": {1, "", t.Context()},
@@ -257,7 +257,7 @@ func TestTroublesThatAreMade(t *testing.T) {
 				p.found = map[stream.Reason]time.Time{stream.ReasonUndelivered: now.Add(-2 * time.Second), stream.ReasonOpen: now.Add(-3 * time.Second)}
 				p.redrivenAt = now.Add(-4 * time.Second)
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			switch test.bug {
 			case "another is parked":
 				m.items["parked"] = append(m.items["parked"], parkedItem("another"))

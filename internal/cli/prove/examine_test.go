@@ -40,7 +40,7 @@ const (
 func (m *inMemory) matching(in *dynamodb.ScanInput) (all []map[string]types.AttributeValue) {
 	for _, it := range m.items[*in.TableName] {
 		fits := true
-		for _, c := range strings.Split(aws.ToString(in.FilterExpression), " AND ") {
+		for c := range strings.SplitSeq(aws.ToString(in.FilterExpression), " AND ") {
 			switch words := strings.FieldsFunc(c, func(r rune) bool { return strings.ContainsRune(" =(),", r) }); {
 			case len(words) == 0:
 			case words[0] == "attribute_not_exists":
@@ -147,9 +147,9 @@ func (m *inMemory) take(in any) {
 		m.starts++
 		m.mu.Unlock()
 		if n < startsAtOnce && m.bug != "a start that is none" {
-			time.Sleep(360 * time.Millisecond)
+			<-time.After(360 * time.Millisecond)
 		}
-		time.Sleep(40 * time.Millisecond)
+		<-time.After(40 * time.Millisecond)
 	}
 }
 

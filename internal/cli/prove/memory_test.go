@@ -118,7 +118,8 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 			}}, nil
 		}
 		return &cloudformation.ListStackResourcesOutput{StackResourceSummaries: []cfntypes.StackResourceSummary{
-			{ResourceType: bucket}, {ResourceType: nested},
+			{ResourceType: bucket},
+			{ResourceType: nested},
 			{ResourceType: bucket, PhysicalResourceId: aws.String("anothers"), ResourceStatus: cfntypes.ResourceStatusDeleteComplete},
 			{ResourceType: aws.String("AWS::Lambda::Function"), PhysicalResourceId: aws.String("anothers")},
 			{ResourceType: nested, PhysicalResourceId: aws.String("nested-" + c.find(*in.StackName).name())},

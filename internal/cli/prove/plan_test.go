@@ -58,7 +58,7 @@ func play(t *testing.T, s *nowhere, claims []Claim, keep bool, build error) stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := plan.Expires().Sub(time.Now()); left != time.Hour+removal {
+	if left := time.Until(plan.Expires()); left != time.Hour+removal {
 		t.Errorf("it expires after %s", left)
 	}
 	r, err := plan.Execute(t.Context())
@@ -163,7 +163,8 @@ func TestReport(t *testing.T) {
 	r := &Report{
 		Form: form, Run: "samekey-prove-a", Date: time.Date(2026, 11, 27, 23, 30, 0, 0, time.FixedZone("", 3600)), Region: "eu-west-1", Versions: map[string]string{"samekey": "v1", "go": "go1"}, Counted: 0.251,
 		Claims: []Result{
-			{Name: "a", Claim: "a | b", Status: Passed, Figure: "3 times"}, {Name: "b", Claim: "it\nholds", Status: Failed, Why: "1 lost", Figure: "2 tries"},
+			{Name: "a", Claim: "a | b", Status: Passed, Figure: "3 times"},
+			{Name: "b", Claim: "it\nholds", Status: Failed, Why: "1 lost", Figure: "2 tries"},
 			{Name: "c", Claim: "c", Status: NotShown, Why: "later"},
 		},
 	}

@@ -397,7 +397,10 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
 		{"POST", "/api/stop", in{}, 200, state},
 		{"POST", "/api/scan", in{}, 200, `"running":`},
-		{"HEAD", "/", nil, 200, ""}, {"GET", "/", nil, 200, "<html"}, {"GET", "/style.css", nil, 200, "{"}, {"PUT", "/style.css", nil, 405, "the page can only be read"},
+		{"HEAD", "/", nil, 200, ""},
+		{"GET", "/", nil, 200, "<html"},
+		{"GET", "/style.css", nil, 200, "{"},
+		{"PUT", "/style.css", nil, 405, "the page can only be read"},
 	} {
 		status, h, body := v.send(tt.method, tt.path, tt.in)
 		if status != tt.status || !strings.Contains(body, tt.says) || strings.HasPrefix(tt.says, "{\"") && body != tt.says || strings.HasPrefix(tt.path, "/api/") && h.Get("Content-Type") != "application/json" {

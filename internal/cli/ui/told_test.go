@@ -111,7 +111,8 @@ func TestSpans(t *testing.T) {
 		Phases: []explain.Phase{{Name: "booked", Committed: at(3), TookMS: 1}, {Name: "charged", Unknown: true}},
 		Calls: []explain.Call{
 			{Service: "bank", Step: "pay/day", Number: 2, Key: "k1", State: "recorded", Since: at(7)},
-			{Service: "bank", Number: 1, Key: "k2", State: "in doubt", Since: at(7)}, {Service: "maps", Key: "k3", State: "recorded"},
+			{Service: "bank", Number: 1, Key: "k2", State: "in doubt", Since: at(7)},
+			{Service: "maps", Key: "k3", State: "recorded"},
 		},
 		Jobs:      []explain.Job{{Kind: "mail", Name: "0.0", State: "waiting", Error: "no"}, {Kind: "push", Name: "0.1", State: "parked", Tries: 1, Error: "no"}},
 		Decisions: []explain.Decision{{By: "jane", At: at(8), What: "try again"}},
@@ -122,10 +123,13 @@ func TestSpans(t *testing.T) {
 		{Lane: "attempt", Name: "the completer: released", State: "failed", From: ms(3), To: ms(4), Note: "bank is down; it waits"},
 		{Lane: "attempt", Name: "by unknown: working", State: "running", From: ms(5)},
 		{Lane: "attempt", Name: "the client’s request: answered", State: "done", To: ms(6)},
-		{Lane: "phase", Name: "booked", State: "done", From: ms(3) - 1, To: ms(3)}, {Lane: "phase", Name: "charged", State: "unknown"},
+		{Lane: "phase", Name: "booked", State: "done", From: ms(3) - 1, To: ms(3)},
+		{Lane: "phase", Name: "charged", State: "unknown"},
 		{Lane: "call", Name: "bank/pay/day", State: "done", Note: "under the key k1"},
-		{Lane: "call", Name: "bank #1", State: "unknown", From: ms(7), Note: "under the key k2"}, {Lane: "call", Name: "maps", State: "done", Note: "under the key k3"},
-		{Lane: "job", Name: "mail (0.0)", State: "waiting", Note: "no"}, {Lane: "job", Name: "push (0.1)", State: "parked", Note: "1 deliveries failed; no"},
+		{Lane: "call", Name: "bank #1", State: "unknown", From: ms(7), Note: "under the key k2"},
+		{Lane: "call", Name: "maps", State: "done", Note: "under the key k3"},
+		{Lane: "job", Name: "mail (0.0)", State: "waiting", Note: "no"},
+		{Lane: "job", Name: "push (0.1)", State: "parked", Note: "1 deliveries failed; no"},
 		{Lane: "decision", Name: "try again", State: "done", From: ms(8), Note: "by jane"},
 	}
 	if diff := cmp.Diff(want, spansOf(e)); diff != "" {
@@ -193,7 +197,9 @@ func TestPersonal(t *testing.T) {
 		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body has 1 bytes that are no text."},
 		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The body has 500000 bytes, outside of the record."},
 		Parts: []Part{
-			{"Result of phase bare", "7"}, {"Result of phase odd", "{"}, {"Arguments of job 0.0", "1"},
+			{"Result of phase bare", "7"},
+			{"Result of phase odd", "{"},
+			{"Arguments of job 0.0", "1"},
 			{"Arguments of job 0.1", "{\n  \"to\": \"<jane>\"\n}"},
 		},
 	}

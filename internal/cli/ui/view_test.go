@@ -60,8 +60,11 @@ func TestFilters(t *testing.T) {
 func TestListing(t *testing.T) {
 	t.Parallel()
 	rows := []Row{
-		{PK: "a", State: "done", Route: "b", Created: 600_001}, {PK: "b", State: "open", Route: "b", Created: 600_000}, {PK: "c", State: "stuck", Reasons: []string{"stuck", "parked"}, Route: "c", Created: 300_001},
-		{PK: "d", State: "done", Route: "a", Created: 1}, {PK: "e", Reasons: []string{"parked"}, Created: 0},
+		{PK: "a", State: "done", Route: "b", Created: 600_001},
+		{PK: "b", State: "open", Route: "b", Created: 600_000},
+		{PK: "c", State: "stuck", Reasons: []string{"stuck", "parked"}, Route: "c", Created: 300_001},
+		{PK: "d", State: "done", Route: "a", Created: 1},
+		{PK: "e", Reasons: []string{"parked"}, Created: 0},
 	}
 	chart := chart{From: 1, Step: 10_001, Buckets: make([][3]int, 60)}
 	chart.Buckets[0], chart.Buckets[29], chart.Buckets[59] = [3]int{1, 0, 0}, [3]int{0, 0, 1}, [3]int{1, 1, 0}

@@ -234,7 +234,7 @@ func (c *code) wrapped() (more bool) {
 			continue
 		}
 		w := wrapper{p, parameter(c, fn, p.name), parameter(c, fn, p.fn)}
-		if p.lit != nil {
+		if w.fn < 0 && p.lit != nil {
 			w.fn = calledParameter(c, fn, p.lit)
 		}
 		if w.name >= 0 || w.fn >= 0 {

@@ -9,14 +9,10 @@ import (
 )
 
 // graph knows which part of a function's body may run before which.
-type graph struct {
-	blocks []*cfg.Block
-	after  map[*cfg.Block]map[*cfg.Block]bool // the blocks that may run after a block
-}
+type graph struct{ blocks []*cfg.Block }
 
 func newGraph(info *types.Info, body *ast.BlockStmt) *graph {
-	g := cfg.New(body, func(call *ast.CallExpr) bool { return mayReturn(info, call) })
-	return &graph{blocks: g.Blocks, after: make(map[*cfg.Block]map[*cfg.Block]bool)}
+	return &graph{cfg.New(body, func(call *ast.CallExpr) bool { return mayReturn(info, call) }).Blocks}
 }
 
 // mayReturn reports whether a call may come back.
@@ -55,19 +51,17 @@ func (g *graph) before(a, b token.Pos) bool {
 	if from == to && (i < j || i == j && a < b) {
 		return true
 	}
-	return g.reached(from)[to]
+	return reached(from)[to]
 }
 
 // again reports whether the code at pos may run more than once.
 func (g *graph) again(pos token.Pos) bool {
 	b, _ := g.place(pos)
-	return b != nil && g.reached(b)[b]
+	return b != nil && reached(b)[b]
 }
 
-func (g *graph) reached(from *cfg.Block) map[*cfg.Block]bool {
-	if seen, ok := g.after[from]; ok {
-		return seen
-	}
+// reached are the blocks that may run after a block.
+func reached(from *cfg.Block) map[*cfg.Block]bool {
 	seen := make(map[*cfg.Block]bool)
 	todo := append([]*cfg.Block(nil), from.Succs...)
 	for len(todo) > 0 {
@@ -79,6 +73,5 @@ func (g *graph) reached(from *cfg.Block) map[*cfg.Block]bool {
 		seen[b] = true
 		todo = append(todo, b.Succs...)
 	}
-	g.after[from] = seen
 	return seen
 }

@@ -188,7 +188,9 @@ func TestMessages(t *testing.T) {
 			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" relies on its provider's memory for 24h0m0s, and did for 24h0m1s`},
 		},
 		"call": {
-			ridePays, []Phase{ride, call("charge", "pay")}, inOrder,
+			ridePays,
+			[]Phase{ride, call("charge", "pay")},
+			inOrder,
 			[]string{`the phase "charge" asks for the key of "payments" no more: under another name, or without a key, it is another call`},
 		},
 		"type":           {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type: the result was int and is string`}},

@@ -17,7 +17,7 @@ type Shape any
 // ShapeOf is the form of a type's JSON. own says which types make their own. A type of
 // very many parts, as a provider's library has them, has the form of its name.
 func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
-	left := 1_000
+	left := 10_000
 	return shapes{own, nil, &left}.of(t)
 }
 
