@@ -17,6 +17,31 @@ import (
 	"time"
 )
 
+// fresh opens a journal of its own, and returns its path.
+func fresh(t *testing.T, optFns ...func(*JournalOptions)) (*FileJournal, string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "operations")
+	return reopened(t, path, optFns...), path
+}
+
+// reopened opens the journal at path.
+func reopened(t *testing.T, path string, optFns ...func(*JournalOptions)) *FileJournal {
+	t.Helper()
+	j, err := OpenJournal(path, optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// begin begins an operation that is open for an hour.
+func begin(t *testing.T, j *FileJournal, name string) error {
+	t.Helper()
+	now := time.Now()
+	_, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Created: now, Expires: now.Add(time.Hour)})
+	return err
+}
+
 // badDisk is a file that fails.
 type badDisk struct {
 	journalFile
@@ -55,22 +80,14 @@ func TestJournalOnABadDisk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "operations")
-			j, err := OpenJournal(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			begin := func(name string) error {
-				_, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Created: time.Now(), Expires: time.Now().Add(time.Hour)})
-				return err
-			}
-			if err := begin("a"); err != nil {
+			j, path := fresh(t)
+			if err := begin(t, j, "a"); err != nil {
 				t.Fatal(err)
 			}
 			well := j.file
 			tt.disk.journalFile = well
 			j.file = &tt.disk
-			if err := begin("b"); !errors.Is(err, tt.disk.write) && !errors.Is(err, tt.disk.sync) || err == nil {
+			if err := begin(t, j, "b"); !errors.Is(err, tt.disk.write) && !errors.Is(err, tt.disk.sync) || err == nil {
 				t.Errorf("%v: what was not stored was promised", err)
 			}
 			// What fails isn't remembered either.
@@ -84,7 +101,7 @@ func TestJournalOnABadDisk(t *testing.T) {
 			}
 			j.file = well
 			for what, err := range map[string]error{
-				"begin": begin("c"), "update": j.Update(t.Context(), j.entries["a"]), "done": j.Done("a"), "begin again": begin("a"),
+				"begin": begin(t, j, "c"), "update": j.Update(t.Context(), j.entries["a"]), "done": j.Done("a"), "begin again": begin(t, j, "a"),
 			} {
 				if (err == nil) != tt.usable || err != nil && !errors.Is(err, failed) {
 					t.Errorf("%s: %v, want usable: %t, or the reason", what, err, tt.usable)
@@ -93,9 +110,7 @@ func TestJournalOnABadDisk(t *testing.T) {
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if j, err = OpenJournal(path); err != nil {
-				t.Fatal(err)
-			}
+			j = reopened(t, path)
 			defer func() { _ = j.Close() }()
 			names := make([]string, 0, 2)
 			for _, e := range j.Entries() {
@@ -111,18 +126,14 @@ func TestJournalOnABadDisk(t *testing.T) {
 // If the file can't be rewritten, the old file stays in use.
 func TestJournalThatCantBeRewritten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "operations")
-	j, err := OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, path := fresh(t)
 	defer func() { _ = j.Close() }()
 	if err := os.MkdirAll(path+".tmp/in/the/way", 0o700); err != nil {
 		t.Fatal(err)
 	}
 	j.lines = 10 * slack
 	for _, name := range []string{"a", "b"} {
-		if _, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil {
+		if err := begin(t, j, name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +173,7 @@ func TestJournalIsRewrittenInItsPlace(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	j.lines = 10 * slack
-	if _, _, err := j.Begin(t.Context(), Entry{Operation: "a", Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil || j.lines > 1 {
+	if err := begin(t, j, "a"); err != nil || j.lines > 1 {
 		t.Fatalf("%v, %d lines", err, j.lines)
 	}
 	for _, name := range []string{"link", "data/operations"} {
@@ -248,11 +259,7 @@ func (unsynced) Sync() error { return nil }
 // A process that goes on for long forgets answered operations, too, not only one that begins.
 func TestJournalForgetsWhileItIsOpen(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "operations")
-	j, err := OpenJournal(path, func(o *JournalOptions) { o.Keep = time.Nanosecond })
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, path := fresh(t, func(o *JournalOptions) { o.Keep = time.Nanosecond })
 	defer func() { _ = j.Close() }()
 	for i := range 3 * slack {
 		if _, ok := j.file.(unsynced); !ok {
@@ -287,22 +294,17 @@ func TestJournalIsRewrittenInTime(t *testing.T) {
 		{4, 2 - slack/2, false}, // 2*kept+slack = 4
 		{4, 1 - slack/2, true},
 	} {
-		path := filepath.Join(t.TempDir(), "operations")
-		j, err := OpenJournal(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begin := func(name string) {
-			if _, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil {
+		j, _ := fresh(t)
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if err := begin(t, j, name); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, name := range []string{"a", "b", "c", "d"} {
-			begin(name)
-		}
 		old := j.file
 		j.lines, j.kept = tt.lines, tt.kept
-		begin("e")
+		if err := begin(t, j, "e"); err != nil {
+			t.Fatal(err)
+		}
 		if got := j.file != old; got != tt.rewritten {
 			t.Errorf("%+v: rewritten: %t", tt, got)
 		}
@@ -333,16 +335,8 @@ func (h harming) Sync() error { return errors.Join(h.journalFile.Sync(), h.harm(
 // mark stays where it is, so that the next process finds what was promised.
 func TestJournalIsReplacedWhileALineIsWritten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "operations")
-	j, err := OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	begin := func(name string) error {
-		_, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)})
-		return err
-	}
-	if err := begin("a"); err != nil {
+	j, path := fresh(t)
+	if err := begin(t, j, "a"); err != nil {
 		t.Fatal(err)
 	}
 	copied, err := os.ReadFile(path)
@@ -352,15 +346,13 @@ func TestJournalIsReplacedWhileALineIsWritten(t *testing.T) {
 	j.file = harming{j.file, func() error {
 		return errors.Join(os.WriteFile(path+".copy", copied, 0o600), os.Rename(path+".copy", path))
 	}}
-	if err := begin("b"); !errors.Is(err, ErrCorrupt) {
+	if err := begin(t, j, "b"); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%v, want ErrCorrupt", err)
 	}
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if j, err = OpenJournal(path); err != nil {
-		t.Fatal(err)
-	}
+	j = reopened(t, path)
 	defer func() { _ = j.Close() }()
 	if e := j.Entries(); len(e) != 1 || e[0].Operation != "a" {
 		t.Errorf("entries %+v", e)
@@ -370,22 +362,20 @@ func TestJournalIsReplacedWhileALineIsWritten(t *testing.T) {
 // Without its mark a line isn't promised, and the journal is of no more use.
 func TestJournalWhoseMarkCantBeWritten(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "operations")
-	j, err := OpenJournal(path)
+	j, path := fresh(t)
+	defer func() { _ = j.Close() }()
+	lock, err := os.Open(lockPath(path)) // not for writing
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = j.Close() }()
-	if j.lock, err = os.Open(lockPath(path)); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = j.lock.Close() }()
+	defer func() { _ = lock.Close() }()
+	j.lock = lock
 	if err := j.rewrite(); !errors.Is(err, syscall.EBADF) {
 		t.Errorf("rewritten: %v, want that its mark can't be written", err)
 	}
 	for range 2 {
 		j.broken = nil
-		_, _, err := j.Begin(t.Context(), Entry{Operation: "a", Key: "k", Expires: time.Now().Add(time.Hour)})
+		err := begin(t, j, "a")
 		if again := j.usable(); !errors.Is(err, syscall.EBADF) || !errors.Is(again, syscall.EBADF) {
 			t.Errorf("begun: %v, then %v", err, again)
 		}
@@ -397,7 +387,7 @@ func TestJournalWhoseMarkCantBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	j.broken, j.lines = nil, 2*slack
-	if _, _, err := j.Begin(t.Context(), Entry{Operation: "late", Key: "k", Expires: time.Now().Add(time.Hour)}); !errors.Is(err, syscall.EBADF) {
+	if err := begin(t, j, "late"); !errors.Is(err, syscall.EBADF) {
 		t.Errorf("begun behind a rewrite: %v", err)
 	}
 	if after, err := os.ReadFile(path); err != nil || bytes.Contains(after, []byte("late")) || len(after) > len(before) {
@@ -408,11 +398,7 @@ func TestJournalWhoseMarkCantBeWritten(t *testing.T) {
 // A rewrite that can't take the file's place leaves nothing beside it.
 func TestJournalWhosePlaceIsTaken(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "operations")
-	j, err := OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, path := fresh(t)
 	defer func() { _ = j.Close() }()
 	if err := errors.Join(os.Remove(path), os.MkdirAll(path+"/in/the/way", 0o700)); err != nil {
 		t.Fatal(err)
@@ -467,18 +453,13 @@ func (b badEnd) Close() error { return errors.Join(b.err, b.journalFile.Close())
 // A file that can't be closed is told, and its lock is free all the same.
 func TestJournalThatCantBeClosed(t *testing.T) {
 	t.Parallel()
-	path, failed := filepath.Join(t.TempDir(), "operations"), errors.New("input/output error")
-	j, err := OpenJournal(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	j, path := fresh(t)
+	failed := errors.New("input/output error")
 	j.file = badEnd{j.file, failed}
 	if err := j.Close(); !errors.Is(err, failed) {
 		t.Errorf("closed: %v", err)
 	}
-	if j, err = OpenJournal(path); err != nil {
-		t.Fatal(err)
-	}
+	j = reopened(t, path)
 	if err := j.Close(); err != nil {
 		t.Error(err)
 	}
