@@ -630,18 +630,17 @@ func TestInFlightModes(t *testing.T) {
 func TestOvertakenDelivery(t *testing.T) {
 	t.Parallel()
 	begun, end, second := make(chan bool), make(chan bool), make(chan idem.Response)
+	var runs atomic.Int32
 	var e *endpoint
 	e = newEndpoint(t, func(context.Context, webhook.Event) error {
-		select {
-		case <-begun:
-			begun <- true
-			<-end
-		default:
+		if runs.Add(1) == 1 {
 			e.clock.Add(time.Hour) // the lease has ended
 			go func() { second <- e.deliver(t, succeeded) }()
-			begun <- true
 			<-begun
+			return nil
 		}
+		close(begun)
+		<-end
 		return nil
 	})
 	want(t, e.deliver(t, succeeded), http.StatusConflict, "in_flight")
