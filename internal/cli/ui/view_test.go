@@ -238,7 +238,7 @@ func TestLoads(t *testing.T) {
 	none := func(context.Context, func(), func([]string)) error { return ErrNoStream }
 	stream := func(ctx context.Context, started func(), changed func([]string)) error {
 		started()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		changed([]string{"a", "b", "broken"})
 		<-ctx.Done()
 		return ctx.Err()
@@ -254,12 +254,12 @@ func TestLoads(t *testing.T) {
 	waits := func() ([]Row, error) { return []Row{{PK: "w"}}, nil }
 	fails := func() ([]Row, error) { return nil, errors.New("denied") }
 	slow := func() ([]Row, error) {
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		return nil, errors.New("canceled")
 	}
 	whole := func(_ context.Context, see func([]Row, Progress)) error {
 		see([]Row{{PK: "b"}}, Progress{Scanned: 1, Units: 2})
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		see([]Row{{PK: "c"}}, Progress{Scanned: 2, Units: 3})
 		return nil
 	}
@@ -320,7 +320,7 @@ func TestLoads(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ended := make(chan struct{})
 				go func() { defer close(ended); l.run(ctx) }()
-				time.Sleep(tt.watch - time.Millisecond)
+				<-time.After(tt.watch - time.Millisecond)
 				got := l.state()
 				if got.Ended > 0 {
 					got.Ended -= src.began.UnixMilli()
@@ -370,7 +370,7 @@ func TestScans(t *testing.T) {
 		if got := l.state(); got != (scanState{Running: true, Progress: Progress{Scanned: 1}}) {
 			t.Errorf("%+v", got)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		l.stop()
 		l.wg.Wait()
 		if got := l.state(); got != (scanState{Ended: time.Now().UnixMilli(), Progress: Progress{Scanned: 1}}) {
@@ -395,7 +395,7 @@ func TestScans(t *testing.T) {
 		src.waiting = func() ([]Row, error) { return nil, ErrNoQuery }
 		src.browse = func(ctx context.Context, _ func([]Row, Progress)) error {
 			<-ctx.Done()
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			return ctx.Err()
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -407,6 +407,41 @@ func TestScans(t *testing.T) {
 	})
 }
 
+// ear hears what is told, from another goroutine.
+type ear struct {
+	mu      sync.Mutex
+	header  http.Header
+	said    strings.Builder
+	flushed bool
+}
+
+func (e *ear) Header() http.Header { return e.header }
+func (e *ear) WriteHeader(int)     {}
+
+func (e *ear) Write(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flushed = false
+	return e.said.Write(p)
+}
+
+func (e *ear) Flush() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flushed = true
+}
+
+// hears returns what was said since it was asked last, if it was sent on.
+func (e *ear) hears() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.said.Len() > 0 && !e.flushed {
+		return "not sent on: " + e.said.String()
+	}
+	defer e.said.Reset()
+	return e.said.String()
+}
+
 // Pages hear which records were written, up to a number, once for each burst, and that the
 // server is still there.
 func TestEvents(t *testing.T) {
@@ -414,44 +449,40 @@ func TestEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{hub: &hub{}, loader: &loader{}}
 		s.hub.tell("nobody hears")
-		rec := httptest.NewRecorder()
+		heard := &ear{header: make(http.Header)}
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan struct{})
 		serve := func() {
 			defer close(left)
-			s.events(rec, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/events", http.NoBody))
+			s.events(heard, httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/events", http.NoBody))
 		}
 		go serve()
 		const scan = `{"scan":{"running":false,"complete":false,"live":false,"query":false,"scanned":0,"units":0}`
 		hears := func(d time.Duration, want string) {
 			t.Helper()
-			time.Sleep(d)
+			<-time.After(d)
 			synctest.Wait()
-			if got := rec.Body.String(); got != want || !rec.Flushed {
+			if got := heard.hears(); got != want {
 				t.Errorf("heard %q, want %q", got, want)
 			}
-			rec.Body.Reset()
-			rec.Flushed = want == ""
 		}
 		change := func(more string) string { return "event: change\ndata: " + scan + more + "}\n\n" }
 		hears(0, change(""))
-		rec.Flushed = true
-		if !s.hub.watched() || rec.Header().Get("Content-Type") != "text/event-stream" {
-			t.Errorf("watched: %t, %v", s.hub.watched(), rec.Header())
+		if !s.hub.watched() || heard.header.Get("Content-Type") != "text/event-stream" {
+			t.Errorf("watched: %t, %v", s.hub.watched(), heard.header)
 		}
-		rec.Flushed = true
 		s.hub.tell("b", "a")
 		s.hub.tell("a")
 		hears(249*time.Millisecond, "")
 		hears(time.Millisecond, change(`,"pks":["a","b"]`))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		s.hub.tell()
 		hears(0, change(""))
 		many := make([]string, 201)
 		for n := range many {
 			many[n] = fmt.Sprint(n)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		s.hub.tell(many[:200]...)
 		hears(0, change(`,"pks":["`+strings.Join(slices.Sorted(slices.Values(many[:200])), `","`)+`"]`))
 		s.hub.tell(many...)
@@ -465,8 +496,8 @@ func TestEvents(t *testing.T) {
 		hears(time.Second, change(`,"pks":["a"]`))
 		cancel()
 		<-left
-		if s.hub.watched() || rec.Body.Len() > 0 {
-			t.Errorf("the page has left, and hears %s", rec.Body)
+		if got := heard.hears(); s.hub.watched() || got != "" {
+			t.Errorf("the page has left, and hears %q", got)
 		}
 		one, other := s.hub.join(), s.hub.join()
 		s.hub.tell("a")
@@ -481,7 +512,7 @@ func TestEvents(t *testing.T) {
 			left = make(chan struct{})
 			began := time.Now()
 			go serve()
-			time.Sleep(pause)
+			<-time.After(pause)
 			synctest.Wait()
 			cancel()
 			<-left
