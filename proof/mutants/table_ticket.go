@@ -188,7 +188,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketKept", what: "a failed ticket's message isn't named to SQS",
-			in: "lambda/completer.Handler.Handle", old: "$re.BatchItemFailures = append($re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: $ev.Records[$i].MessageId})", new: "_ = $i", run: "^TestNoTimeLeft$",
+			in: "lambda/completer.Handler.handle", old: "$re.BatchItemFailures = append($re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: $ev.Records[$i].MessageId})", new: "_ = $i", run: "^TestNoTimeLeft$",
 		},
 		{
 			rule: "TicketKept", what: "a resumer that panics takes the other tickets with it",
