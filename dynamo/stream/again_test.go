@@ -123,8 +123,9 @@ func TestPoisonRecordHoldsUpNobody(t *testing.T) {
 			t.Errorf("a run lists %v", listed)
 		}
 	}
-	// 22 items with the place, and the end of each of 3 segments.
-	if runs > 25/4+1 || len(visits) != 21 {
+	// 22 items with the place, and the end of each of 3 segments. Of a run's 4 pages, its end
+	// may cut those of two segments off: they are read again.
+	if runs > 25/2+1 || len(visits) != 21 {
 		t.Errorf("%d runs saw %d records", runs, len(visits))
 	}
 	for pk, n := range visits {
