@@ -14,9 +14,6 @@ import (
 // " | " between them.
 const equivalentFile = "proof/operators/equivalent.txt"
 
-// notPlaying are tests that fail because of the switch itself, with the reason.
-var notPlaying = map[string]string{}
-
 // strict are places where no mutant may survive.
 var strict = []string{"seal/", "lambda/scope.go", "internal/state/", "idem/commit.go", "idem/release.go", "idem/renew.go", "idem/unattended.go", "idem/write.go", "dynamo/conditions.go", "dynamo/expression.go", "dynamo/take.go", "dynamo/transact.go", "dynamo/update.go"}
 

@@ -10,7 +10,7 @@
 //
 // All mutants are in one build: each changed place asks a switch, which reads the number
 // of its mutant from the environment (see switch.go). So the tests of a package are
-// built once. Each is run alone once, and the switch notes the places that it reaches; a
+// built once. Each that make test runs is run alone once, and the switch notes the places that it reaches; a
 // mutant is played by the tests that reach it, the fastest first. The checkout is never
 // written to: the compiler gets the changed files in its stead (go build -overlay).
 //
@@ -140,6 +140,9 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	p := &player{
 		root: root, tmp: tmp, workers: u.workers, limit: u.limit, progress: stderr,
 		env: append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+db.Endpoint, "REQUIRE_DYNAMODB=1", "SAMEKEY_BUILT="+tmp),
+	}
+	if p.left, err = harness.MakeList(root, "LONG"); err != nil {
+		return err
 	}
 	if p.overlay, err = overlay(root, tmp, all); err != nil {
 		return err

@@ -27,6 +27,7 @@ type player struct {
 	overlay   string
 	workers   int
 	limit     time.Duration
+	left      []string // tests that make test leaves out, and so play no mutant
 	progress  io.Writer
 
 	reach map[string][]*test // by "idem 17": the tests that reach a mutant's place
@@ -85,7 +86,7 @@ func (p *player) survey(ctx context.Context, dirs []string) error {
 			return fmt.Errorf("the tests of ./%s: %w", dir, err)
 		}
 		for name := range strings.FieldsSeq(string(out)) {
-			if !strings.HasPrefix(name, "Benchmark") {
+			if !strings.HasPrefix(name, "Benchmark") && !slices.Contains(p.left, name) {
 				tests = append(tests, &test{dir: dir, name: name})
 			}
 		}
@@ -103,9 +104,6 @@ func (p *player) survey(ctx context.Context, dirs []string) error {
 
 // measure runs a test alone. Twice, if it fails: a time limit may have been missed.
 func (p *player) measure(ctx context.Context, t *test, name string) error {
-	if notPlaying[t.dir+"."+t.name] != "" {
-		return nil
-	}
 	file := filepath.Join(p.tmp, "reached-"+name)
 	defer os.Remove(file) //nolint:errcheck // the whole of tmp goes in the end
 	var out []byte

@@ -51,6 +51,20 @@ func ModuleOf(dir string) (module, rest string) {
 	return ".", "./" + dir
 }
 
+// MakeList returns the words of a variable of the Makefile.
+func MakeList(root, name string) ([]string, error) {
+	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(raw)) {
+		if of, words, ok := strings.Cut(line, ":="); ok && strings.TrimSpace(of) == name {
+			return strings.Fields(words), nil
+		}
+	}
+	return nil, fmt.Errorf("the Makefile has no list %s", name)
+}
+
 // Each calls fn with 0 to n-1, atOnce at once, and returns after the last.
 func Each(n, atOnce int, fn func(i int)) {
 	slots := make(chan struct{}, atOnce)
