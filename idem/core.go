@@ -25,7 +25,7 @@ type core struct {
 	methods map[string]bool // on which the engine acts
 	headers map[string]bool // response headers to store
 	cache   *cache
-	hooks   map[happening]eventHook // those that are not nil
+	hooks   map[happening]eventHook
 	noLimit sync.Once               // guards a warning
 }
 

@@ -129,16 +129,11 @@ func (h *Hooks) named() []hookOf {
 	}
 }
 
-// byName returns the hooks of events that are not nil; nil if there are none.
+// byName returns the hooks of events; a hook may be nil.
 func (h *Hooks) byName() map[happening]eventHook {
-	var set map[happening]eventHook
+	set := make(map[happening]eventHook)
 	for _, one := range h.named() {
-		if *one.hook != nil {
-			if set == nil {
-				set = make(map[happening]eventHook)
-			}
-			set[one.name] = *one.hook
-		}
+		set[one.name] = *one.hook
 	}
 	return set
 }

@@ -35,8 +35,9 @@ func nextLook(waited, age, lease time.Duration) (least, most time.Duration) {
 }
 
 // wait reads the record until its holder has finished or end has passed. The
-// verdict is InFlight only after end.
-func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict) {
+// verdict is InFlight only after end. A record that can't be judged ends the wait: it is
+// answered as to a request that didn't wait.
+func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict, error) {
 	ctx, sp := a.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
 	for begun := time.Now(); ; {
@@ -44,14 +45,14 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now))
 		next := least + chance.N(ctx, most-least)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
-			return held, state.InFlight
+			return held, state.InFlight, nil
 		}
 		rec, err := a.reads(ctx, end)
 		if err != nil {
 			continue // the store may recover; the holder is still working
 		}
-		if v, err := a.judge(rec); err == nil && v != state.InFlight {
-			return rec, v
+		if v, err := a.judge(rec); err != nil || v != state.InFlight {
+			return rec, v, err
 		}
 		held = rec
 	}
@@ -63,10 +64,11 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 	end := time.Now().Add(min(a.opt.WaitMax, time.Until(a.deadline)-a.opt.Reserve)) // one limit for all holders in turn
 	var err error
 	for err == nil && v == state.InFlight && held != nil && a.opt.InFlight == InFlightWait {
-		if held, v = a.wait(ctx, held, end); v == state.InFlight {
+		held, v, err = a.wait(ctx, held, end)
+		if v == state.InFlight {
 			break
 		}
-		if v == state.Again || v == state.TakeOver { // the holder gave up, or died
+		if err == nil && (v == state.Again || v == state.TakeOver) { // the holder gave up, or died
 			held, v, err = a.claim(ctx, nil, nil, false)
 		}
 	}

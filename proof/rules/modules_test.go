@@ -2,14 +2,14 @@ package rules
 
 import (
 	"io/fs"
-	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // Make tidies, vets, lints and tests each module of its list.
@@ -34,15 +34,10 @@ func TestModulesAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	want, err := harness.MakeList(root, "MODULES")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`(?m)^MODULES +:= (.+)$`).FindSubmatch(makefile)
-	if m == nil {
-		t.Fatal("the Makefile has no MODULES")
-	}
-	want := strings.Fields(string(m[1]))
 	slices.Sort(want)
 	slices.Sort(got)
 	if !slices.Equal(got, want) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 const (
@@ -90,7 +92,7 @@ var proofs = []string{"M64", "M65", "M113", "M157", "M158", "M159"}
 // to make samples and make prove, and holds no rule alone.
 func TestMakeTestHoldsEachRequirement(t *testing.T) {
 	t.Parallel()
-	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	force, err := harness.MakeList(root, "FORCE")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +100,6 @@ func TestMakeTestHoldsEachRequirement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	force := strings.Fields(firsts(regexp.MustCompile(`(?m)^FORCE +:= (.+)$`), string(makefile))[0])
 	byForce := regexp.MustCompile("`proof/(?:" + strings.Join(force, "|") + ")[.`/]")
 	code := regexp.MustCompile("`[^`]+`")
 	var alone []string
@@ -118,16 +119,17 @@ func TestMakeTestHoldsEachRequirement(t *testing.T) {
 // samples looks for it, and no requirement rests on it.
 func TestLongTestsAreThere(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	rows, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
 	list := func(name string) []string {
-		return strings.Fields(firsts(regexp.MustCompile(`(?m)^`+name+` +:= (.+)$`), string(raw))[0])
+		t.Helper()
+		words, err := harness.MakeList(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return words
 	}
 	var declared []string
 	for _, dir := range append(list("LONG_PKGS"), "proof/bench", "proof/memory", "proof/signals") {

@@ -45,7 +45,7 @@ type Place struct {
 
 	meter                *meter
 	starts               []string      // the ends of the logs of first invocations
-	skew                 time.Duration // by which AWS's clock is before this machine's
+	skew                 time.Duration // by which AWS's clock is ahead of this machine's
 	looks                []bool        // at the tickets' queue: whether they saw a message in flight
 	parked               *stream.Entry // the job that the run has parked
 	parkedAt, redrivenAt time.Time
