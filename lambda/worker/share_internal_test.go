@@ -66,31 +66,188 @@ func TestShareOfASinkThatHangs(t *testing.T) {
 	})
 }
 
-// A sink that is out of time for all has not used up its own.
-func TestShareIsNotCutForTheTimeOfOthers(t *testing.T) {
+// Only who uses up a share, and for nothing, has less of it the next time.
+func TestShareOfEachTurn(t *testing.T) {
+	t.Parallel()
+	const full = 4 * time.Second
+	for name, tc := range map[string]struct {
+		now      time.Duration // of the share; 0: all
+		others   time.Duration // in which the time of all ends; 0: not before the share's
+		takes    time.Duration
+		progress bool
+		want     time.Duration
+	}{
+		"it is used up for nothing":                 {takes: time.Hour, want: full / 2},
+		"it is used up for something":               {takes: time.Hour, progress: true, want: full},
+		"the time of others is up":                  {others: time.Second, takes: time.Hour, want: full},
+		"its caller began to wait a bit earlier":    {others: full - time.Millisecond, takes: time.Hour, want: full / 2},
+		"its caller ends a tenth earlier":           {others: full - full/10, takes: time.Hour, want: full / 2},
+		"whoever fails at once doesn't use it up":   {now: time.Second, takes: time.Millisecond, want: full / 2},
+		"whoever is there again has it twice":       {now: time.Second, takes: time.Millisecond, progress: true, want: full / 2},
+		"nobody has less than what shows a service": {now: leastShare, takes: time.Hour, want: leastShare},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newShare(full)
+				if tc.now > 0 {
+					s.set(tc.now)
+				}
+				ctx := t.Context()
+				if tc.others > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.others)
+					defer cancel()
+				}
+				turns := 0
+				s.use(ctx, func(ctx context.Context) (progress, left bool) {
+					turns++
+					sleep(ctx, tc.takes)
+					return tc.progress, true
+				})
+				if s.get() != tc.want || turns != 1 {
+					t.Errorf("its share is %v after %d turns, want %v after one", s.get(), turns, tc.want)
+				}
+			})
+		})
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// At ease a share is handed out again, six times, to who makes progress and has more to do.
+func TestTurnsAtEase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		progress, left, gone bool
+		want                 int
+	}{
+		"more to do":         {progress: true, left: true, want: 6},
+		"all is done":        {progress: true, want: 1},
+		"nothing is done":    {left: true, want: 1},
+		"the time is all up": {progress: true, left: true, gone: true, want: 1},
+	} {
+		ctx, cancel := context.WithCancel(atEase(t.Context()))
+		turns := 0
+		newShare(time.Minute).use(ctx, func(context.Context) (progress, left bool) {
+			if turns++; tc.gone {
+				cancel()
+			}
+			return tc.progress, tc.left
+		})
+		if cancel(); turns != tc.want {
+			t.Errorf("%s: %d turns, want %d", name, turns, tc.want)
+		}
+	}
+}
+
+// partial takes a job in its time, and none after it.
+type partial struct{ asked []int }
+
+func (p *partial) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
+	p.asked = append(p.asked, len(batch))
+	<-ctx.Done()
+	errs := make([]error, len(batch))
+	for i := range errs[1:] {
+		errs[i+1] = ctx.Err()
+	}
+	return errs
+}
+
+// A sink is asked again for what is left alone; what then has had no time says so.
+func TestTurnsTakeWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare(4 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		s.use(ctx, func(ctx context.Context) (progress, left bool) { <-ctx.Done(); return false, true })
-		if s.now != s.full {
-			t.Errorf("its share is %v", s.now)
+		sink := &partial{}
+		errs := shareOut(sink, time.Second).Deliver(atEase(t.Context()), make([]jobs.Delivery, 3))
+		if diff := cmp.Diff([]int{3, 2, 1}, sink.asked); diff != "" || errors.Join(errs...) != nil {
+			t.Errorf("%v, asked for (-want +got):\n%s", errs, diff)
+		}
+		errs = shareOut(sink, time.Second).Deliver(t.Context(), make([]jobs.Delivery, 2))
+		if errs[0] != nil || !errors.Is(errs[1], jobs.ErrSinkDown) || !errors.Is(errs[1], context.DeadlineExceeded) {
+			t.Errorf("without ease: %v", errs)
 		}
 	})
 }
 
-// A drain began to wait for its queue a moment before the share was handed out: the
-// queue has used the share up all the same.
-func TestShareIsCutWhereItsCallerEndsABitEarlier(t *testing.T) {
+// Only the end of its time says nothing of a job.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tc := range []struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		{gone, context.DeadlineExceeded, true},
+		{gone, context.Canceled, true},
+		{gone, errors.New("550 no such user"), false},
+		{gone, nil, false},
+		{t.Context(), context.DeadlineExceeded, false}, // a limit of the sink's own
+		{t.Context(), context.Canceled, false},
+	} {
+		if got := overdue(tc.ctx, tc.err); got != tc.want {
+			t.Errorf("%v of %v: %v", tc.err, tc.ctx.Err(), got)
+		}
+	}
+}
+
+// What waits behind a job of its group waits on if that job failed by itself, and not if it
+// was delivered, or had no time either.
+func TestUntried(t *testing.T) {
+	t.Parallel()
+	late, bad := context.DeadlineExceeded, errors.New("bad")
+	var batch []jobs.Delivery
+	for _, group := range "aaabbcc" {
+		batch = append(batch, jobs.Delivery{Group: string(group)})
+	}
+	got := untried(batch, []error{nil, late, late, bad, late, late, bad}, []int{0, 1, 2, 3, 4, 5, 6})
+	if diff := cmp.Diff([]int{1, 2, 5}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A kind of a route without a sink stays one.
+func TestShareOfNoSink(t *testing.T) {
+	t.Parallel()
+	if got := shareOut(jobs.Route{"a": nil, "b": panicking{}}, time.Second).(jobs.Route); len(got) != 1 || got["b"] == nil {
+		t.Errorf("got %v", got)
+	}
+}
+
+// slowQueue takes one ticket of each call, in its time.
+type slowQueue struct{ takes time.Duration }
+
+func (q *slowQueue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
+	sleep(ctx, q.takes)
+	return append(make([]error, 1), errList(ctx.Err(), len(tickets)-1)...)
+}
+
+func errList(err error, n int) (errs []error) {
+	for range n {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// The queue has a share, too: it answers for each ticket, and is asked once.
+func TestShareOfTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newShare(4 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), s.full-time.Millisecond)
-		defer cancel()
-		s.use(ctx, func(ctx context.Context) (progress, left bool) { <-ctx.Done(); return false, true })
-		if s.now != s.full/2 {
-			t.Errorf("its share is %v", s.now)
+		q := &sharedQueue{&slowQueue{time.Hour}, newShare(4 * time.Second)}
+		began := time.Now()
+		errs := q.Put(atEase(t.Context()), make([]jobs.Ticket, 2))
+		if len(errs) != 2 || errs[0] != nil || !errors.Is(errs[1], context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+			t.Errorf("%v after %v", errs, time.Since(began))
+		}
+		if q.Put(t.Context(), make([]jobs.Ticket, 2)); q.get() != 4*time.Second {
+			t.Error("a queue that takes tickets has less time")
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package worker
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestSourceOf(t *testing.T) {
 	t.Parallel()
@@ -21,8 +24,12 @@ func TestSourceOf(t *testing.T) {
 		`[1]`:  sourceUnknown,
 		``:     sourceUnknown,
 	} {
-		if got, err := sourceOf([]byte(payload)); got != want || (err == nil) != (want != sourceUnknown) {
+		got, err := sourceOf([]byte(payload))
+		if got != want || (err == nil) != (want != sourceUnknown) {
 			t.Errorf("%s: got %v, %v, want %v", payload, got, err, want)
+		}
+		if no := payload == "" || payload == "[1]"; err != nil && strings.Contains(err.Error(), "not an event") != no {
+			t.Errorf("%s: refused with %v", payload, err)
 		}
 	}
 }
