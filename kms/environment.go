@@ -33,8 +33,8 @@ func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {
 	}
 	if len(bound) == 0 {
 		name := getenv(table)
-		if at := strings.LastIndex(name, ":table/"); at >= 0 {
-			name = name[at+len(":table/"):]
+		if _, of, found := strings.Cut(name, ":table/"); found {
+			name = of
 		}
 		if name == "" {
 			return nil, fmt.Errorf("%s is not set, which data keys are bound to: write the name of the table, or set %s", table, pairs)

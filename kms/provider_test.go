@@ -8,8 +8,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -251,4 +254,53 @@ func TestTinkReadsTheSameBytes(t *testing.T) {
 	if got, err := k.Open(sealed, place); err != nil || string(got) != "plain" {
 		t.Errorf("Open returned %q, %v of Tink's", got, err)
 	}
+}
+
+// scripted answers by another key than it was asked for, and keeps what it was asked.
+type scripted struct {
+	asked []any
+	left  []time.Duration
+}
+
+func (s *scripted) note(ctx context.Context, in any) {
+	end, _ := ctx.Deadline()
+	s.asked, s.left = append(s.asked, in), append(s.left, time.Until(end))
+}
+
+func (s *scripted) GenerateDataKey(ctx context.Context, in *awskms.GenerateDataKeyInput, _ ...func(*awskms.Options)) (*awskms.GenerateDataKeyOutput, error) {
+	s.note(ctx, in)
+	return &awskms.GenerateDataKeyOutput{}, nil
+}
+
+func (s *scripted) Decrypt(ctx context.Context, in *awskms.DecryptInput, _ ...func(*awskms.Options)) (*awskms.DecryptOutput, error) {
+	s.note(ctx, in)
+	return &awskms.DecryptOutput{KeyId: aws.String(foreign), Plaintext: make([]byte, 32)}, nil
+}
+
+// A call has five seconds, and the context that the program gave. A data key that another
+// key has opened is not ours.
+func TestCallsOfAProvider(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var s scripted
+		bound := map[string]string{"table": "records"}
+		p, err := kms.New(&s, current, func(o *kms.Options) { o.Context = bound })
+		if err != nil {
+			t.Fatal(err)
+		}
+		bound["table"] = "others"
+		if _, err := p.Generate(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if plain, err := p.Open(t.Context(), current, []byte("w")); plain != nil || !errors.Is(err, seal.ErrInvalid) {
+			t.Errorf("Open returned %x, %v", plain, err)
+		}
+		want := []any{
+			&awskms.GenerateDataKeyInput{KeyId: aws.String(current), KeySpec: "AES_256", EncryptionContext: map[string]string{"table": "records"}},
+			&awskms.DecryptInput{KeyId: aws.String(current), CiphertextBlob: []byte("w"), EncryptionContext: map[string]string{"table": "records"}},
+		}
+		if !reflect.DeepEqual(want, s.asked) || !slices.Equal(s.left, []time.Duration{5 * time.Second, 5 * time.Second}) {
+			t.Errorf("asked for %+v within %v", s.asked, s.left)
+		}
+	})
 }

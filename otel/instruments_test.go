@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"maps"
 	"testing"
 
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -55,7 +56,39 @@ func TestLines(t *testing.T) {
 	if seen != 3 {
 		t.Errorf("%d metrics, want 3", seen)
 	}
-	if _, err := w.Write([]byte("no JSON")); err == nil {
-		t.Error("a line that is no JSON is taken")
+	for _, wrong := range []string{
+		"no JSON", `[]`, `{"_aws":{"CloudWatchMetrics":[{"Metrics":[{"Name":"WriteUnits","Unit":"Count"}]}]},"WriteUnits":"many"}`,
+	} {
+		if n, err := w.Write([]byte(wrong)); n != 0 || err == nil {
+			t.Errorf("%s is taken: %d, %v", wrong, n, err)
+		}
+	}
+}
+
+// A metric has one instrument, in a unit of UCUM.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	reader := metric.NewManualReader()
+	w := &instruments{meter: metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"), record: make(map[string]func(float64))}
+	for _, unit := range []string{"Percent", "Count", "Seconds", "Milliseconds"} {
+		w.of(unit, unit)(1)
+		before := w.record[unit]
+		w.record[unit] = func(float64) { before(1) } // of must return this one
+		w.of(unit, unit)(100)
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		got[m.Name] = m.Unit
+		if sum, ok := m.Data.(metricdata.Sum[float64]); ok && sum.DataPoints[0].Value != 2 {
+			t.Errorf("%s: %v", m.Name, sum.DataPoints[0].Value)
+		}
+	}
+	want := map[string]string{"samekey.percent": "%", "samekey.count": "1", "samekey.seconds": "s", "samekey.milliseconds": "s"}
+	if !maps.Equal(want, got) {
+		t.Errorf("units %v, want %v", got, want)
 	}
 }

@@ -1,18 +1,29 @@
 package readyworker
 
 import (
+	stdcmp "cmp"
 	"errors"
+	"io"
 	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/deploy"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/worker"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -25,7 +36,7 @@ func sound() map[string]string {
 			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live," +
 			"ship=states:arn:aws:states:us-east-1:1:stateMachine:ship,pack=durable:packer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
-		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_MAX_TRIES": "7",
+		"SAMEKEY_NAMESPACES": "rides\trefunds\nreturns taxis," + strings.Repeat("n", 64), "SAMEKEY_GRACE": "24h", "SAMEKEY_MAX_TRIES": "1000",
 		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "16", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
 		"SAMEKEY_SCHEDULE_ROLE": "arn:aws:iam::1:role/tickets",
 		"SAMEKEY_LEASE_MARGIN":  "1s", // of another function of the stack
@@ -43,13 +54,47 @@ func environ(change map[string]string) (list []string) {
 
 func TestWorkerOfASoundEnvironment(t *testing.T) {
 	t.Parallel()
-	if w, err := build(environ(nil), nil); w == nil || err != nil {
-		t.Errorf("got %v, %v", w, err)
+	const least = "AWS_REGION=x AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x IDEM_TABLE=records SAMEKEY_TICKETS_URL=http://127.0.0.1:1/q"
+	for name, tc := range map[string]struct {
+		environ []string
+		want    settings
+		sinks   int
+	}{
+		"all": {environ(nil), settings{
+			Grace: 24 * time.Hour, Namespaces: []string{"rides", "refunds", "returns", "taxis", strings.Repeat("n", 64)}, Functions: []string{"refunds", "rides"},
+			MaxTries: 1000, Late: 10 * time.Minute, Within: 48 * time.Hour, Pages: 8, Segments: 16,
+		}, 7},
+		"the least": {strings.Fields(least), settings{}, 0},
+	} {
+		var got worker.Options
+		if w, err := build(tc.environ, nil, func(o *worker.Options) { got = *o }); w == nil || err != nil {
+			t.Fatalf("%s: got %v, %v", name, w, err)
+		}
+		var drain stream.DrainOptions
+		var sweep stream.SweepOptions
+		got.Drain(&drain)
+		got.Sweep(&sweep)
+		is := settings{
+			Grace: got.Grace, Namespaces: got.Namespaces, Functions: slices.Sorted(maps.Keys(got.Functions.(completer.Functions))),
+			MaxTries: drain.MaxTries, Late: sweep.Late, Within: sweep.PassWithin, Pages: sweep.PagesPerSecond, Segments: sweep.Segments,
+		}
+		if diff := cmp.Diff(tc.want, is, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if len(got.Sink.(jobs.Route)) != tc.sinks || got.Logger == nil || got.Hooks.Swept == nil || got.Hooks.Parked == nil {
+			t.Errorf("%s: got %+v", name, got)
+		}
 	}
-	least := []string{"AWS_REGION=x", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "IDEM_TABLE=records", "SAMEKEY_TICKETS_URL=http://127.0.0.1:1/q"}
-	if w, err := build(least, nil); w == nil || err != nil {
-		t.Errorf("got %v, %v with the least", w, err)
-	}
+}
+
+// settings are those of a worker that its variables say.
+type settings struct {
+	Grace                 time.Duration
+	Namespaces, Functions []string
+	MaxTries              int
+	Late, Within          time.Duration
+	Pages                 float64
+	Segments              int
 }
 
 // A mistake is refused, in a line that names the variable and says what to write.
@@ -65,13 +110,20 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a sink without target":  {"SAMEKEY_SINKS", "audit=events:", "KIND=sqs:URL"},
 		"a kind alone":           {"SAMEKEY_SINKS", "audit", "KIND=sqs:URL"},
 		"an unknown service":     {"SAMEKEY_SINKS", "audit=kafka:x", "KIND=sqs:URL"},
-		"a kind twice":           {"SAMEKEY_SINKS", "a=events:x,a=events:y", "each kind once"},
+		"a kind twice":           {"SAMEKEY_SINKS", "a=events:x,a=sqs:y", "each kind once"},
 		"an ARN for a queue":     {"SAMEKEY_SINKS", "a=sqs:arn:aws:sqs:us-east-1:1:q", "a queue's URL"},
 		"a machine's name":       {"SAMEKEY_SINKS", "a=states:ship", "a state machine's ARN"},
 		"an execution":           {"SAMEKEY_SINKS", "a=states:arn:aws:states:us-east-1:1:execution:ship:x", "a state machine's ARN"},
 		"no version":             {"SAMEKEY_SINKS", "a=durable:packer", "its version or alias"},
 		"no version in the ARN":  {"SAMEKEY_SINKS", "a=durable:arn:aws:lambda:us-east-1:1:function:packer", "its version or alias"},
 		"a name for a topic":     {"SAMEKEY_SINKS", "a=sns:news", "a topic's ARN"},
+		"a queue for a topic":    {"SAMEKEY_SINKS", "a=sns:arn:aws:sqs:us-east-1:1:news", "a topic's ARN"},
+		"half a topic's ARN":     {"SAMEKEY_SINKS", "a=sns:aws:sns:us-east-1:1:news", "a topic's ARN"},
+		"a version of nothing":   {"SAMEKEY_SINKS", "a=durable::live", "its version or alias"},
+		"a user's ARN":           {"SAMEKEY_SCHEDULE_ROLE", "arn:aws:iam::1:user/tickets", "a role's ARN"},
+		"half a role's ARN":      {"SAMEKEY_SCHEDULE_ROLE", "aws:iam::1:role/tickets", "a role's ARN"},
+		"too many tries":         {"SAMEKEY_MAX_TRIES", "1001", "from 1 to 1000"},
+		"a long namespace":       {"SAMEKEY_NAMESPACES", strings.Repeat("n", 65), "at most 64"},
 		"a function twice":       {"SAMEKEY_FUNCTIONS", "rides,rides:live", "one alias or version"},
 		"a function of no name":  {"SAMEKEY_FUNCTIONS", ":live", "names or ARNs of functions"},
 		"a namespace of no name": {"SAMEKEY_NAMESPACES", "a#b", "letters, digits"},
@@ -115,6 +167,92 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 	route := env.sinks(clients{env})
 	if env.err() != nil || len(route) != 7 || !route.Together("receipt", "copy") || route.Together("receipt", "audit") {
 		t.Errorf("got %v, %v", route, env.err())
+	}
+}
+
+// A state machine is one by its ARN, with its version or alias.
+func TestMachines(t *testing.T) {
+	t.Parallel()
+	const machine = "arn:aws:states:us-east-1:1:stateMachine:ship"
+	for address, want := range map[string]bool{
+		machine: true, machine + ":live": true, machine + ":live:1": false, machine + ":": false,
+		"arn:aws:states:us-east-1:1:stateMachine:": false, "arn:aws:states:us-east-1:1:stateMachine::live": false, "arn:aws:states:us-east-1:1:stateMachine": false,
+		"aws:aws:states:us-east-1:1:stateMachine:ship": false, "arn:aws:lambda:us-east-1:1:stateMachine:ship": false,
+		"arn:aws:states:us-east-1:1:mapRun:ship": false, machine + "/map:1": false,
+	} {
+		if got := isMachine(address); got != want {
+			t.Errorf("%s: %v", address, got)
+		}
+	}
+}
+
+// Each sink calls its service at the endpoint of the environment, with its credentials, and
+// says where to.
+func TestSinksCallTheirServices(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var got []string
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // an empty one is seen below
+		call := stdcmp.Or(r.Header.Get("X-Amz-Target"), r.URL.Path)
+		if r.Header.Get("X-Amz-Durable-Execution-Name") != "" {
+			call += " durable"
+		}
+		for _, to := range []string{"receipts.fifo", `"default"`, `"rides"`, "Action=Publish", "%3Anews", "stateMachine:ship"} {
+			if strings.Contains(string(body), to) {
+				call += " " + to
+			}
+		}
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential=test/") || !strings.Contains(r.Header.Get("Authorization"), "/us-east-1/") || r.Header.Get("X-Amz-Security-Token") != "session" {
+			call += " by " + r.Header.Get("Authorization")
+		}
+		mu.Lock()
+		got = append(got, call)
+		mu.Unlock()
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer service.Close()
+	env := newEnvironment(environ(map[string]string{"AWS_ENDPOINT_URL": service.URL, "AWS_SESSION_TOKEN": "session"}))
+	route := env.sinks(clients{env})
+	for kind := range route {
+		if errs := route.Deliver(t.Context(), []jobs.Delivery{{JobID: "1", Kind: kind, Args: []byte("{}"), Group: "g"}}); errs[0] == nil {
+			t.Errorf("%s is delivered", kind)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"/ Action=Publish %3Anews", "/2015-03-31/functions/indexer:live/invocations", "/2015-03-31/functions/packer:live/invocations durable",
+		`AWSEvents.PutEvents "default" "rides"`, "AWSStepFunctions.DescribeStateMachine stateMachine:ship", "AmazonSQS.SendMessageBatch receipts.fifo",
+	}
+	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
+		t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+// A client gives up soon, and asks AWS if no endpoint is set.
+func TestClientsAreQuick(t *testing.T) {
+	t.Parallel()
+	if q := quick(); q.GetTimeout() != 3*time.Second || q.GetDialer().Timeout != time.Second {
+		t.Errorf("it waits for %v, for a connection for %v", q.GetTimeout(), q.GetDialer().Timeout)
+	}
+	c := clients{newEnvironment([]string{"AWS_ENDPOINT_URL_SQS=http://127.0.0.1:1"})}
+	if got := c.endpoint("SNS"); got != nil {
+		t.Errorf("SNS is at %q", *got)
+	}
+	if got := c.endpoint("SQS"); aws.ToString(got) != "http://127.0.0.1:1" {
+		t.Errorf("SQS is at %v", got)
+	}
+}
+
+// The worker opens sealed args, and seals none.
+func TestWorkerSealsNothing(t *testing.T) {
+	t.Parallel()
+	env := newEnvironment([]string{"SAMEKEY_KMS_KEYS=a"})
+	sealer := env.sealer(clients{env}, func(func(string) aws.Config, func(string) string) (seal.Provider, error) {
+		return seal.NewStatic("a", map[string][]byte{"a": make([]byte, 32)})
+	})
+	if key, err := sealer.Key(t.Context()); key != nil || err != nil {
+		t.Errorf("it has the key %v, %v for new records", key, err)
 	}
 }
 

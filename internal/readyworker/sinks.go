@@ -97,9 +97,9 @@ func (e *environment) sinks(c clients) jobs.Route {
 	route := make(jobs.Route)
 	made := make(map[string]jobs.Sink)
 	for _, entry := range e.list(name) {
-		kind, to, found := strings.Cut(entry, "=")
+		kind, to, _ := strings.Cut(entry, "=")
 		of, address, _ := strings.Cut(to, ":")
-		if !found || kind == "" || address == "" {
+		if kind == "" || address == "" {
 			e.wrong(name, "has %q: write %s", entry, sinksExample)
 			continue
 		}
