@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -349,3 +350,19 @@ func TestWatchTells(t *testing.T) {
 }
 
 func untimed(j Job) (Job, error) { return j, nil }
+
+// A phase has a name of 1 to 100 bytes; the last one needs none.
+func TestNamesOfSteps(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]error{"": ErrPhaseOrder, "a": nil, strings.Repeat("n", 100): nil, strings.Repeat("n", 101): ErrPhaseOrder} {
+		if err := (step{name: name}).check(); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v", len(name), err)
+		}
+	}
+	if err := (step{kind: last}).check(); err != nil {
+		t.Error(err)
+	}
+	if err := SafeToRetry(nil); err != nil {
+		t.Errorf("nil is marked: %v", err)
+	}
+}

@@ -42,7 +42,7 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
 	}
 	path := ev.RawPath // with the stage in front of it, unless it is the default stage
-	if rest, ok := strings.CutPrefix(path, "/"+rc.Stage); ok && rc.Stage != "" && (rest == "" || rest[0] == '/') {
+	if rest := strings.TrimPrefix(path, "/"+rc.Stage); rc.Stage != "" && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
 	req := idem.Request{
