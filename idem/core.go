@@ -26,7 +26,7 @@ type core struct {
 	headers map[string]bool // response headers to store
 	cache   *cache
 	hooks   map[happening]eventHook
-	noLimit sync.Once               // guards a warning
+	noLimit sync.Once // guards a warning
 }
 
 // refusesNobody logs why a request without a caller is refused, and returns the error for
