@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -184,7 +185,7 @@ func (f *Facts) readers() (all []reader) {
 	arn := f.streamARN()
 	for _, fn := range f.Functions {
 		for _, m := range fn.Mappings {
-			if m.EventSourceArn != nil && *m.EventSourceArn == arn && arn != "" {
+			if arn != "" && aws.ToString(m.EventSourceArn) == arn {
 				all = append(all, reader{fn, m})
 			}
 		}
@@ -196,7 +197,7 @@ func (f *Facts) readers() (all []reader) {
 func (f *Facts) consumers() (all []reader) {
 	for _, fn := range f.Functions {
 		for _, m := range fn.Mappings {
-			if m.EventSourceArn != nil && strings.Contains(*m.EventSourceArn, ":sqs:") {
+			if strings.Contains(aws.ToString(m.EventSourceArn), ":sqs:") {
 				all = append(all, reader{fn, m})
 			}
 		}
