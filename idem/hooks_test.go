@@ -3,8 +3,10 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"reflect"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -299,4 +301,24 @@ func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
 			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)
 		}
 	}
+}
+
+// Who is told of a request in flight is told how long it may still be.
+func TestEventTellsTheRestOfTheLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var got idem.Event
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+			o.Lease, o.Hooks.InFlight = time.Minute, func(_ context.Context, ev idem.Event) { got = ev }
+		})
+		go func() { _, _ = e.Serve(t.Context(), keyed("k"), slow(10*time.Second, new(atomic.Int64))) }()
+		<-time.After(4 * time.Second)
+		if res, err := e.Serve(t.Context(), keyed("k"), slow(0, new(atomic.Int64))); err != nil || res.Status != http.StatusConflict {
+			t.Errorf("%d, %v", res.Status, err)
+		}
+		if got.Lease < 55*time.Second || got.Lease > time.Minute || got.Record == "" || got.ID == "" {
+			t.Errorf("told of %+v", got)
+		}
+		<-time.After(time.Minute)
+	})
 }

@@ -176,6 +176,10 @@ func TestCountOfAPartition(t *testing.T) {
 	if got, want := s.read[keys[0]], []string{"25 wait_ms", "25 wait_ms", "0 COUNT"}; !slices.Equal(got, want) {
 		t.Errorf("read as %q, want %q", got, want)
 	}
+	ahead := &shelf{pages: map[string][][]item.Map{keys[0]: {{onShelf("d", ago(-time.Hour))}}}}
+	if got, err := listed(ahead, now, Entry{}).Count(t.Context()); err != nil || got.Count != 1 || got.Oldest != 0 {
+		t.Errorf("by a clock that is ahead: %+v, %v", got, err)
+	}
 }
 
 // An entry shows what its item has: the job's tries and error before the operation's, and the
