@@ -57,7 +57,7 @@ func TestLines(t *testing.T) {
 		t.Errorf("%d metrics, want 3", seen)
 	}
 	for _, wrong := range []string{
-		"no JSON", `[]`, `{"_aws":{"CloudWatchMetrics":[{"Metrics":[{"Name":"WriteUnits","Unit":"Count"}]}]},"WriteUnits":"many"}`,
+		"no JSON", `[]`, `{}`, `{"_aws":1}`, `{"_aws":{"CloudWatchMetrics":[{"Metrics":[{"Name":"WriteUnits","Unit":"Count"}]}]},"WriteUnits":"many"}`,
 	} {
 		if n, err := w.Write([]byte(wrong)); n != 0 || err == nil {
 			t.Errorf("%s is taken: %d, %v", wrong, n, err)

@@ -67,19 +67,17 @@ type instruments struct {
 
 // Write takes one line.
 func (w *instruments) Write(p []byte) (int, error) {
-	var line struct {
-		AWS struct {
-			CloudWatchMetrics []struct{ Metrics []struct{ Name, Unit string } }
-		} `json:"_aws"`
-	}
 	var values map[string]json.RawMessage
-	if err := json.Unmarshal(p, &line); err != nil {
-		return 0, err
-	}
 	if err := json.Unmarshal(p, &values); err != nil {
 		return 0, err
 	}
-	for _, directive := range line.AWS.CloudWatchMetrics {
+	var about struct {
+		CloudWatchMetrics []struct{ Metrics []struct{ Name, Unit string } }
+	}
+	if err := json.Unmarshal(values["_aws"], &about); err != nil {
+		return 0, err
+	}
+	for _, directive := range about.CloudWatchMetrics {
 		for _, m := range directive.Metrics {
 			var all []float64
 			if raw := values[m.Name]; json.Unmarshal(raw, &all) != nil {

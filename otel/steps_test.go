@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/samekey/samekey/idem/trace"
@@ -31,7 +33,7 @@ func TestSpanOfEachStep(t *testing.T) {
 	for name, tc := range map[string]struct {
 		step trace.Step
 		end  trace.Outcome
-		in   bool // another span, of another trace
+		in   bool // another span, of the trace other
 		want seen
 	}{
 		"a request": {
@@ -95,12 +97,18 @@ func TestSpanOfEachStep(t *testing.T) {
 				"messaging.operation.type": "send", "messaging.operation.name": "deliver", "samekey.job.kind": "receipt",
 			}},
 		},
+		"a request in a span of its client's trace": {
+			trace.Step{Kind: trace.Operation, From: trace.Context{Parent: other}}, trace.Outcome{},
+			true,
+			seen{Name: "samekey operation", Kind: oteltrace.SpanKindInternal, Parent: "outer"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := record(t)
 			ctx, outer := t.Context(), oteltrace.SpanFromContext(context.Background())
 			if tc.in {
+				ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": other})
 				ctx, outer = r.TracerProvider.Tracer("test").Start(ctx, "outer")
 			}
 			_, end := r.Tracer().Start(ctx, tc.step)
@@ -122,7 +130,7 @@ func TestSpanOfEachStep(t *testing.T) {
 			for _, a := range s.Attributes {
 				got.Has[string(a.Key)] = a.Value.String()
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

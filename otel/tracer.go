@@ -35,9 +35,6 @@ func (*tracer) Context(ctx context.Context) trace.Context {
 
 // spanOf returns the span that c identifies; it is not valid if c isn't.
 func spanOf(c trace.Context) oteltrace.SpanContext {
-	if c.Parent == "" {
-		return oteltrace.SpanContext{}
-	}
 	ctx := w3c.Extract(context.Background(), propagation.MapCarrier{trace.ParentHeader: c.Parent, trace.StateHeader: c.State})
 	return oteltrace.SpanContextFromContext(ctx)
 }
@@ -127,7 +124,7 @@ var refusal = map[string]bool{
 
 // begin returns the attributes of a step that begins.
 func begin(s trace.Step) []attribute.KeyValue {
-	all := make(attributes, 0, 8)
+	var all attributes
 	all.text(record, s.Record)
 	all.text(operation, s.Operation)
 	all.text(route, s.Route)
@@ -150,7 +147,7 @@ func begin(s trace.Step) []attribute.KeyValue {
 
 // end returns the attributes of a step that has ended.
 func end(o trace.Outcome) []attribute.KeyValue {
-	all := make(attributes, 0, 8)
+	var all attributes
 	all.text(operation, o.Operation)
 	all.text(point, o.Point)
 	all.text(claim, o.Result)

@@ -70,11 +70,6 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 		return nil, env.err()
 	}
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	tickets := completer.NewQueue(c.sqs(), queue, func(o *completer.QueueOptions) {
-		if o.Logger = logger; role != "" {
-			o.Schedule, o.Role = c.scheduler().CreateSchedule, role
-		}
-	})
 	settings := func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
@@ -83,7 +78,16 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
 		}
 	}
-	return counts.Wrap(worker.New(db, store, tickets, append([]func(*worker.Options){settings}, optFns...)...)), nil
+	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
+}
+
+// tickets is the queue of tickets; with a role, those for more than 15 minutes are schedules.
+func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
+	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
+		if o.Logger = logger; role != "" {
+			o.Schedule, o.Role = c.scheduler().CreateSchedule, role
+		}
+	})
 }
 
 // sealer opens sealed args; nil without a key.

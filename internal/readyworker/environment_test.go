@@ -4,6 +4,7 @@ import (
 	stdcmp "cmp"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -37,7 +38,7 @@ func sound() map[string]string {
 			"ship=states:arn:aws:states:us-east-1:1:stateMachine:ship,pack=durable:packer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
 		"SAMEKEY_NAMESPACES": "rides\trefunds\nreturns taxis," + strings.Repeat("n", 64), "SAMEKEY_GRACE": "24h", "SAMEKEY_MAX_TRIES": "1000",
-		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "16", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
+		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "1", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
 		"SAMEKEY_SCHEDULE_ROLE": "arn:aws:iam::1:role/tickets",
 		"SAMEKEY_LEASE_MARGIN":  "1s", // of another function of the stack
 	}
@@ -62,7 +63,7 @@ func TestWorkerOfASoundEnvironment(t *testing.T) {
 	}{
 		"all": {environ(nil), settings{
 			Grace: 24 * time.Hour, Namespaces: []string{"rides", "refunds", "returns", "taxis", strings.Repeat("n", 64)}, Functions: []string{"refunds", "rides"},
-			MaxTries: 1000, Late: 10 * time.Minute, Within: 48 * time.Hour, Pages: 8, Segments: 16,
+			MaxTries: 1000, Late: 10 * time.Minute, Within: 48 * time.Hour, Pages: 8, Segments: 1,
 		}, 7},
 		"the least": {strings.Fields(least), settings{}, 0},
 	} {
@@ -130,7 +131,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a grace without unit":   {"SAMEKEY_GRACE", "300", "with its unit"},
 		"no grace at all":        {"SAMEKEY_GRACE", "0s", "above 0"},
 		"a grace in days":        {"SAMEKEY_GRACE", "3d", "72h"},
-		"a grace of weeks":       {"SAMEKEY_GRACE", "240h", "at most 24h"},
+		"a grace of weeks":       {"SAMEKEY_GRACE", "24h0m1s", "at most 24h"},
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
 		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},
@@ -219,10 +220,17 @@ func TestSinksCallTheirServices(t *testing.T) {
 			t.Errorf("%s is delivered", kind)
 		}
 	}
+	for _, role := range []string{"", "arn:aws:iam::1:role/tickets"} {
+		later := []jobs.Ticket{{PK: "v1##k", Operation: "i", Jobs: true, Due: time.Now().Add(time.Hour)}}
+		if err := errors.Join(clients{env}.tickets("https://sqs.us-east-1.amazonaws.com/1/tickets", role, slog.New(slog.DiscardHandler)).Put(t.Context(), later)...); err == nil {
+			t.Errorf("with the role %q a ticket is put", role)
+		}
+	}
 	slices.Sort(got)
 	want := []string{
 		"/ Action=Publish %3Anews", "/2015-03-31/functions/indexer:live/invocations", "/2015-03-31/functions/packer:live/invocations durable",
-		`AWSEvents.PutEvents "default" "rides"`, "AWSStepFunctions.DescribeStateMachine stateMachine:ship", "AmazonSQS.SendMessageBatch receipts.fifo",
+		`AWSEvents.PutEvents "default" "rides"`, "AWSStepFunctions.DescribeStateMachine stateMachine:ship", "AmazonSQS.GetQueueAttributes", // whose answer a schedule needs
+		"AmazonSQS.SendMessageBatch", "AmazonSQS.SendMessageBatch receipts.fifo",
 	}
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
