@@ -230,7 +230,7 @@ func TestInitByGo(t *testing.T) {
 		"no look":                   {before: there, at: "env GOMOD", do: fails, want: "go env GOMOD: exit status 1\nno"},
 		"no JSON":                   {before: there, at: "mod edit -json", do: "echo no; exit", want: "go mod edit -json: invalid character .*"},
 		"no version":                {before: there, at: "get *", do: fails, want: "go get .*: exit status 1\nno"},
-		"no place for a new module": {at: "env GOMOD", do: `rmdir "$TMPDIR"; exit`, want: ".*samekey-init-.*: no such file or directory"},
+		"no place for a new module": {at: "env GOMOD", do: `rmdir "$TMPDIR"; exit`, want: "stat .*: no such file or directory"},
 		"no new module":             {at: "mod init *", do: "exit", want: "open .*samekey-init-.*: no such file or directory"},
 		"not tidy":                  {before: there, at: "mod tidy", do: "echo x >go.sum; echo x >>go.mod; " + fails, want: "go mod tidy: exit status 1\nno"},
 		"no memory":                 {before: there, at: "mod tidy", do: "echo x >>go.mod; mkdir " + memoryFile, want: "open " + memoryFile + ": is a directory"},
