@@ -117,6 +117,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
 	localtest.Write(t, filepath.Join(dir, "template.yaml"), "Resources: {}\n")
 	localtest.Write(t, filepath.Join(dir, "cmd/api/order.go"), "package main\n")
+	localtest.Write(t, filepath.Join(dir, "go.sum/x"), "nobody looks at it where the module requires samekey")
 	got, err := Init(t.Context(), Options{Dir: dir})
 	if diff := cmp.Diff([]string{"cmd/api/order.go", "template.yaml"}, got.LeftAlone); err != nil || diff != "" {
 		t.Errorf("%v; -want +got:\n%s", err, diff)
@@ -145,7 +146,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		"inside a module":           {before: map[string]string{"go.mod": mine, "sub/notes.txt": ""}, in: "sub", want: "belongs to the module in"},
 		"a file is in the way":      {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: filepath.FromSlash("cmd/api: not a directory")},
 		"a link is in the way":      {before: map[string]string{"go.mod": mine, "cmd": link + "nowhere"}, want: "cmd: file exists"},
-		"a folder is go.mod":        {before: map[string]string{"go.mod/x": ""}, opts: Options{Module: "example.com/new", Replace: "/nowhere"}, want: "go.mod: is a directory"},
+		"a broken memory":           {before: map[string]string{"go.mod": mine, memoryFile: "nonsense\n"}, want: `"nonsense" is not a checksum`},
 		"a folder is the memory":    {before: map[string]string{"go.mod": mine, memoryFile + "/x": ""}, want: memoryFile + ": is a directory"},
 		"a folder is in the way":    {before: map[string]string{"go.mod": mine, "template.yaml/x": ""}, want: "is a directory"},
 		"no such version":           {opts: Options{Module: "example.com/new", Replace: "/nowhere"}, want: "/nowhere"},
@@ -233,6 +234,7 @@ func TestInitByGo(t *testing.T) {
 		"no place for a new module": {at: "env GOMOD", do: `rmdir "$TMPDIR"; exit`, want: "stat .*: no such file or directory"},
 		"no new module":             {at: "mod init *", do: "exit", want: "open .*samekey-init-.*: no such file or directory"},
 		"not tidy":                  {before: there, at: "mod tidy", do: "echo x >go.sum; echo x >>go.mod; " + fails, want: "go mod tidy: exit status 1\nno"},
+		"a folder is go.sum":        {before: map[string]string{"go.mod": module, "go.sum/x": ""}, want: "read go.sum: is a directory"},
 		"no memory":                 {before: there, at: "mod tidy", do: "echo x >>go.mod; mkdir " + memoryFile, want: "open " + memoryFile + ": is a directory"},
 		"it can't be taken back":    {before: there, at: "mod tidy", do: "touch cmd/api/x; " + fails, want: "go mod tidy: exit status 1\nno\nremove cmd/api: directory not empty\nremove cmd: directory not empty", left: []string{"cmd/", "cmd/api/", "cmd/api/x"}},
 	} {
@@ -386,19 +388,17 @@ func TestCheckShowsNewFiles(t *testing.T) {
 
 func TestCheckNeedsAnInit(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	if _, err := Check(t.Context(), t.TempDir(), &out); err == nil || !strings.Contains(err.Error(), "run samekey init first") {
-		t.Errorf("error %v", err)
-	}
-	for want, broken := range map[string]map[string]string{
+	for want, files := range map[string]map[string]string{
+		"run samekey init first":                  {},
+		memoryFile + ": is a directory":           {memoryFile + "/x": ""},
 		`"nonsense" is not a checksum and a path`: {memoryFile: "nonsense\n"},
 		`there is no example "bookshop"`:          {memoryFile: "# example: bookshop\n"},
-		"unknown directive":                       {"go.mod": "modul x\n"},
+		"unknown directive":                       {memoryFile: "", "go.mod": "modul x\n"},
 		"Makefile: is a directory":                {memoryFile: "", "Makefile/x": ""},
 	} {
 		dir := t.TempDir()
-		fill(t, dir, map[string]string{"go.mod": mine, memoryFile: ""})
-		fill(t, dir, broken)
+		localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+		fill(t, dir, files)
 		if changes, err := Check(t.Context(), dir, io.Discard); changes || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", want, changes, err)
 		}
