@@ -54,9 +54,9 @@ func files(module, example string) ([]file, error) {
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
 	add := func(from embed.FS, folder string) error {
-		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
+		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // what is embedded is there
+			if d.IsDir() {
+				return nil
 			}
 			text, err := from.ReadFile(name)
 			if path := strings.TrimPrefix(name, "files/"); folder == "." || !named || path != "template.yaml" && !strings.HasPrefix(path, "cmd/api/") {
@@ -74,7 +74,7 @@ func files(module, example string) ([]file, error) {
 				line := func(function string) string {
 					return "\t$(GO_BUILD) -o dist/" + function + "/bootstrap ./cmd/" + function + "\n"
 				}
-				all[i].text = strings.Replace(f.text, line("authorizer"), line("authorizer")+line(other.function), 1)
+				all[i].text = strings.ReplaceAll(f.text, line("authorizer"), line("authorizer")+line(other.function))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func stackName(module string) string {
 		base = path.Base(path.Dir(module))
 	}
 	name := strings.Trim(notInStackNames.ReplaceAllString(base, "-"), "-")
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
+	if name == "" || name[0] <= '9' {
 		name = "app-" + name
 	}
 	return strings.TrimSuffix(name, "-")

@@ -85,6 +85,13 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	case known != nil:
 		opts.Example = known.example
 	}
+	changing := []string{memoryFile}
+	if !mod.uses {
+		changing = append(changing, "go.mod", "go.sum")
+	}
+	if err := w.keep(changing...); err != nil {
+		return Result{}, err
+	}
 	result.Example = opts.Example
 	all, err := files(mod.path, opts.Example)
 	if err != nil {
@@ -108,16 +115,10 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 		}
 	}
 	if !mod.uses {
-		if err := w.keep("go.mod", "go.sum"); err != nil {
-			return Result{}, err
-		}
 		result.Required = true
 		if err := opts.require(ctx); err != nil {
 			return Result{}, err
 		}
-	}
-	if err := w.keep(memoryFile); err != nil {
-		return Result{}, err
 	}
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
@@ -179,15 +180,16 @@ func (w *writer) folder(dir string) error {
 	if err := w.folder(filepath.Dir(dir)); err != nil {
 		return err
 	}
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // of source code
+		return err
+	}
 	w.created = append(w.created, dir)
-	return os.Mkdir(dir, 0o755) //nolint:gosec // of source code
+	return nil
 }
 
 // keep remembers files as they are.
 func (w *writer) keep(names ...string) error {
-	if w.kept == nil {
-		w.kept = make(map[string][]byte)
-	}
+	w.kept = make(map[string][]byte)
 	for _, name := range names {
 		text, err := os.ReadFile(w.path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +217,7 @@ func (w *writer) undo() error {
 }
 
 func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

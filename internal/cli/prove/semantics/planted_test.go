@@ -2,182 +2,274 @@ package semantics
 
 import (
 	"context"
-	"math/rand/v2"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
-	"github.com/aws/smithy-go/middleware"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// planted is a database with a fault: in what it is asked for, or in what it answers.
+// planted is a database with a fault in the requests whose line has a text, with a \n before it.
 type planted struct {
-	ask    func(in any)
-	answer func(in, out any)
-	breaks []string // the assumptions
+	at       string
+	fault    fault
+	outcomes map[string]string // of the assumptions
 }
 
-func (f planted) middleware(stack *middleware.Stack) error {
-	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("fault", func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-		if f.ask != nil {
-			f.ask(in.Parameters)
-		}
-		out, meta, err := next.HandleInitialize(ctx, in)
-		if f.answer != nil && err == nil {
-			f.answer(in.Parameters, out.Result)
-		}
-		return out, meta, err
-	}), middleware.Before)
+// says answers in the database's stead.
+func says(out any, err error) fault {
+	return func(*keeper, any, fault) (any, error) { return out, err }
 }
 
-// rewrite changes the expression of an update.
-func rewrite(old, replacement string) func(any) {
-	return func(in any) {
-		if u, ok := in.(*dynamodb.UpdateItemInput); ok {
-			u.UpdateExpression = aws.String(strings.ReplaceAll(*u.UpdateExpression, old, replacement))
-		}
+func refuses(held item) fault {
+	return says(nil, &types.ConditionalCheckFailedException{Item: held})
+}
+
+func gets(it item) fault { return says(&dynamodb.GetItemOutput{Item: it}, nil) }
+
+func changes(it item) fault { return says(&dynamodb.UpdateItemOutput{Attributes: it}, nil) }
+
+func takes(units ...float64) (all []types.ConsumedCapacity) {
+	for _, u := range units {
+		all = append(all, types.ConsumedCapacity{CapacityUnits: &u})
+	}
+	return all
+}
+
+func transacts(units ...float64) fault {
+	return says(&dynamodb.TransactWriteItemsOutput{ConsumedCapacity: takes(units...)}, nil)
+}
+
+func puts(units ...float64) fault {
+	out := &dynamodb.PutItemOutput{}
+	for _, u := range takes(units...) {
+		out.ConsumedCapacity = &u
+	}
+	return says(out, nil)
+}
+
+// streams changes the records of a page.
+func streams(change func([]streamtypes.Record) []streamtypes.Record) fault {
+	return func(k *keeper, in any, answer fault) (any, error) {
+		out, err := answer(k, in, nil)
+		page := out.(*dynamodbstreams.GetRecordsOutput) //nolint:forcetypeassert // the requests at which it is planted
+		page.Records = change(page.Records)
+		return page, err
 	}
 }
 
-func faults() map[string]planted {
-	var mu sync.Mutex
-	read := map[string]item{}
-	return map[string]planted{
-		"refusals without items": {
-			breaks: []string{"refused-put-has-item", "refused-update-has-item", "cancelled-has-items"},
-			ask: func(in any) {
-				switch in := in.(type) {
-				case *dynamodb.PutItemInput:
-					in.ReturnValuesOnConditionCheckFailure = ""
-				case *dynamodb.UpdateItemInput:
-					in.ReturnValuesOnConditionCheckFailure = ""
-				case *dynamodb.TransactWriteItemsInput:
-					for _, t := range in.TransactItems {
-						if t.Put != nil {
-							t.Put.ReturnValuesOnConditionCheckFailure = ""
-						}
-					}
-				}
-			},
-		},
-		"conditions that hold": {
-			breaks: []string{"one-winner", "absent-compares-false", "paths-of-maps", "transaction-all-or-none"},
-			ask: func(in any) {
-				switch in := in.(type) {
-				case *dynamodb.PutItemInput:
-					in.ConditionExpression = nil
-				case *dynamodb.UpdateItemInput:
-					in.ConditionExpression = nil
-					for name := range in.ExpressionAttributeValues {
-						if !strings.Contains(*in.UpdateExpression, name) {
-							delete(in.ExpressionAttributeValues, name)
-						}
-					}
-				case *dynamodb.TransactWriteItemsInput:
-					for _, t := range in.TransactItems {
-						if t.Put != nil {
-							t.Put.ConditionExpression = nil
-						}
-					}
-				}
-			},
-		},
-		"size of another map": {breaks: []string{"size-counts-entries"}, ask: func(in any) {
-			if p, ok := in.(*dynamodb.PutItemInput); ok {
-				if jobs, ok := p.Item["jobs"].(*types.AttributeValueMemberM); ok {
-					delete(jobs.Value, "0")
-				}
+// late has the index list nothing at the first looks.
+func late(looks int) fault {
+	return func(k *keeper, in any, answer fault) (any, error) {
+		if _, look := in.(*dynamodb.QueryInput); look && looks > 0 {
+			looks--
+			return &dynamodb.QueryOutput{}, nil
+		}
+		return answer(k, in, nil)
+	}
+}
+
+// careless forgets conditions.
+func careless(k *keeper, in any, answer fault) (any, error) {
+	switch in := in.(type) {
+	case *dynamodb.PutItemInput:
+		in.ConditionExpression = nil
+	case *dynamodb.UpdateItemInput:
+		in.ConditionExpression = nil
+		for name := range in.ExpressionAttributeValues {
+			if !strings.Contains(*in.UpdateExpression, name) {
+				delete(in.ExpressionAttributeValues, name)
 			}
+		}
+	case *dynamodb.TransactWriteItemsInput:
+		for _, t := range in.TransactItems {
+			if t.Put != nil {
+				t.Put.ConditionExpression = nil
+			}
+		}
+	}
+	return answer(k, in, nil)
+}
+
+// silent refuses without the item.
+func silent(k *keeper, in any, answer fault) (any, error) {
+	out, err := answer(k, in, nil)
+	if refusal, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		refusal.Item = nil
+	}
+	if refusal, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for i := range refusal.CancellationReasons {
+			refusal.CancellationReasons[i].Item = nil
+		}
+	}
+	return out, err
+}
+
+func forgetful(k *keeper, in any, answer fault) (any, error) {
+	if t, ok := in.(*dynamodb.TransactWriteItemsInput); ok {
+		t.ClientRequestToken = nil
+	}
+	return answer(k, in, nil)
+}
+
+// harmonious is without conflicts.
+func harmonious(k *keeper, in any, _ fault) (any, error) { return kept(k, in, nil) }
+
+func faults() []planted {
+	const (
+		made, accepted = "differs: the write was made", "differs: it was accepted"
+		transacted     = "differs: the transaction was made"
+		met            = "differs: of 180 writes of an item at once, %d transactions and %d single writes met a conflict"
+		cancellation   = "shows nothing: TransactionCanceledException: "
+		right          = ", not [{INSERT  1} {MODIFY 1 2}]"
+	)
+	one, jobs := item{"n": num(3)}, item{"jobs": record(item{"y": str("2")})}
+	return []planted{
+		{"", careless, map[string]string{
+			"refused-put-has-item": made, "refused-update-has-item": made, "one-winner": "differs: of 16 at once 16 were made",
+			"absent-compares-false": "differs: exp_s < :now is true", "paths-of-maps": "differs: attribute_exists(req.o) is true",
+			"transaction-all-or-none": transacted, "cancelled-has-items": transacted, "stream-of-changes-only": transacted,
 		}},
-		"an update that reads what it writes": {breaks: []string{"update-reads-before-it-writes"}, ask: rewrite("if_not_exists(run_ms, created_ms)", ":now")},
-		"a removal that takes a neighbour":    {breaks: []string{"entries-apart"}, ask: rewrite("jobs.nothing", "jobs.z")},
-		"stale reads": {breaks: []string{"consistent-reads"}, answer: func(in, out any) {
-			mu.Lock()
-			defer mu.Unlock()
-			if get, ok := in.(*dynamodb.GetItemInput); ok {
-				pk, got := textOf(get.Key["pk"]), out.(*dynamodb.GetItemOutput)
-				if old, ok := read[pk]; ok {
-					got.Item = old
-				}
-				read[pk] = got.Item
-			}
+		{"", silent, map[string]string{
+			"refused-put-has-item":    "differs: the item is map[], not map[holder:first jobs:map[0:job] pk:a ver:7]",
+			"refused-update-has-item": "differs: holder is nothing, not first", "cancelled-has-items": "differs: the item is map[], not map[holder:first pk:b ver:3]",
 		}},
-		"no tokens": {breaks: []string{"token-repeats", "token-of-another"}, ask: func(in any) {
-			if t, ok := in.(*dynamodb.TransactWriteItemsInput); ok {
-				t.ClientRequestToken = nil
-			}
+		{"", forgetful, map[string]string{"token-repeats": "differs: n is 2, not 1", "token-of-another": accepted}},
+		{"update none", refuses(one), map[string]string{"refused-update-has-item": "differs: where there was no item, the refusal has 1 attributes, and 0 are there"}},
+		{"get none", gets(one), map[string]string{"refused-update-has-item": "differs: where there was no item, the refusal has 0 attributes, and 1 are there"}},
+		{"put race", refuses(nil), map[string]string{"one-winner": "differs: of 16 at once 0 were made"}},
+		{"put race7 [holder:15]", puts(), map[string]string{"one-winner": "differs: of 16 at once 2 were made"}},
+		{"size(jobs)", refuses(nil), map[string]string{"size-counts-entries": "differs: size(jobs) = :n is false"}},
+		{"update a", changes(item{"run_ms": num(9), "doubt_ms": num(9), "tries": num(1)}), map[string]string{"update-reads-before-it-writes": "differs: doubt_ms is 9, not 5"}},
+		{"update a", changes(jobs), map[string]string{"entries-apart": "differs: jobs is map[y:2], not map[y:2 z:1]"}},
+		{"update b", changes(jobs), map[string]string{"entries-apart": accepted}},
+		{"update b", refuses(nil), map[string]string{"entries-apart": "shows nothing: ConditionalCheckFailedException: "}},
+		{"get a", gets(one), map[string]string{
+			"consistent-reads": "differs: ver is nothing, not 0", "transaction-all-or-none": "differs: the cancelled transaction wrote a",
+			"token-repeats": "differs: n is 3, not 1", "conflicts": "differs: n is 3, not 120",
 		}},
-		"other limits": {breaks: []string{"hundred-items", "item-size", "transaction-size"}, ask: func(in any) {
-			shrink := func(it item) {
-				if s := textOf(it["body"]); len(s) > 300<<10 {
-					it["body"] = str(s[:100])
-				}
-			}
-			switch in := in.(type) {
-			case *dynamodb.PutItemInput:
-				shrink(in.Item)
-			case *dynamodb.TransactWriteItemsInput:
-				in.TransactItems = in.TransactItems[:min(100, len(in.TransactItems))]
-				for _, t := range in.TransactItems {
-					if t.Put != nil {
-						shrink(t.Put.Item)
-					}
-				}
-			}
+		{"get a", gets(nil), map[string]string{"transaction-all-or-none": "differs: a isn't there after the transaction"}},
+		{"put c", says(nil, cancelledBy("None", "None", "ConditionalCheckFailed")), map[string]string{"cancelled-has-items": "differs: the reasons are [None None ConditionalCheckFailed]"}},
+		{"", harmonious, map[string]string{"conflicts": fmt.Sprintf(met, 0, 0)}},
+		{"transact", harmonious, map[string]string{"conflicts": fmt.Sprintf(met, 0, 15)}},
+		{"\nupdate", harmonious, map[string]string{"conflicts": fmt.Sprintf(met, 45, 0)}},
+		{"put w5", says(nil, cancelledBy("TransactionConflict")), map[string]string{"conflicts": cancellation}},
+		{"put w5", says(nil, cancelledBy("None", "TransactionConflict")), map[string]string{"conflicts": cancellation}},
+		{"i100", transacts(), map[string]string{"hundred-items": accepted}},
+		{"i0, put i0", transacts(), map[string]string{"hundred-items": accepted}},
+		{"[body:409601]", puts(), map[string]string{"item-size": accepted}},
+		{"update a", changes(nil), map[string]string{"item-size": accepted}},
+		{"", transacts(), map[string]string{"transaction-size": accepted, "units-of-transactions": "shows nothing: the answer has units of 0 tables"}},
+		{"", says(nil, cancelledBy("None", "ValidationError")), map[string]string{"transaction-size": "holds"}},
+		{"", says(nil, cancelledBy("None")), map[string]string{"transaction-size": cancellation}},
+		{"put a", puts(2), map[string]string{"units-of-writes": "differs: 2 units, not 1"}},
+		{"put b", puts(8), map[string]string{"units-of-writes": "differs: 8 units, not 4"}},
+		{"put b", puts(), map[string]string{"units-of-writes": "shows nothing: the answer has no units"}},
+		{"", transacts(2), map[string]string{"units-of-transactions": "differs: 2 units, not 4"}},
+		{"", transacts(4, 4), map[string]string{"units-of-transactions": "shows nothing: the answer has units of 2 tables"}},
+		{"", late(100), map[string]string{"sparse-index": "holds there after 20000 ms"}},
+		{"", late(101), map[string]string{"sparse-index": "differs: the index hasn't the item within 20s"}},
+		{"REMOVE", changes(nil), map[string]string{"sparse-index": "differs: the index still has the item within 20s"}},
+		{"records", streams(func(all []streamtypes.Record) []streamtypes.Record { return slices.Repeat(all, 2) }), map[string]string{
+			"stream-order": "differs: 80 changes, not 40", "stream-of-changes-only": "differs: a has the changes [{INSERT  1} {INSERT  1} {MODIFY 1 2} {MODIFY 1 2}]" + right,
 		}},
-		"units of another price": {breaks: []string{"units-of-writes"}, answer: func(_, out any) {
-			if p, ok := out.(*dynamodb.PutItemOutput); ok {
-				p.ConsumedCapacity.CapacityUnits = aws.Float64(2 * *p.ConsumedCapacity.CapacityUnits)
-			}
+		{"records", streams(func(all []streamtypes.Record) []streamtypes.Record {
+			return slices.DeleteFunc(all, func(r streamtypes.Record) bool { return r.EventName == "INSERT" })
+		}), map[string]string{
+			"stream-order": "differs: 39 changes, not 40", "stream-of-changes-only": "differs: a has the changes [{MODIFY 1 2}]" + right,
 		}},
-		"an index that forgets nothing": {breaks: []string{"sparse-index"}, ask: rewrite("REMOVE waits, wait_ms", "REMOVE nothing")},
-		"a stream out of order": {breaks: []string{"stream-order"}, answer: func(_, out any) {
-			if r, ok := out.(*dynamodbstreams.GetRecordsOutput); ok {
-				rand.Shuffle(len(r.Records), func(i, j int) { r.Records[i], r.Records[j] = r.Records[j], r.Records[i] })
-			}
-		}},
-		"a stream that repeats": {breaks: []string{"stream-order", "stream-of-changes-only"}, answer: func(_, out any) {
-			if r, ok := out.(*dynamodbstreams.GetRecordsOutput); ok {
-				r.Records = append(slices.Clone(r.Records), r.Records...)
-			}
+		{"records", streams(func(all []streamtypes.Record) []streamtypes.Record {
+			slices.Reverse(all)
+			return all
+		}), map[string]string{"stream-order": "differs: change 0 is {MODIFY 0 1}, not {INSERT  0}"}},
+		{"records", says(&dynamodbstreams.GetRecordsOutput{NextShardIterator: aws.String("early 0")}, nil), map[string]string{
+			"stream-order": "differs: the stream hasn't the last write within 20s",
 		}},
 	}
 }
 
-// Each fault is found by the assumptions that it breaks, and each assumption that DynamoDB Local
-// keeps is broken once.
+// Each fault is told by the assumptions that it breaks, and each assumption is broken once.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
-	p := local(t)
-	broken := map[string]bool{}
-	for name, f := range faults() {
+	unbroken := map[string]bool{}
+	synctest.Test(t, func(t *testing.T) {
 		for _, a := range All() {
-			if !slices.Contains(f.breaks, a.Name) {
-				continue
-			}
-			broken[a.Name] = true
-			t.Run(name+"/"+a.Name, func(t *testing.T) {
-				t.Parallel()
-				q := p
-				q.Settles = time.Second
-				o, s := p.DB.Options(), p.Streams.Options()
-				o.APIOptions, s.APIOptions = append(slices.Clone(o.APIOptions), f.middleware), append(slices.Clone(s.APIOptions), f.middleware)
-				q.DB, q.Streams = dynamodb.New(o), dynamodbstreams.New(s)
-				if figure, err := a.Examine(t.Context(), q); !IsDifference(err) {
-					t.Errorf("not found: %s, %v", figure, err)
+			unbroken[a.Name] = true
+			for _, f := range faults() {
+				expected, ok := f.outcomes[a.Name]
+				if !ok {
+					continue
 				}
-			})
+				base := conflicting(a)
+				k := &keeper{fault: func(k *keeper, in any, answer fault) (any, error) {
+					if !strings.Contains("\n"+k.sent[len(k.sent)-1], f.at) {
+						return base(k, in, answer)
+					}
+					return f.fault(k, in, func(k *keeper, in any, _ fault) (any, error) { return base(k, in, answer) })
+				}}
+				if got := outcome(a.Examine(t.Context(), k.place())); got != expected {
+					t.Errorf("%s, %q: %s, not %s", a.Name, f.at, got, expected)
+				}
+				if strings.HasPrefix(expected, "differs: ") {
+					delete(unbroken, a.Name)
+				}
+			}
 		}
+	})
+	if len(unbroken) > 0 {
+		t.Errorf("no fault breaks %v", unbroken)
 	}
-	for _, a := range All() {
-		if a.Local == "" && !broken[a.Name] {
-			t.Errorf("no fault breaks %s", a.Name)
+}
+
+// A request that fails says nothing of an assumption, whichever it is.
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("lost")
+	synctest.Test(t, func(t *testing.T) {
+		for _, a := range All() {
+			base := conflicting(a)
+			whole := &keeper{fault: base}
+			_, _ = a.Examine(t.Context(), whole.place())
+			forms := map[string]int{} // of requests, which differ in numbers only: three of each are played
+			for at, sent := range whole.sent {
+				form := number.ReplaceAllString(sent, "")
+				if forms[form]++; forms[form] > 3 {
+					continue
+				}
+				k := &keeper{fault: func(k *keeper, in any, answer fault) (any, error) {
+					if len(k.sent) == at+1 {
+						return nil, lost
+					}
+					return base(k, in, answer)
+				}}
+				if _, err := a.Examine(t.Context(), k.place()); !errors.Is(err, lost) {
+					t.Errorf("%s without the answer %d: %v", a.Name, at, err)
+				}
+			}
 		}
-	}
+	})
+}
+
+// A wait that ends with its context says nothing of an assumption.
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := errors.New("ended")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, ended)
+		defer cancel()
+		k, began := &keeper{fault: late(1000)}, time.Now()
+		p := k.place()
+		p.Settles = time.Hour
+		if _, err := (Assumption{examine: sparseIndex}).Examine(ctx, p); !errors.Is(err, ended) || time.Since(began) != time.Minute {
+			t.Error(time.Since(began), err)
+		}
+	})
 }

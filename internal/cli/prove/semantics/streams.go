@@ -2,7 +2,6 @@ package semantics
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -23,44 +22,34 @@ const pause = 200 * time.Millisecond
 
 // until calls look until it is done.
 func (p *probe) until(ctx context.Context, what string, look func() (done bool, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, p.Settles)
-	defer cancel()
-	for {
+	for began := time.Now(); ; {
 		done, err := look()
 		if err != nil || done {
 			return err
 		}
+		if time.Since(began) >= p.Settles {
+			return differs("%s within %s", what, p.Settles)
+		}
 		select {
 		case <-ctx.Done():
-			if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return context.Cause(ctx)
-			}
-			return differs("%s within %s", what, p.Settles)
+			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
 	}
 }
 
 func sparseIndex(ctx context.Context, p *probe) (string, error) {
-	const index = "waiting"
-	in := dynamo.CreateTableInput(p.Table)
-	if got := aws.ToString(in.GlobalSecondaryIndexes[0].IndexName); got != index {
-		return "", fmt.Errorf("the index is named %s", got)
-	}
-	listed := func() (int, error) {
-		out, err := p.DB.Query(ctx, &dynamodb.QueryInput{
-			TableName: &p.Table, IndexName: aws.String(index), KeyConditionExpression: aws.String("waits = :w"),
-			ExpressionAttributeValues: item{":w": str(p.run)},
-		})
-		if err != nil {
-			return 0, err
-		}
-		return len(out.Items), nil
-	}
+	index := dynamo.CreateTableInput(p.Table).GlobalSecondaryIndexes[0].IndexName
 	is := func(n int) func() (bool, error) {
 		return func() (bool, error) {
-			got, err := listed()
-			return got == n, err
+			out, err := p.DB.Query(ctx, &dynamodb.QueryInput{
+				TableName: &p.Table, IndexName: index, KeyConditionExpression: aws.String("waits = :w"),
+				ExpressionAttributeValues: item{":w": str(p.run)},
+			})
+			if err != nil {
+				return false, err
+			}
+			return len(out.Items) == n, nil
 		}
 	}
 	if _, err := p.put(ctx, p.of("a", "waits", str(p.run), "wait_ms", num(1)), ""); err != nil {
@@ -91,49 +80,56 @@ func (p *probe) changes(ctx context.Context, name, last string) (of []change, er
 		return nil, err
 	}
 	arn := about.Table.LatestStreamArn
-	next := map[string]*string{}
-	known := map[string]bool{}
+	next := map[string]*string{} // by shard; nil: read to its end
 	pk := textOf(p.of(name)["pk"])
 	look := func() (bool, error) {
 		stream, err := p.Streams.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: arn})
 		if err != nil {
 			return false, err
 		}
+		open := map[string]bool{}
 		for _, shard := range stream.StreamDescription.Shards {
-			id := aws.ToString(shard.ShardId)
-			if known[id] {
+			at, known := next[*shard.ShardId]
+			open[*shard.ShardId] = !known || at != nil
+		}
+		for _, shard := range stream.StreamDescription.Shards {
+			id := *shard.ShardId
+			if !open[id] || open[aws.ToString(shard.ParentShardId)] { // an item's changes go on in a child of its shard
 				continue
 			}
-			it, err := p.Streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-				StreamArn: arn, ShardId: &id, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
-			})
-			if err != nil {
-				return false, err
+			if next[id] == nil {
+				it, err := p.Streams.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+					StreamArn: arn, ShardId: &id, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+				})
+				if err != nil {
+					return false, err
+				}
+				next[id] = it.ShardIterator
 			}
-			known[id], next[id] = true, it.ShardIterator
-		}
-		for id, at := range next {
-			out, err := p.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: at})
+			out, err := p.Streams.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: next[id]})
 			if err != nil {
 				return false, err
 			}
 			for _, r := range out.Records {
-				if key, ok := r.Dynamodb.Keys["pk"].(*streamtypes.AttributeValueMemberS); ok && key.Value == pk {
-					of = append(of, change{string(r.EventName), verOf(r.Dynamodb.OldImage), verOf(r.Dynamodb.NewImage)})
+				if d := r.Dynamodb; streamed(d.Keys["pk"]) == pk {
+					of = append(of, change{string(r.EventName), streamed(d.OldImage["ver"]), streamed(d.NewImage["ver"])})
 				}
 			}
-			if next[id] = out.NextShardIterator; out.NextShardIterator == nil {
-				delete(next, id)
-			}
+			next[id] = out.NextShardIterator
 		}
 		return len(of) > 0 && of[len(of)-1].new == last, nil
 	}
-	return of, p.until(ctx, "the stream hasn't the last write", look)
+	err = p.until(ctx, "the stream hasn't the last write", look)
+	return of, err
 }
 
-func verOf(it map[string]streamtypes.AttributeValue) string {
-	if n, ok := it["ver"].(*streamtypes.AttributeValueMemberN); ok {
-		return n.Value
+// streamed is the text of an attribute in the stream; "" if it isn't there.
+func streamed(v streamtypes.AttributeValue) string {
+	switch v := v.(type) {
+	case *streamtypes.AttributeValueMemberS:
+		return v.Value
+	case *streamtypes.AttributeValueMemberN:
+		return v.Value
 	}
 	return ""
 }
