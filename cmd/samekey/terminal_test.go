@@ -114,12 +114,12 @@ func (s slowly) Do(req *http.Request) (*http.Response, error) {
 	return s.HTTPClient.Do(req)
 }
 
-// afterCalls refuses an operation after so many calls.
-func afterCalls(n int64, op string) func(string) error {
+// afterCalls fails an operation after so many calls.
+func afterCalls(n int64, op string, err error) func(string) error {
 	var calls atomic.Int64
 	return func(got string) error {
 		if got == op && calls.Add(1) > n {
-			return errors.New("reset")
+			return err
 		}
 		return nil
 	}
@@ -444,7 +444,7 @@ func TestListThatEndsEarly(t *testing.T) {
 			s.put(fmt.Sprintf("v1#rides#%02d", i), next)
 		}
 		const partitions = 8 // of a reason
-		s.as.set(afterCalls(partitions, "Query"))
+		s.as.set(afterCalls(partitions, "Query", refusingOps("AccessDeniedException")("Query")))
 		s.run("list --reason unknown")
 		s.as.set(nil)
 		s.slow = true
@@ -583,10 +583,10 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
 		s.run("list")
-		s.as.set(afterCalls(0, "Scan"))
+		s.as.set(afterCalls(0, "Scan", errors.New("reset")))
 		s.run("list")
 		s.answered("jane", "a-key")
-		s.as.set(afterCalls(1, "Scan"))
+		s.as.set(afterCalls(1, "Scan", errors.New("reset")))
 		s.run("erase --caller jwt:jane --segments 1 --dry-run")
 		s.as.set(nil)
 		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
