@@ -54,9 +54,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 	cmd.Long += "\n\nThe change is shown and asked about. It is made only if the record is still as shown,\nand the record keeps who decided what, and when.\n\n" + refHelp
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref := args
-		if p.find.key == "" && len(args) > 0 {
-			ref = args[:1]
-		} else if p.find.key != "" && names {
+		if p.find.key != "" && names {
 			ref = nil
 		}
 		if err := p.find.check(ref); err != nil {
@@ -101,7 +99,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if story.Sealed != "" {
 		p.env.note("sealed: %s", story.Sealed)
 	}
-	if yes, err := p.c.agreed(p.env, p.op.place, plan.Says...); err != nil || !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, plan.Says...); !yes {
 		return err
 	}
 	done, err := plan.Run(ctx, p.engine, p.op.store)

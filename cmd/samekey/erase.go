@@ -92,7 +92,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		switch plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by}); {
 		case err == nil:
 			todo = append(todo, plan)
-		case !errors.Is(err, state.ErrErased) && !state.Over(rec.Expires, env.now()):
+		case !state.Over(rec.Expires, env.now()):
 			rep.Left[rec.PK] = err.Error()
 		}
 	}
@@ -110,8 +110,6 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		switch _, err := plan.Run(ctx, e.engine, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
-		case errors.Is(err, store.ErrSealed):
-			return e.op.sealedWrite(err)
 		case err != nil:
 			return fmt.Errorf("%w; %d records are erased: the same command goes on", err, rep.Erased)
 		default:

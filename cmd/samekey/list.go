@@ -131,7 +131,7 @@ func (l *lister) index(ctx context.Context) (*listed, error) {
 	l.progress.start("entries read")
 	defer l.progress.end()
 	n := int64(0)
-	for e, err := range stream.NewWaiting(l.op.client, l.op.store, func(o *stream.WaitingOptions) { o.Only, o.Now = only, l.op.env.now }).All(ctx) {
+	for e, err := range stream.NewWaiting(l.op.client, l.op.store, func(o *stream.WaitingOptions) { o.Only = only }).All(ctx) {
 		if err != nil {
 			if n == 0 {
 				return nil, err
@@ -181,8 +181,13 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	rep.ByReason[e.Reason] = t
 	if len(rep.Entries) < l.max {
 		rep.Entries = append(rep.Entries, e)
+		if l.each {
+			l.outages = append(l.outages, &outage{e, 1})
+		}
 	}
-	l.fold(e)
+	if !l.each {
+		l.fold(e)
+	}
 }
 
 // age is for how long an entry has waited for people, or been left alone.
@@ -242,22 +247,20 @@ type outage struct {
 	count  int
 }
 
-// fold counts an entry to its outage, or with --each makes it a row of its own.
+// fold counts an entry to its outage.
 func (l *lister) fold(e stream.Entry) {
 	p := place{e.Reason, e.Route, e.Phase, e.Kind}
-	switch o := l.places[p]; {
-	case l.each && len(l.outages) >= l.max: // wouldn't be printed
-	case o == nil || l.each:
-		if l.places == nil {
-			l.places = make(map[place]*outage)
-		}
-		l.places[p] = &outage{oldest: e, count: 1}
-		l.outages = append(l.outages, l.places[p])
-	default:
-		o.count++
-		if l.age(e) > l.age(o.oldest) {
-			o.oldest = e
-		}
+	if l.places == nil {
+		l.places = make(map[place]*outage)
+	}
+	o := l.places[p]
+	if o == nil {
+		o = &outage{oldest: e}
+		l.places[p], l.outages = o, append(l.outages, o)
+	}
+	o.count++
+	if l.age(e) > l.age(o.oldest) {
+		o.oldest = e
 	}
 }
 

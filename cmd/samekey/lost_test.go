@@ -155,6 +155,7 @@ func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 // A decision that was not made, since somebody else was faster, is reported so; one of
 // which the record can't tell any more is said to be unknown.
 func TestDecisionWithoutAnAnswer(t *testing.T) {
+	const unknown = "whether it was done is not known: look at it again, and at its decisions"
 	for name, tt := range map[string]struct {
 		begin func(t *testing.T, d *desk)
 		args  []string
@@ -183,13 +184,13 @@ func TestDecisionWithoutAnAnswer(t *testing.T) {
 			stuckly, []string{"settle", "--not-made"}, false, func(t *testing.T, d *desk) {
 				t.Helper()
 				d.replace(t)
-			}, "unknown",
+			}, unknown,
 		},
 		"the key of a redriven job is another operation's": {
 			parkedly, []string{"redrive"}, false, func(t *testing.T, d *desk) {
 				t.Helper()
 				d.replace(t)
-			}, "unknown",
+			}, unknown,
 		},
 		"too many have decided since": {
 			stuckly, []string{"settle", "--risk-twice"}, false, func(t *testing.T, d *desk) {
@@ -203,7 +204,7 @@ func TestDecisionWithoutAnAnswer(t *testing.T) {
 						t.Error(err)
 					}
 				}
-			}, "unknown",
+			}, unknown,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,17 +43,8 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 // and programs, or by the machine's role. It fails, and says what to set, if there is
 // no region or no account. Its errors are those of a wrong call.
 func (a *account) open(ctx context.Context) error {
-	var with []func(*config.LoadOptions) error
-	if a.region != "" {
-		with = append(with, config.WithRegion(a.region))
-	}
-	if a.profile != "" {
-		with = append(with, config.WithSharedConfigProfile(a.profile))
-	}
-	if a.env.http != nil {
-		with = append(with, config.WithHTTPClient(a.env.http))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, with...)
+	// What is empty or nil says nothing.
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile), config.WithHTTPClient(a.env.http))
 	if err != nil {
 		return wrongCall(err)
 	}

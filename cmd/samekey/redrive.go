@@ -95,14 +95,18 @@ func (m *redriver) run(ctx context.Context) error {
 		return err
 	}
 	var records []*store.Record
-	for e, err := range stream.NewWaiting(m.op.client, m.op.store, func(o *stream.WaitingOptions) { o.Now = m.env.now }).All(ctx) {
+	for e, err := range stream.NewWaiting(m.op.client, m.op.store).All(ctx) {
 		if err != nil {
 			return err
 		}
-		if e.Reason == stream.ReasonUnreadable || m.env.now().Sub(e.Since) < m.older {
+		if m.env.now().Sub(e.Since) < m.older {
 			continue
 		}
 		rec, err := m.op.readable(m.op.store.Load(ctx, e.PK))
+		if errors.Is(err, store.ErrCorrupt) { // it holds up none of the others
+			m.env.note("record %s is left: %s", e.PK, err)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/spf13/cobra"
@@ -118,10 +119,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 
 // send hands the worker a record in an event of its own, so that none holds up others.
 func (r *resender) send(ctx context.Context, record json.RawMessage) error {
-	payload, err := json.Marshal(map[string][]json.RawMessage{"Records": {record}})
-	if err != nil {
-		return err
-	}
+	payload := slices.Concat([]byte(`{"Records":[`), record, []byte(`]}`))
 	out, err := r.api.Invoke(ctx, &lambda.InvokeInput{FunctionName: &r.function, Payload: payload})
 	if err != nil {
 		return err

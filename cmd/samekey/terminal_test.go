@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +40,7 @@ type terminal struct {
 	*desk
 	as    *role     // the operator's
 	out   io.Writer // nil is the terminal
+	slow  bool      // each answer takes a second, and progress is a line that is written over
 	shown strings.Builder
 }
 
@@ -66,7 +72,7 @@ func onTerminal(t *testing.T, name string, play func(*terminal)) {
 
 // of has operations be of a namespace from now on.
 func (s *terminal) of(namespace string) {
-	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.Namespace = namespace })
+	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.Namespace, o.Logger = namespace, slog.New(slog.DiscardHandler) })
 }
 
 var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)
@@ -75,7 +81,10 @@ var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)
 func (s *terminal) run(args string) { s.Helper(); s.asked(strings.NewReader(""), args) }
 
 // asked is run, with what a person types.
-func (s *terminal) asked(typed io.Reader, args string) {
+func (s *terminal) asked(typed io.Reader, args string) { s.Helper(); s.until(s.Context(), typed, args) }
+
+// until is asked, and ends with ctx.
+func (s *terminal) until(ctx context.Context, typed io.Reader, args string) {
 	s.Helper()
 	words := args
 	if inHand.MatchString(args) {
@@ -87,10 +96,44 @@ func (s *terminal) asked(typed io.Reader, args string) {
 	if out == nil {
 		out = &stdout
 	}
-	code := run(s.Context(), environment{
-		stdin: typed, stdout: out, stderr: &stderr, http: s.as, getenv: func(name string) string { return s.env[name] },
-	}, strings.Fields(words))
+	env := environment{stdin: typed, stdout: out, stderr: &stderr, http: s.as, getenv: func(name string) string { return s.env[name] }}
+	if s.slow {
+		env.http, env.terminal = slowly{s.as}, true
+	}
+	log.SetOutput(&stderr) // of slog's default logger, to which no command has anything to say
+	defer log.SetOutput(os.Stderr)
+	code := run(ctx, env, strings.Fields(words))
 	fmt.Fprintf(&s.shown, "$ samekey %s\n%s%sexit code %d\n", strings.ReplaceAll(args, customersKey, "KEY"), stderr.String(), stdout.String(), code)
+}
+
+// slowly is a line that each answer needs a second for.
+type slowly struct{ aws.HTTPClient }
+
+func (s slowly) Do(req *http.Request) (*http.Response, error) {
+	<-time.After(time.Second) // of the bubble
+	return s.HTTPClient.Do(req)
+}
+
+// afterCalls fails an operation after so many calls.
+func afterCalls(n int64, op string, err error) func(string) error {
+	var calls atomic.Int64
+	return func(got string) error {
+		if got == op && calls.Add(1) > n {
+			return err
+		}
+		return nil
+	}
+}
+
+// put writes an item.
+func (s *terminal) put(pk string, it fakedynamo.Item) {
+	s.Helper()
+	it["pk"] = &types.AttributeValueMemberS{Value: pk}
+	s.as.Locked(func(db *fakedynamo.DB) {
+		if _, err := db.PutItem(s.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: it}); err != nil {
+			s.Error(err)
+		}
+	})
 }
 
 // answered is an operation of a caller that is done, with these jobs.
@@ -113,6 +156,11 @@ func TestDecisionsOnATerminal(t *testing.T) {
 	onTerminal(t, "decisions.txt", func(s *terminal) {
 		s.stuck(s.T)
 		s.run("settle --key k --not-made REF")
+		s.run("settle REF")
+		later := idem.NewJob("mail", "x")
+		later.At = time.Now().Add(time.Hour)
+		s.answered("omar", "later-key", later, later)
+		s.run("cancel --key later-key --scope jwt:omar --dry-run 0.1")
 		for _, command := range []string{"retry", "release", "forget", "settle --not-made"} {
 			s.run(command + " REF and")
 		}
@@ -130,6 +178,12 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.env["USER"] = ""
 		s.run("forget REF")
 		s.env["USERNAME"] = "bill"
+		calls := 1
+		s.asked(&meanwhile{func() {
+			if _, err := s.pay(s.Context(), &calls); err != nil {
+				s.Error(err)
+			}
+		}, strings.NewReader("y\n")}, "forget --lose-work --lose-jobs REF")
 		s.run("forget --lose-work --lose-jobs --yes REF")
 	})
 }
@@ -145,6 +199,8 @@ func TestEraseOnATerminal(t *testing.T) {
 		s.of("others")
 		s.answered("jane", "another-key")
 		s.of("rides")
+		s.answered("jane", "unreadable-key")
+		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		s.answered("jane", customersKey)
 		s.run("erase")
 		s.run("erase --caller jwt:jane more")
@@ -163,7 +219,14 @@ func TestEraseOnATerminal(t *testing.T) {
 		}, strings.NewReader("y\n")}, "erase --caller jwt:jane")
 		s.answered("jane", "one-more-key")
 		s.run("erase --caller jwt:jane --yes --json")
+		s.as.set(func(op string) error {
+			if op == "GetItem" { // of what has no caller
+				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", db.Last("records")) })
+			}
+			return nil
+		})
 		s.run("erase --caller jwt:nobody")
+		s.as.set(nil)
 		s.env["USER"] = ""
 		s.run("erase --caller jwt:jane")
 	})
@@ -176,12 +239,15 @@ func TestRedriveOnATerminal(t *testing.T) {
 		s.run("redrive --all --yes")
 		s.answered("jane", customersKey, idem.NewJob("mail", "x"), idem.NewJob("fax", "y"))
 		s.answered("omar", "omar-key", idem.NewJob("mail", "x"))
+		var waits string
+		s.as.Locked(func(db *fakedynamo.DB) { waits = db.Last("records") })
 		park := func() {
 			s.drain(s.T, refuses(func(job jobs.Delivery) error { return errors.New("550 no such " + job.Kind) }))
 		}
 		park()
+		time.Sleep(time.Hour) // of the bubble
 		for _, args := range []string{
-			"--all REF", "--all --key k", "--older -1s", "--all --by=", "--older 1000h", "--error 451", "--kind mail --dry-run --json", "--kind fax --error 550 --yes",
+			"--all REF", "--all --key k", "--older -1s", "--all --by=", "--older 1h --dry-run", "--older 61m", "--dry-run ID.0.1", "--error 451", "--kind mail --dry-run --json", "--kind fax --error 550 --yes",
 			"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", "--dry-run REF ID.0.0",
 		} {
 			s.run("redrive " + args)
@@ -200,6 +266,28 @@ func TestRedriveOnATerminal(t *testing.T) {
 		park()
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
 		s.run("redrive --all --yes")
+		s.as.set(nil)
+		s.answered("jane", "last-key", idem.NewJob("mail", "x"))
+		park()
+		ctx, cancel := context.WithCancel(s.Context())
+		s.as.set(func(op string) error {
+			if op == "UpdateItem" {
+				cancel()
+			}
+			return refusingOps("AccessDeniedException", "UpdateItem")(op)
+		})
+		s.until(ctx, nil, "redrive --all --yes")
+		s.as.set(nil)
+		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
+		park()
+		s.run("redrive --all --dry-run")
+		s.as.set(func(op string) error {
+			if op == "GetItem" {
+				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", waits) })
+			}
+			return nil
+		})
+		s.run("redrive --all --dry-run")
 	})
 }
 
@@ -237,7 +325,7 @@ func TestStoriesOnATerminal(t *testing.T) {
 func TestFindOnATerminal(t *testing.T) {
 	onTerminal(t, "find.txt", func(s *terminal) {
 		for _, args := range []string{
-			"", "a b", "--scope jwt:jane", "--pages 0 x", "--segments 0 x", "--segments 1001 x", "--since -1s x", "--pages 1000 AAAAAAAA", "nonsense", "v1##nobody", "--key -",
+			"", "a b", "--scope jwt:jane", "--pages 0 x", "--segments 0 x", "--segments 1001 x", "--since -1s x", "--pages 1000 AAAAAAAA", "nonsense", "no-reference", "--key é", "v1##nobody", "--key -",
 		} {
 			s.run("get " + args)
 		}
@@ -262,6 +350,9 @@ func TestFindOnATerminal(t *testing.T) {
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
 		s.run("retry --segments 1 AAAAAAAAAAAAAAAAAAAAAAAAAA")
 		s.as.set(nil)
+		s.slow = true
+		s.run("retry --segments 1 AAAAAAAA")
+		s.slow = false
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		s.run("get --key done-key --scope jwt:jane --namespace rides")
 	})
@@ -309,7 +400,7 @@ func TestListOnATerminal(t *testing.T) {
 			s.run("list " + args)
 		}
 		s.stuck(s.T)
-		time.Sleep(time.Minute)                                   // of the bubble
+		time.Sleep(time.Minute + time.Second)                     // of the bubble
 		for _, key := range []string{"a-key", "b-key", "c-key"} { // one by one, which gives them an order
 			s.answered("jane", key, idem.NewJob("mail", key), idem.NewJob("fax", key))
 			s.drain(s.T, refuses(func(job jobs.Delivery) error { return errors.New("550 no such " + job.Kind) }))
@@ -319,14 +410,45 @@ func TestListOnATerminal(t *testing.T) {
 		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("551 too late") }))
 		time.Sleep(time.Hour)
 		for _, args := range []string{
-			"", "--each", "--max 1", "--max 0", "--each --max 2 --json", "--older 61m", "--older 2h", "--route /other", "--reason stuck", "--reason stuck,undelivered", "--scan --reason stuck", "--scan --grace 1h",
+			"", "--each", "--max 1", "--max 0", "--each --max 2 --json", "--older 62m", "--older 2h", "--route /other", "--reason stuck", "--reason stuck,undelivered", "--scan --reason stuck", "--scan --reason unknown", "--scan --grace 1h",
 		} {
 			s.run("list " + args)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
 		s.run("list")
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
+		s.run("list --max 1")
 		s.run("list --scan --json")
+	})
+}
+
+// A list that ends early says so, and shows what it has got; a slow one shows how far it is.
+func TestListThatEndsEarly(t *testing.T) {
+	onTerminal(t, "list-early.txt", func(s *terminal) {
+		ctx, cancel := context.WithCancel(s.Context())
+		s.as.set(func(string) error { cancel(); return nil })
+		s.until(ctx, nil, "list --scan")
+		s.as.set(nil)
+		ctx, cancel = context.WithTimeout(s.Context(), 3*time.Second)
+		defer cancel()
+		s.until(ctx, nil, "list --scan --pages 0.5")
+		s.slow = true
+		s.run("list --scan --pages 2")
+		s.slow = false
+		s.stuck(s.T)
+		var one fakedynamo.Item
+		s.change(func(it fakedynamo.Item) { one = it })
+		for i := range 26 { // in the same partition of the index
+			next := maps.Clone(one)
+			next["wait_ms"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli()-int64(i), 10)}
+			s.put(fmt.Sprintf("v1#rides#%02d", i), next)
+		}
+		const partitions = 8 // of a reason
+		s.as.set(afterCalls(partitions, "Query", refusingOps("AccessDeniedException")("Query")))
+		s.run("list --reason unknown")
+		s.as.set(nil)
+		s.slow = true
+		s.run("list --reason unknown")
 	})
 }
 
@@ -420,10 +542,15 @@ func TestSealedOnATerminal(t *testing.T) {
 		config := filepath.Join(s.TempDir(), "config")
 		write(s.T, config, []byte("[profile shop]\nregion = eu-west-1\naws_access_key_id = SHOP\naws_secret_access_key = s\n"))
 		s.Setenv("AWS_CONFIG_FILE", config)
+		s.answered("jane", "plain-key")
+		s.keysFrom(s.T, "denied")
+		s.run("erase --caller jwt:jane --yes")
+		delete(s.env, "SAMEKEY_KEYS_FROM")
 		s.sealed(s.T)
 		s.stuck(s.T)
 		s.run("forget --lose-work --lose-jobs --dry-run REF")
 		s.run("settle --answer 410 --yes REF")
+		s.run("erase --caller jwt:jane --yes")
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes")
 		s.run("erase --caller jwt:jane --yes --json")
@@ -446,31 +573,23 @@ func TestSealedOnATerminal(t *testing.T) {
 // itself is neither.
 func TestOthersItemsOnATerminal(t *testing.T) {
 	onTerminal(t, "others.txt", func(s *terminal) {
-		put := func(pk string, it fakedynamo.Item) {
-			it["pk"] = &types.AttributeValueMemberS{Value: pk}
-			s.as.Locked(func(db *fakedynamo.DB) {
-				if _, err := db.PutItem(s.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: it}); err != nil {
-					s.Error(err)
-				}
-			})
-		}
 		s.run("list --table a!b")
-		put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
+		s.run("list --endpoint-url http://127.0.0.1:9")
+		s.put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
 		s.run("list")
-		put("a customer", fakedynamo.Item{})
-		s.run("list")
-		s.run("redrive --all")
+		s.put("a customer", fakedynamo.Item{})
+		for _, args := range []string{"list", "redrive --all", "erase --caller jwt:jane", "get AAAAAAAA", "stats"} {
+			s.run(args)
+		}
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
 		s.run("list")
-		s.as.set(func(op string) error {
-			if op == "Scan" {
-				return errors.New("reset")
-			}
-			return nil
-		})
+		s.as.set(afterCalls(0, "Scan", errors.New("reset")))
 		s.run("list")
+		s.answered("jane", "a-key")
+		s.as.set(afterCalls(1, "Scan", errors.New("reset")))
+		s.run("erase --caller jwt:jane --segments 1 --dry-run")
 		s.as.set(nil)
-		put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
+		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
 		s.run("list")
 	})
 }
