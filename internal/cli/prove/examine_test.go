@@ -664,9 +664,19 @@ func TestEnded(t *testing.T) {
 	t.Parallel()
 	const why = "the run reached its limit"
 	for _, test := range []struct{ claim, bug string }{
-		{"background.completion", ""}, {"background.delivery", "no answer"}, {"background.filter", ""}, {"background.parked", ""}, {"background.partial", "batches done whole"}, {"background.bisected", ""},
-		{"background.sweep", "a table that takes nothing"}, {"background.sweep", "a sweep that sees little"}, {"crash.api.answered", "no answer"}, {"crash.throttled", ""}, {"crash.throttled", "a lost job"},
-		{"probe.waiting-ticket", ""}, {"probe.unhidden", ""},
+		{"background.completion", ""},
+		{"background.delivery", "no answer"},
+		{"background.filter", ""},
+		{"background.parked", ""},
+		{"background.partial", "batches done whole"},
+		{"background.bisected", ""},
+		{"background.sweep", "a table that takes nothing"},
+		{"background.sweep", "a sweep that sees little"},
+		{"crash.api.answered", "no answer"},
+		{"crash.throttled", ""},
+		{"crash.throttled", "a lost job"},
+		{"probe.waiting-ticket", ""},
+		{"probe.unhidden", ""},
 	} {
 		var whole time.Duration
 		for _, limit := range []func() time.Duration{

@@ -176,7 +176,6 @@ func faults() map[string]planted {
 	var mu sync.Mutex
 	read := map[string]item{}
 	var lost atomic.Bool
-	entries := func(all item) types.AttributeValue { return record(all) }
 	return map[string]planted{
 		"refusals without items": {
 			breaks: map[string]string{
@@ -187,7 +186,7 @@ func faults() map[string]planted {
 		},
 		"refusals with less":       {refusal: having("ver", nil), breaks: map[string]string{"refused-put-has-item": "differs: the refusal has 3 of 4 attributes", "cancelled-has-items": "differs: the reason has 2 of 3 attributes"}},
 		"refusals with other jobs": {refusal: having("jobs", str("job")), breaks: map[string]string{"refused-put-has-item": "differs: the refusal has 4 of 4 attributes"}},
-		"refusals with no jobs":    {refusal: having("jobs", entries(nil)), breaks: map[string]string{"refused-put-has-item": "differs: the refusal has 4 of 4 attributes"}},
+		"refusals with no jobs":    {refusal: having("jobs", record(nil)), breaks: map[string]string{"refused-put-has-item": "differs: the refusal has 4 of 4 attributes"}},
 		"refusals with another holder": {refusal: having("holder", str("second")), breaks: map[string]string{
 			"refused-put-has-item": "differs: holder is second, not first", "refused-update-has-item": "differs: holder is second, not first", "cancelled-has-items": "differs: holder is second, not first",
 		}},
