@@ -64,9 +64,9 @@ func (f planted) at(p Place) Place {
 	return p
 }
 
-// quick has an assumption of many calls examined in memory. DynamoDB Local keeps it by TestHolds.
-func quick(p Place, a Assumption) Place {
-	if slices.Contains([]string{"conflicts", "one-winner", "consistent-reads"}, a.Name) {
+// quick has an assumption of many calls examined in memory, or any other one. DynamoDB Local keeps it by TestHolds.
+func quick(p Place, a Assumption, other bool) Place {
+	if other || slices.Contains([]string{"conflicts", "one-winner", "consistent-reads"}, a.Name) {
 		p.DB = dynamodb.New(dynamodb.Options{Region: "eu-west-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: &fakedynamo.Server{}})
 	}
 	return p
@@ -327,7 +327,7 @@ func TestPlanted(t *testing.T) {
 			broken[a.Name] = true
 			t.Run(name+"/"+a.Name, func(t *testing.T) {
 				t.Parallel()
-				if got := said(a.Examine(t.Context(), f.at(quick(p, a)))); got != want {
+				if got := said(a.Examine(t.Context(), f.at(quick(p, a, false)))); got != want {
 					t.Errorf("%s, not %s", got, want)
 				}
 			})
@@ -355,12 +355,12 @@ func TestHolds(t *testing.T) {
 			t.Parallel()
 			p := p
 			for n, whole := int64(0), int64(0); n <= whole; n++ {
-				if n > 2 && whole > 10 {
-					n = whole // of many alike
+				if n == 3 && whole > 20 { // many alike come before
+					n = whole - 7
 				}
 				var calls atomic.Int64
 				if n == 1 {
-					p = quick(p, a)
+					p = quick(p, a, !strings.HasPrefix(a.Name, "stream-") && a.Name != "sparse-index" && a.Name != "hundred-items")
 				}
 				got := said(a.Examine(t.Context(), planted{instead: func(any) error {
 					if calls.Add(1) == n {
