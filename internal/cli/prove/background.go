@@ -77,7 +77,7 @@ func examineFilter(ctx context.Context, p *Place) (string, error) {
 	}
 	came := met(fault.Fault{Kind: fault.Came, Cell: "worker"})
 	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })
-	if err == nil && done { // the two are in different shards
+	if done { // the two are in different shards
 		w, _, err = p.arrive(ctx, 5*time.Second, came)
 	}
 	switch {
@@ -140,11 +140,11 @@ func examineParked(ctx context.Context, p *Place) (string, error) {
 // unparked says why a job isn't on the list.
 func (p *Place) unparked(ctx context.Context, a answers) (string, error) {
 	w, err := p.look(ctx)
-	if err == nil && !met(fault.Fault{Kind: fault.Refuse, Call: 1, Cell: a.fault.Cell})(w) {
-		err = fmt.Errorf("the job was not refused %d times in %s", a.fault.Call, parkedWithin)
-	}
 	if err != nil {
 		return "", notSeen(err)
+	}
+	if !met(fault.Fault{Kind: fault.Refuse, Call: 1, Cell: a.fault.Cell})(w) {
+		return "", notSeen(fmt.Errorf("the job was not refused %d times in %s", a.fault.Call, parkedWithin))
 	}
 	return "", fmt.Errorf("it was refused %d times, and isn't on the list", a.fault.Call)
 }
@@ -163,7 +163,7 @@ func examineRedriven(ctx context.Context, p *Place) (string, error) {
 	switch {
 	case err != nil && !refused:
 		return "", notSeen(plainError(err))
-	case n != 1 || refused:
+	case n != 1:
 		return "", errors.Join(fmt.Errorf("%d jobs were redriven", n), err)
 	}
 	p.redrivenAt = began
@@ -181,7 +181,7 @@ func examineCompletion(ctx context.Context, p *Place) (string, error) {
 	b := newBooking("abandoned", 900)
 	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "abandoned"}
 	_, err := p.book(ctx, b)
-	if dark(err) || ctx.Err() != nil {
+	if dark(err) {
 		return "", notSeen(err)
 	}
 	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })

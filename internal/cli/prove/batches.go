@@ -43,7 +43,7 @@ func examinePartial(ctx context.Context, p *Place) (string, error) {
 	if err = cmp.Or(err, a.err); err != nil {
 		return "", notSeen(err)
 	}
-	if _, there, err := p.arrive(ctx, p.patience(), met(refused)); err != nil || !there {
+	if _, there, err := p.arrive(ctx, p.patience(), met(refused)); !there {
 		return "", notSeen(errors.Join(err, errors.New("no job was refused")))
 	}
 	pk, err := p.waits(ctx)
@@ -182,10 +182,8 @@ func examineBisected(ctx context.Context, p *Place) (string, error) {
 func (p *Place) put(ctx context.Context, pk, st string) error {
 	item := keyOf(pk)
 	item["st"] = &types.AttributeValueMemberS{Value: st}
-	if _, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Records, Item: item}); err != nil {
-		return plainError(err)
-	}
-	return nil
+	_, err := p.DB.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.Records, Item: item})
+	return plainError(err)
 }
 
 // alone looks for a record among the batches that were given up.

@@ -97,7 +97,7 @@ const tries = 12
 func (p *Place) insist(ctx context.Context, b booking) (a answer, err error) {
 	for try := range tries {
 		a, err = p.book(ctx, b)
-		if dark(err) || ctx.Err() != nil || err == nil && a.status < 500 && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests {
+		if dark(err) || err == nil && a.status < 500 && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests {
 			return a, err
 		}
 		b.fault = fault.Fault{}

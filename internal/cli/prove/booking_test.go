@@ -1,6 +1,7 @@
 package prove
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -73,22 +74,51 @@ func TestInsist(t *testing.T) {
 		{script{422, 201}, false, "422 <nil>, 0s, 1 left"},
 		{script{broken, half, 404}, false, "404 <nil>, 3s, 0 left"},
 		{script{hangs, 201}, false, "201 <nil>, 36s, 0 left"},
+		{script{500, 500, 500, 500, 500, 500, 500, 500, 500, 201}, false, "500 context deadline exceeded, 40s, 1 left"},
 		{script{half, 500, broken, 201}, true, "0 <nil>, 6s, 0 left"},
+		{script{500, 500, 500, 500, 500, 500, 500, 500, 500, 201}, true, "0 context deadline exceeded, 40s, 1 left"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			answers := test.answers
 			p := &Place{API: "https://api", HTTP: &http.Client{Transport: &answers}, Timeout: 6 * time.Second, meter: &meter{most: Cost{Bookings: tries}}}
 			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+			defer cancel()
 			var a answer
 			var err error
 			if test.warms {
-				err = p.warm(t.Context())
+				err = p.warm(ctx)
 			} else {
-				a, err = p.insist(t.Context(), newBooking("insists", 1))
+				a, err = p.insist(ctx, newBooking("insists", 1))
 			}
 			if got := fmt.Sprintf("%d %v, %s, %d left", a.status, err, time.Since(began), len(answers)); got != test.want {
 				t.Errorf("%v: %s", test.answers, got)
 			}
 		})
+	}
+}
+
+// body is that of an answer.
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error { b.closed = true; return nil }
+
+func (b *body) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusCreated, Body: b}, nil
+}
+
+// Of an answer a megabyte is read, and it is closed. What is no URL is no place for a booking.
+func TestBook(t *testing.T) {
+	t.Parallel()
+	b := &body{Reader: strings.NewReader(strings.Repeat("x", 1<<20+1))}
+	p := &Place{API: "https://api", HTTP: &http.Client{Transport: b}, meter: &meter{most: Cost{Bookings: 1}}}
+	if a, err := p.book(t.Context(), booking{}); err != nil || len(a.body) != 1<<20 || !b.closed {
+		t.Errorf("%d bytes, closed: %t, %v", len(a.body), b.closed, err)
+	}
+	if _, err := p.book(t.Context(), booking{url: "https://%"}); err == nil || dark(err) {
+		t.Error(err)
 	}
 }

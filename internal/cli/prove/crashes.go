@@ -205,5 +205,5 @@ func (p *Place) count(ctx context.Context, all []answers) (string, error) {
 	case len(unmet) > 0:
 		return "", notSeen(fmt.Errorf("these faults were never met: %s", strings.Join(unmet, ", ")))
 	}
-	return strings.Replace(clean, "#", strconv.Itoa(len(all)), 1), nil
+	return strings.ReplaceAll(clean, "#", strconv.Itoa(len(all))), nil
 }

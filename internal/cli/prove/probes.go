@@ -82,12 +82,8 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 		}
 		return n >= received, nil
 	})
-	last := time.Now()
-	if err == nil && most >= received {
-		err = p.completed(ctx, pk)
-	}
 	switch {
-	case dark(err) || err != nil && most < received:
+	case err != nil:
 		return "", notSeen(err)
 	case most == 0:
 		return "", notSeen(errors.New("no ticket came"))
@@ -95,7 +91,9 @@ func examineWaitingTicket(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(fmt.Errorf("its message came %d times within %d s", most, held))
 	case most < received:
 		return "", fmt.Errorf("its message came %d times, and then no more", most)
-	case err != nil:
+	}
+	last := time.Now()
+	if err := p.completed(ctx, pk); err != nil {
 		return "", fmt.Errorf("after its message came %d times: %w", most, err)
 	}
 	return fmt.Sprintf("it came %d times, and its operation was completed %.0f s after the last", most, time.Since(last).Seconds()), nil
@@ -114,7 +112,8 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 		return "", notSeen(err)
 	}
 	var since time.Time
-	at, again := 0, false
+	var at int
+	var again bool
 	_, quiet, err := p.watch(ctx, pk, func(n int) (bool, error) {
 		if !since.IsZero() {
 			at = max(at, 1)
@@ -129,11 +128,8 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 		return false, err
 	})
 	took := time.Since(since)
-	if err == nil && again {
-		err = p.completed(ctx, pk)
-	}
 	switch {
-	case dark(err) || err != nil && !again:
+	case err != nil:
 		return "", notSeen(err)
 	case since.IsZero():
 		return "", notSeen(errors.New("the worker didn't meet " + f.String()))
@@ -141,7 +137,8 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 		return "", notSeen(fmt.Errorf("it didn't come again within %d s", held))
 	case !again:
 		return "", errors.New("it doesn't come again")
-	case err != nil:
+	}
+	if err := p.completed(ctx, pk); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("again %.0f s later", took.Seconds()), nil
@@ -151,7 +148,7 @@ func (p *Place) interrupted(ctx context.Context, kind fault.Kind, place int) (st
 func (p *Place) abandon(ctx context.Context, b booking) (pk string, _ error) {
 	b.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "abandon"}
 	a, err := p.book(ctx, b)
-	if dark(err) || ctx.Err() != nil {
+	if dark(err) {
 		return "", err
 	}
 	pk, err = p.one(ctx, "begins_with(pk, :rides) AND st = :open", map[string]types.AttributeValue{
@@ -169,22 +166,22 @@ func (p *Place) watch(ctx context.Context, pk string, over func(n int) (bool, er
 	for range held {
 		n, err := p.came(ctx, pk)
 		if err != nil {
-			return most, false, err
+			return most, quiet, err
 		}
 		if n > most {
 			most, last = n, time.Now()
 		}
-		if time.Since(last) > 2*p.patience() {
-			return most, true, nil
+		if quiet = time.Since(last) > 2*p.patience(); quiet {
+			return most, quiet, nil
 		}
 		if done, err := over(most); done || err != nil {
-			return most, false, err
+			return most, quiet, err
 		}
 		if err := errors.Join(p.hold(ctx, pk), sleep(ctx, time.Second)); err != nil {
-			return most, false, err
+			return most, quiet, err
 		}
 	}
-	return most, false, nil
+	return most, quiet, nil
 }
 
 // completed waits until an operation has ended.
@@ -207,10 +204,11 @@ func (p *Place) completed(ctx context.Context, pk string) error {
 // askQueue notes whether a ticket is in flight.
 func (p *Place) askQueue(ctx context.Context) error {
 	n, err := p.Hidden(ctx)
-	if err == nil {
-		p.looks = append(p.looks, n > 0)
+	if err != nil {
+		return err
 	}
-	return err
+	p.looks = append(p.looks, n > 0)
+	return nil
 }
 
 // examineInFlight judges what was seen while the ticket waited, and came for moments. SQS may take a minute until it
@@ -259,10 +257,7 @@ func (p *Place) hold(ctx context.Context, pk string) error {
 	if _, ended := errors.AsType[*types.ConditionalCheckFailedException](err); ended {
 		return errors.New("the operation was completed while its lease was held")
 	}
-	if err != nil {
-		return plainError(err)
-	}
-	return nil
+	return plainError(err)
 }
 
 // came is how often a message with a record's ticket was received; 0 if none was.

@@ -44,7 +44,7 @@ func examineSweep(ctx context.Context, p *Place) (string, error) {
 	open.fault = fault.Fault{Kind: fault.After, Call: 2, Cell: "lost"}
 	_, err = p.insist(ctx, job)
 	if err == nil {
-		if _, err = p.book(ctx, open); !dark(err) && ctx.Err() == nil {
+		if _, err = p.book(ctx, open); !dark(err) {
 			err = nil // nobody answers
 		}
 	}
@@ -56,10 +56,13 @@ func examineSweep(ctx context.Context, p *Place) (string, error) {
 		return "", notSeen(err)
 	}
 	w, err := p.look(ctx)
+	if err != nil {
+		return "", notSeen(err)
+	}
 	e1, _ := w.of(job.place)
 	e2, _ := w.of(open.place)
-	if err != nil || e1.mails != 0 || e2.charges != 0 || !met(open.fault)(w) {
-		return "", notSeen(errors.Join(err, errors.New("the stream didn't lose them, or nobody was killed")))
+	if e1.mails != 0 || e2.charges != 0 || !met(open.fault)(w) {
+		return "", notSeen(errors.New("the stream didn't lose them, or nobody was killed"))
 	}
 	var passes passes
 	for run := range sweeps {

@@ -7,9 +7,11 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/samekey/samekey/internal/cli/prove/fault"
@@ -37,6 +40,10 @@ type inMemory struct {
 	abandoned
 	heard    map[string]string // answers, by key and body
 	swept    bool
+	sweeps   int
+	page     int // items of a scan's page; 0: all
+	hidden   []time.Duration
+	began    time.Time
 	parked   bool
 	refused  time.Time
 	poisoned time.Time
@@ -46,7 +53,7 @@ type inMemory struct {
 }
 
 func newInMemory() *inMemory {
-	return &inMemory{concurrency: map[string]int32{"booker": 10, "worker": 5}, booked: map[string]string{}, heard: map[string]string{}, items: map[string][]map[string]types.AttributeValue{}}
+	return &inMemory{began: time.Now(), concurrency: map[string]int32{"booker": 10, "worker": 5}, booked: map[string]string{}, heard: map[string]string{}, items: map[string][]map[string]types.AttributeValue{}}
 }
 
 func (m *inMemory) place() *Place {
@@ -81,6 +88,10 @@ func (m *inMemory) place() *Place {
 		Hidden: func(context.Context) (int, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
+			m.hidden = append(m.hidden, time.Since(m.began))
+			if m.bug == "a ticket that isn't in flight" {
+				return 0, m.fails()
+			}
 			return 1, m.fails()
 		},
 	}
@@ -105,7 +116,18 @@ func (m *inMemory) answer(in any) (any, error) {
 		if !aws.ToBool(in.ConsistentRead) {
 			return &dynamodb.ScanOutput{}, nil
 		}
-		return &dynamodb.ScanOutput{Items: m.matching(in)}, nil
+		if *in.TableName == "provider" && (m.bug == "neither a list nor a look" || m.bug == "no look after a sweep" && m.sweeps > 0) {
+			return nil, refusal("AccessDenied", "no")
+		}
+		out := &dynamodb.ScanOutput{Items: m.matching(in)}
+		if from := text(in.ExclusiveStartKey["pk"]); m.page > 0 {
+			at, _ := strconv.Atoi(from)
+			if end := at + m.page; end < len(out.Items) {
+				out.LastEvaluatedKey = keyOf(strconv.Itoa(end))
+			}
+			out.Items = out.Items[at:min(at+m.page, len(out.Items))]
+		}
+		return out, nil
 	}
 	return m.more(in)
 }
@@ -155,7 +177,14 @@ func (m *inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	}
-	return m.serve(r), nil
+	resp := m.serve(r)
+	switch {
+	case m.bug == "a line that breaks" && resp.StatusCode == http.StatusBadGateway:
+		return nil, errors.New("connection reset by peer")
+	case m.bug == "a torn replay" && resp.Header.Get("Replayed") != "":
+		resp.Body = io.NopCloser(io.MultiReader(resp.Body, iotest.ErrReader(errors.New("half an answer"))))
+	}
+	return resp, nil
 }
 
 func (m *inMemory) book(r *http.Request, ride string) {
@@ -172,7 +201,12 @@ func latitudeIn(body []byte) string {
 func (m *inMemory) ride(key, ride, at string) {
 	m.put("rides", ride, map[string]string{"origin_lat": at, "charge_id": "ch"})
 	m.items["audit"] = append(m.items["audit"], map[string]types.AttributeValue{"data": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"origin_lat": &types.AttributeValueMemberN{Value: at}}}})
-	m.put("provider", "charge#"+ride, map[string]string{"about": "Ride " + ride, "made": "ch"})
+	charge := func() { m.put("provider", "charge#"+ride, map[string]string{"about": "Ride " + ride, "made": "ch"}) }
+	if m.bug == "a late charge" {
+		time.AfterFunc(4500*time.Millisecond, func() { m.mu.Lock(); defer m.mu.Unlock(); charge() })
+	} else {
+		charge()
+	}
 	m.record(key, "done", "jobs")
 	m.booked[key] = ride
 }
@@ -276,12 +310,63 @@ func TestInFlight(t *testing.T) {
 		"0000000000001101": {Passed, "seen after 60 s, then at 3 of 4 looks"},
 		"0100":             {Failed, ""},
 		"0110":             {Passed, "seen after 5 s, then at 2 of 3 looks"},
+		"10":               {Passed, "seen after 0 s, then at 1 of 2 looks"},
+		"1111111111111":    {Passed, "seen after 0 s, then at 13 of 13 looks"},
 	} {
 		figure, err := examineInFlight(t.Context(), &Place{looks: looks(pattern)})
 		c := probes()[2]
 		r := c.judge(&Place{}, figure, err)
 		if r.Name != "probe.in-flight" || r.Status != want.status || r.Figure != want.figure || r.Status == Passed && !c.figure().MatchString(r.Figure) {
 			t.Errorf("%s: %+v", pattern, r)
+		}
+	}
+}
+
+// While a ticket waits, the queue is asked every five seconds, and what it says is judged.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	for bug, want := range map[string]string{
+		"": "<nil> seen after 0 s, then at 19 of 19 looks <nil>, from 9s", "a ticket that isn't in flight": "<nil>  at none of 19 looks, from 9s",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newInMemory()
+			m.bug = bug
+			p := m.place()
+			p.Timeout = localTimeout
+			p.meter.begin(probes()[1].Cost)
+			_, err := examineWaitingTicket(t.Context(), p)
+			figure, differs := examineInFlight(t.Context(), p)
+			if got := fmt.Sprintf("%v %s %v, from %s", err, figure, differs, m.hidden[0]); got != want {
+				t.Errorf("%q: %s", bug, got)
+			}
+		})
+	}
+	m := newInMemory()
+	p := m.place()
+	p.Hidden = func(context.Context) (int, error) { return 1, errors.New("no") }
+	if err := p.askQueue(t.Context()); err == nil || p.looks != nil {
+		t.Error(err, p.looks)
+	}
+}
+
+// A queue is asked for its messages in flight.
+func TestHidden(t *testing.T) {
+	t.Parallel()
+	refused := refusal("AccessDenied", "no")
+	for want, err := range map[string]error{"3 <nil>": nil, "0 AccessDenied: no": refused} {
+		client := sqs.NewFromConfig(aws.Config{Region: "eu-west-1", APIOptions: []func(*middleware.Stack) error{func(stack *middleware.Stack) error {
+			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("queue", func(_ context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (out middleware.InitializeOutput, meta middleware.Metadata, _ error) {
+				all := map[string]string{}
+				for _, name := range in.Parameters.(*sqs.GetQueueAttributesInput).AttributeNames {
+					all[string(name)] = map[string]string{"ApproximateNumberOfMessagesNotVisible": "3"}[string(name)]
+				}
+				out.Result = &sqs.GetQueueAttributesOutput{Attributes: all}
+				return out, meta, err
+			}), middleware.After)
+		}}})
+		n, got := hidden(t.Context(), client, "https://queue")
+		if got := fmt.Sprint(n, " ", got); got != want {
+			t.Errorf("%s, not %s", got, want)
 		}
 	}
 }
