@@ -125,6 +125,27 @@ func TestRemoval(t *testing.T) {
 		"a locked object": {func(c *cloud, _ *Account) {
 			c.buckets[run], c.kept = &bucket{tags: map[string]string{tagRun: run}, keys: map[string]bool{"a": true}}, map[string]bool{"a": true}
 		}, "not deleted: a in " + run + ": it is locked", 0, []string{"bucket " + run}},
+		"a stack that is shown after its deletion": {func(c *cloud, _ *Account) {
+			c.stacks[run] = &formed{Stack: cfntypes.Stack{StackName: aws.String(run), StackId: aws.String(run), StackStatus: cfntypes.StackStatusDeleteComplete, Tags: tagged(run, "")}}
+		}, "", 0, nil},
+		"a stack that nobody shows": {func(c *cloud, a *Account) { c.stacks[run], a.pause = &formed{}, 7*time.Minute }, "CloudFormation knows 0 stacks of that name", removal, []string{"stack "}},
+		"a stack that nobody may see": {func(c *cloud, _ *Account) {
+			c.before = once("DescribeStacks", func() error { return refusal("AccessDenied", "the role does not exist") })
+		}, "the role does not exist", 0, nil},
+		"a name that is none": {func(c *cloud, _ *Account) {
+			c.before = once("DescribeStacks", func() error { return refusal("ValidationError", "1 validation error detected") })
+		}, "1 validation error detected", 0, nil},
+		"a stack that nobody knows after its deletion": {func(c *cloud, _ *Account) {
+			s := c.form(run, tagged(run, ""))
+			s.StackStatus = cfntypes.StackStatusCreateComplete
+			c.before = func(_ int, op string) error {
+				if op == "DescribeStacks" && s.StackStatus == cfntypes.StackStatusDeleteInProgress {
+					clear(c.stacks)
+					clear(c.buckets)
+				}
+				return nil
+			}
+		}, "", 0, nil},
 		"AWS is down":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return lost } }, "operation error", removal, nil},
 		"beyond plan":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return errOverPlan } }, errOverPlan.Error(), 0, nil},
 		"a spent plan": {func(c *cloud, a *Account) { c.buckets[run] = &bucket{}; a.use(&meter{}) }, "", 0, nil},
