@@ -29,6 +29,7 @@ func TestLeftovers(t *testing.T) {
 		c := newCloud()
 		c.deaf = true
 		c.form(a, tagged(a, at.Format(time.RFC3339)))
+		c.form(Prefix+"c-Samekey-1A2B", tagged(Prefix+"c", ""))
 		c.form(a+"-Samekey-1A2B", tagged(a, at.Format(time.RFC3339)))
 		c.form(Prefix+"gone", tagged(Prefix+"gone", "")).StackStatus = cfntypes.StackStatusDeleteComplete
 		c.form("payments", nil)
@@ -206,6 +207,7 @@ func TestRemovedWhileMade(t *testing.T) {
 	for _, standIn := range []bool{true, false} {
 		for name, before := range map[string]func(*cloud){
 			"made":   func(*cloud) {},
+			"done":   func(c *cloud) { c.find(run).StackStatus = cfntypes.StackStatusCreateComplete },
 			"failed": func(c *cloud) { c.fails = "no" },
 			"lost": func(c *cloud) {
 				looks := 0
@@ -229,7 +231,10 @@ func TestRemovedWhileMade(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			err := a.Clean(ctx, run)
 			cancel()
-			if left := c.left(); err != nil || left != nil || (c.early == nil) != standIn {
+			if slices.Contains(c.calls, "DescribeStackEvents") != (standIn && name == "failed") || name == "done" && c.calls[2] != "ListStackResources" {
+				t.Errorf("%s, a stand-in: %t: %v", name, standIn, c.calls)
+			}
+			if left := c.left(); err != nil || left != nil || (c.early == nil) != (standIn || name == "done") {
 				t.Errorf("%s, a stand-in: %t: deleted early: %v, left: %v, %v", name, standIn, c.early, left, err)
 			}
 		}

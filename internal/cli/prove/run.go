@@ -175,10 +175,7 @@ func (p *Plan) examine(ctx context.Context, m *meter, r *Report) error {
 		}
 		r.Claims = append(r.Claims, result)
 	}
-	if limited.Err() != nil {
-		return context.Cause(limited)
-	}
-	return nil
+	return context.Cause(limited)
 }
 
 func (p *Plan) deploy(ctx context.Context, m *meter, r *Report) (*Place, error) {
