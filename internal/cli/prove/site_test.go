@@ -24,8 +24,7 @@ import (
 
 // A stack on this machine knows its parts, and ends. This one has a table, and a function that nobody calls.
 func TestDeployedHere(t *testing.T) {
-	t.Parallel()
-	dynamotest.Start(t)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", dynamotest.Start(t).Endpoint)
 	s, m := &Machine{Logs: t.Output()}, &meter{most: Cost{Reads: 1 << 20}}
 	if err := s.Remove(t.Context()); err != nil {
 		t.Errorf("nothing was deployed: %v", err)
