@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +87,7 @@ func TestBuild(t *testing.T) {
 	ended, end := context.WithCancelCause(t.Context())
 	end(errors.New("it was told to"))
 	t.Setenv("GOWORK", "off")
+	t.Setenv("CGO_ENABLED", "1")
 	for _, test := range []struct {
 		name, source, own, flags string
 		ctx                      context.Context
@@ -106,6 +109,9 @@ func TestBuild(t *testing.T) {
 			if got, err := os.ReadFile(filepath.Join(app.Dir, name)); test.version != "" && (err != nil || string(got) != want) {
 				t.Errorf("a program %s has no %s: %v", test.name, name, err)
 			}
+		}
+		if info, err := buildinfo.ReadFile(filepath.Join(app.Dir, bootstrap)); test.version != "" && (err != nil || !slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "0"})) {
+			t.Errorf("a program %s: %v, %v", test.name, info, err)
 		}
 		app.Close()
 		if _, err := os.Stat(app.Dir); !errors.Is(err, os.ErrNotExist) {
