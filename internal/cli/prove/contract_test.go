@@ -70,6 +70,8 @@ func TestContracts(t *testing.T) {
 	}
 	others := maps.Clone(presets)
 	others["/presets/stripe"] = idem.IETF
+	halfBroken := newFronts(0, presets)
+	halfBroken.broken = "/plain"
 	for _, test := range []struct {
 		claim  string
 		fronts *fronts
@@ -91,6 +93,7 @@ func TestContracts(t *testing.T) {
 		{"acp", newFronts(25*time.Second, presets), "https://api", "not shown 6 checks hold, by 21 requests the examination has taken 3m0s, its limit, 22 sent"},
 		{"http-api", newFronts(0, nil), "https://api", "not shown  the API answers 404 to the request that should succeed, 2 sent"},
 		{"http-api", &fronts{broken: "/rides"}, "https://api", "not shown  connection reset by peer, 1 sent"},
+		{"rest-api", halfBroken, "https://api", "not shown  connection reset by peer, 1 sent"},
 		{"http-api", nil, "ftp://api", "not shown  the URL has to begin with http:// or https://, and name a host, 1 sent"},
 		{"http-api", nil, "", "not shown  the stand-in has no such front, 0 sent"},
 	} {

@@ -135,6 +135,17 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+// A text that the template hasn't got isn't exchanged in silence.
+func TestExchanged(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("a text that isn't there is exchanged")
+		}
+	}()
+	exchanged("a", "b", "c")
+}
+
 // Each claim has all that a report needs, and a name of its own.
 func TestClaims(t *testing.T) {
 	t.Parallel()
