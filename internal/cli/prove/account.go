@@ -61,7 +61,7 @@ func OpenAccount(ctx context.Context, cfg aws.Config) (*Account, error) {
 		return nil, fmt.Errorf("AWS in Region %s doesn't say whose the credentials are: %w", cfg.Region, plainError(err))
 	}
 	a.id = aws.ToString(out.Account)
-	if at, ok := awsmiddleware.GetServerTime(out.ResultMetadata); ok && !at.IsZero() {
+	if at, _ := awsmiddleware.GetServerTime(out.ResultMetadata); !at.IsZero() {
 		if a.skew = time.Until(at); a.skew.Abs() > maxSkew {
 			return nil, fmt.Errorf("this machine's clock is wrong by %s: set it first, since what is left behind is known by its time", a.skew.Abs().Round(time.Minute))
 		}

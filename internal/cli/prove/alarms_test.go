@@ -242,6 +242,7 @@ func TestTroublesThatAreMade(t *testing.T) {
 		{"a key for everything", "worker-errors no worker has met poisoned, given-up no worker has met poisoned, undelivered no sweep has found one, abandoned no sweep has found one, " +
 			"mismatch the answer to another request under the key is 201, parked-ends no parked job was redriven, or another one is parked"},
 		{"another is parked", "parked-ends no parked job was redriven, or another one is parked"},
+		{"a small plan", "mismatch it would cost more than was planned: 6 requests to the API, of 5 that were planned"},
 		{"no answer", "mismatch no answer after 12 requests, the last one is 500: down"},
 		{"nobody knows", "worker-errors AccessDenied: no, given-up AccessDenied: no, parked-ends AccessDenied: no"},
 	} {
@@ -261,6 +262,8 @@ func TestTroublesThatAreMade(t *testing.T) {
 			switch test.bug {
 			case "another is parked":
 				m.items["parked"] = append(m.items["parked"], parkedItem("another"))
+			case "a small plan":
+				p.meter.begin(Cost{Bookings: 5})
 			case "nobody knows":
 				m.refuse = func(int) error { return lost }
 			}
@@ -274,6 +277,9 @@ func TestTroublesThatAreMade(t *testing.T) {
 				if strings.Contains(test.want, x.name) {
 					got = append(got, x.name+" "+said)
 				}
+			}
+			if n := p.meter.total().Bookings; test.bug == "" && n != 1+mismatches {
+				t.Errorf("%d bookings", n)
 			}
 			if got := strings.Join(got, ", "); got != test.want {
 				t.Errorf("%q: %s", test.bug, got)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"debug/buildinfo"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,9 +23,7 @@ type App struct {
 
 // Close removes the folder.
 func (a App) Close() {
-	if a.Dir != "" {
-		_ = os.RemoveAll(a.Dir) // the system's own folder for such things
-	}
+	_ = os.RemoveAll(a.Dir) // the system's own folder for such things; "" is none
 }
 
 // programPackage is the program of all functions.
@@ -46,9 +43,6 @@ func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 	}
 	system, arch, packaged := site.Program()
 	out := filepath.Join(app.Dir, bootstrap)
-	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil { //nolint:gosec // as go build makes folders
-		return app, err
-	}
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s", "-tags=lambda.norpc", "-o", out, programPackage)
 	cmd.Dir, cmd.WaitDelay = o.Source, 5*time.Second
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
@@ -64,13 +58,15 @@ func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 			return app, err
 		}
 	}
-	if app.Versions, app.Commit, err = versions(out); err == nil {
-		err = sameVersion(app.Versions["samekey"], ownVersion())
+	info, err := buildinfo.ReadFile(out)
+	if err != nil {
+		return app, err
 	}
-	if err == nil && app.Commit == "" && app.Versions["samekey"] == "(devel)" {
+	app.Versions, app.Commit = versions(info)
+	if app.Commit == "" && app.Versions["samekey"] == "(devel)" {
 		app.Commit = commitOf(ctx, o.Source)
 	}
-	return app, err
+	return app, sameVersion(app.Versions["samekey"], o.own)
 }
 
 // sameVersion refuses a program of another release: the templates are those of this one. Versions of checkouts are not
@@ -124,12 +120,8 @@ func commitOf(ctx context.Context, dir string) string {
 	return commit
 }
 
-// versions reads from a program what it was built of.
-func versions(program string) (map[string]string, string, error) {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return nil, "", err
-	}
+// versions are those of which a program was built, and its commit.
+func versions(info *debug.BuildInfo) (map[string]string, string) {
 	all := map[string]string{"go": info.GoVersion, "samekey": versionIn(info)}
 	for _, m := range info.Deps {
 		if m.Path == "github.com/aws/aws-sdk-go-v2" {
@@ -145,16 +137,15 @@ func versions(program string) (map[string]string, string, error) {
 			changed = ", changed"
 		}
 	}
-	return all, strings.TrimPrefix(commit+changed, ", "), nil
+	return all, strings.TrimPrefix(commit+changed, ", ")
 }
 
 // zipped is the program as Lambda takes it.
 func (a App) zipped() ([]byte, error) {
-	f, err := os.Open(filepath.Join(a.Dir, bootstrap))
+	program, err := os.ReadFile(filepath.Join(a.Dir, bootstrap))
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	h := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate}
@@ -163,7 +154,7 @@ func (a App) zipped() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := io.Copy(w, f); err != nil {
+	if _, err := w.Write(program); err != nil {
 		return nil, err
 	}
 	err = z.Close()

@@ -59,8 +59,7 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 	if err != nil {
 		return nil, err
 	}
-	ready, base := s.running.Ready(), s.running.Database()
-	o := base.Options()
+	ready, o := s.running.Ready(), s.running.Database().Options()
 	cfg := metered(aws.Config{Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint}, m)
 	return &Place{
 		StandIn: s.StandIn(), API: ready.API, REST: ready.APIs["RestApi"], HTTP: client(), Timeout: localTimeout, Local: true,
@@ -69,14 +68,16 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
 		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Stack: name, Records: ready.Table,
-		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, GivenUp: s.givenUp, Hidden: s.hidden, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
+		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
+		GivenUp: func(ctx context.Context) ([][]byte, error) { return givenUp(ctx, ready.Control) },
+		Hidden: func(ctx context.Context) (int, error) {
+			return tickets(ctx, sqs.New(sqs.Options{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &ready.SQS}))
+		},
 	}, nil
 }
 
-// hidden asks the queue of the worker's tickets.
-func (s *Machine) hidden(ctx context.Context) (int, error) {
-	o := s.running.Database().Options()
-	client := sqs.New(sqs.Options{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: aws.String(s.running.Ready().SQS)})
+// tickets asks the queue of the worker's tickets how many are in flight.
+func tickets(ctx context.Context, client *sqs.Client) (int, error) {
 	all, err := client.ListQueues(ctx, &sqs.ListQueuesInput{})
 	if err != nil {
 		return 0, plainError(err)
@@ -90,8 +91,8 @@ func (s *Machine) hidden(ctx context.Context) (int, error) {
 }
 
 // givenUp asks the control server.
-func (s *Machine) givenUp(ctx context.Context) (all [][]byte, _ error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.running.Ready().Control+"/failed", nil)
+func givenUp(ctx context.Context, control string) (all [][]byte, _ error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, control+"/failed", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -123,11 +124,7 @@ func (s *Machine) Remove(context.Context) error {
 
 // client sends each request once.
 func client() *http.Client {
-	t, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		panic(fmt.Sprintf("prove: %T", http.DefaultTransport)) //nolint:forbidigo // a mistake in the program
-	}
-	t = t.Clone()
+	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.DisableKeepAlives = true // net/http repeats a request with a key if a connection that it used again breaks
 	return &http.Client{Transport: t}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +21,7 @@ import (
 	cfntypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
@@ -30,6 +34,9 @@ type cloud struct {
 	stacks  map[string]*formed // by id
 	buckets map[string]*bucket
 	calls   []string
+	inputs  []any                            // of these calls
+	outputs []cfntypes.Output                // of its stacks
+	events  map[string][]cfntypes.StackEvent // of stacks, by name
 	// before is called with each operation, and may fail it.
 	before func(n int, op string) error
 	// fails is why a stack's creation fails; "" if it doesn't.
@@ -43,6 +50,9 @@ type cloud struct {
 	early []string
 	seq   int
 }
+
+// errTorn ends the reading of an object that is named torn.
+var errTorn = errors.New("connection reset by peer")
 
 type formed struct {
 	cfntypes.Stack
@@ -88,7 +98,7 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c.calls = append(c.calls, op)
+	c.calls, c.inputs = append(c.calls, op), append(c.inputs, in)
 	if c.before != nil {
 		if err := c.before(len(c.calls), op); err != nil {
 			return nil, err
@@ -105,6 +115,9 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 	case *cloudformation.DescribeStacksInput:
 		return c.describe(in)
 	case *cloudformation.DescribeStackEventsInput:
+		if c.events != nil {
+			return &cloudformation.DescribeStackEventsOutput{StackEvents: c.events[*in.StackName]}, nil
+		}
 		id := aws.String("none")
 		return &cloudformation.DescribeStackEventsOutput{StackEvents: []cfntypes.StackEvent{
 			{StackId: id, LogicalResourceId: aws.String("Rides"), ResourceType: aws.String("AWS::Lambda::Function"), ResourceStatus: cfntypes.ResourceStatusCreateFailed, ResourceStatusReason: aws.String("Resource creation cancelled")},
@@ -124,6 +137,8 @@ func (c *cloud) answer(ctx context.Context, op string, in any) (any, error) {
 			{ResourceType: aws.String("AWS::Lambda::Function"), PhysicalResourceId: aws.String("anothers")},
 			{ResourceType: nested, PhysicalResourceId: aws.String("nested-" + c.find(*in.StackName).name())},
 		}}, nil
+	case *sqs.GetQueueAttributesInput:
+		return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{string(in.AttributeNames[0]): strconv.Itoa(len(*in.QueueUrl))}}, nil
 	case *cloudformation.DeleteStackInput:
 		s := c.find(*in.StackName)
 		if s.StackStatus == cfntypes.StackStatusCreateInProgress {
@@ -153,7 +168,7 @@ func (c *cloud) find(stack string) *formed {
 // form makes a stack, and its bucket with an object.
 func (c *cloud) form(name string, tags []cfntypes.Tag) *formed {
 	c.seq++
-	s := &formed{cfntypes.Stack{StackName: &name, StackId: aws.String(fmt.Sprint("arn:", name, c.seq)), StackStatus: cfntypes.StackStatusCreateInProgress, Tags: tags}, 2}
+	s := &formed{cfntypes.Stack{StackName: &name, StackId: aws.String(fmt.Sprint("arn:", name, c.seq)), StackStatus: cfntypes.StackStatusCreateInProgress, Tags: tags, Outputs: c.outputs}, 2}
 	c.stacks[*s.StackId] = s
 	c.buckets["failed-"+name] = &bucket{keys: map[string]bool{"a": true}}
 	return s
@@ -186,7 +201,9 @@ func (c *cloud) describe(in *cloudformation.DescribeStacksInput) (any, error) {
 			}
 		}
 	}
-	out.Stacks = []cfntypes.Stack{s.Stack}
+	if s.StackName != nil {
+		out.Stacks = []cfntypes.Stack{s.Stack}
+	}
 	return out, nil
 }
 
@@ -235,6 +252,11 @@ func (c *cloud) store(in any) (any, error) {
 			b.keys[*in.Key] = true
 		}
 		return &s3.PutObjectOutput{}, err
+	case *s3.GetObjectInput:
+		if *in.Key == "torn" {
+			return &s3.GetObjectOutput{Body: io.NopCloser(iotest.ErrReader(errTorn))}, nil
+		}
+		return &s3.GetObjectOutput{Body: io.NopCloser(strings.NewReader(*in.Key + " in " + *in.Bucket))}, nil
 	case *s3.ListObjectsV2Input:
 		b, err := there(in.Bucket)
 		out := &s3.ListObjectsV2Output{}

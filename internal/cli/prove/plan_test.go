@@ -37,8 +37,10 @@ func (s *nowhere) Deploy(ctx context.Context, _ string, _ time.Time, _ App, m *m
 	return &Place{StandIn: s.standIn}, nil
 }
 
-func (s *nowhere) Remove(context.Context) error {
-	s.removals++
+func (s *nowhere) Remove(ctx context.Context) error {
+	if until, _ := ctx.Deadline(); time.Until(until) == removal {
+		s.removals++
+	}
 	return s.stays
 }
 
@@ -206,12 +208,12 @@ func TestOptions(t *testing.T) {
 	}
 	o.Tell("nobody listens")
 	now := time.Unix(1, 0)
-	p, err := Make(&nowhere{}, append(few(), late()), Options{Run: "samekey-prove-a", Limit: time.Hour, Dollars: 2, Keep: true, Now: func() time.Time { return now }})
+	p, err := Make(&nowhere{}, append(few(), late(), Claim{Name: "unbuilt", Cost: Cost{Calls: 1 << 30}}), Options{Run: "samekey-prove-a", Limit: time.Hour, Dollars: 2, Keep: true, Now: func() time.Time { return now }})
 	if err != nil || p.Expires() != now.Add(time.Hour+removal) {
 		t.Fatal(p, err)
 	}
 	const said = "samekey prove makes the stack samekey-prove-a in nowhere: Rocket Rides with its table, worker and queues, a payment provider's stand-in, " +
-		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines 4 claims, of 5, for at most 1h0m0s, costs at most 0.61 dollars, and leaves all of it. Its credentials have to last for 1h20m0s."
+		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines 4 claims, of 6, for at most 1h0m0s, costs at most 0.61 dollars, and leaves all of it. Its credentials have to last for 1h20m0s."
 	if diff := cmp.Diff(said, p.String()); diff != "" {
 		t.Error(diff)
 	}

@@ -94,6 +94,14 @@ func TestTemplates(t *testing.T) {
 	all := statements(t)
 	functions := 0
 	for _, packaged := range []bool{true, false} {
+		for text, where := range map[string][2]string{
+			Template(packaged): {"    CodeUri: {Bucket: !Ref CodeBucket, Key: program.zip}\n", "    CodeUri: dist/program/\n"},
+			Nested(packaged):   {"    Description: The zip file's key.\n    Type: String\n    Default: program.zip\n", "      Code: dist/program/\n"},
+		} {
+			if strings.Contains(text, where[0]) != packaged || strings.Contains(text, where[1]) == packaged || !packaged && strings.Contains(text, "CodeBucket: !Ref") || strings.Contains(text, "cmd/samekey-worker #") {
+				t.Errorf("packaged: %t, and the program is elsewhere:\n%s", packaged, text)
+			}
+		}
 		for _, text := range []string{Template(packaged), Nested(packaged)} {
 			var tmpl resources
 			if err := yaml.Unmarshal([]byte(text), &tmpl); err != nil {
@@ -125,6 +133,17 @@ func TestTemplates(t *testing.T) {
 	if functions != 2*6 {
 		t.Errorf("%d functions", functions)
 	}
+}
+
+// A text that the template hasn't got isn't exchanged in silence.
+func TestExchanged(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("a text that isn't there is exchanged")
+		}
+	}()
+	exchanged("a", "b", "c")
 }
 
 // Each claim has all that a report needs, and a name of its own.

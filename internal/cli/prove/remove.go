@@ -243,7 +243,7 @@ func (a *Account) Leftovers(ctx context.Context) (all []Leftover, err error) {
 				continue
 			}
 			run, tagged, err := a.bucketTag(ctx, name, tagRun)
-			if noBucket(err) || err == nil && tagged && run != name {
+			if noBucket(err) || tagged && run != name {
 				continue
 			}
 			expires, _, err2 := a.bucketTag(ctx, name, tagExpires)

@@ -29,6 +29,7 @@ func TestLeftovers(t *testing.T) {
 		c := newCloud()
 		c.deaf = true
 		c.form(a, tagged(a, at.Format(time.RFC3339)))
+		c.form(Prefix+"c-Samekey-1A2B", tagged(Prefix+"c", ""))
 		c.form(a+"-Samekey-1A2B", tagged(a, at.Format(time.RFC3339)))
 		c.form(Prefix+"gone", tagged(Prefix+"gone", "")).StackStatus = cfntypes.StackStatusDeleteComplete
 		c.form("payments", nil)
@@ -125,6 +126,27 @@ func TestRemoval(t *testing.T) {
 		"a locked object": {func(c *cloud, _ *Account) {
 			c.buckets[run], c.kept = &bucket{tags: map[string]string{tagRun: run}, keys: map[string]bool{"a": true}}, map[string]bool{"a": true}
 		}, "not deleted: a in " + run + ": it is locked", 0, []string{"bucket " + run}},
+		"a stack that is shown after its deletion": {func(c *cloud, _ *Account) {
+			c.stacks[run] = &formed{Stack: cfntypes.Stack{StackName: aws.String(run), StackId: aws.String(run), StackStatus: cfntypes.StackStatusDeleteComplete, Tags: tagged(run, "")}}
+		}, "", 0, nil},
+		"a stack that nobody shows": {func(c *cloud, a *Account) { c.stacks[run], a.pause = &formed{}, 7*time.Minute }, "CloudFormation knows 0 stacks of that name", removal, []string{"stack "}},
+		"a stack that nobody may see": {func(c *cloud, _ *Account) {
+			c.before = once("DescribeStacks", func() error { return refusal("AccessDenied", "the role does not exist") })
+		}, "the role does not exist", 0, nil},
+		"a name that is none": {func(c *cloud, _ *Account) {
+			c.before = once("DescribeStacks", func() error { return refusal("ValidationError", "1 validation error detected") })
+		}, "1 validation error detected", 0, nil},
+		"a stack that nobody knows after its deletion": {func(c *cloud, _ *Account) {
+			s := c.form(run, tagged(run, ""))
+			s.StackStatus = cfntypes.StackStatusCreateComplete
+			c.before = func(_ int, op string) error {
+				if op == "DescribeStacks" && s.StackStatus == cfntypes.StackStatusDeleteInProgress {
+					clear(c.stacks)
+					clear(c.buckets)
+				}
+				return nil
+			}
+		}, "", 0, nil},
 		"AWS is down":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return lost } }, "operation error", removal, nil},
 		"beyond plan":  {func(c *cloud, _ *Account) { c.before = func(int, string) error { return errOverPlan } }, errOverPlan.Error(), 0, nil},
 		"a spent plan": {func(c *cloud, a *Account) { c.buckets[run] = &bucket{}; a.use(&meter{}) }, "", 0, nil},
@@ -185,6 +207,7 @@ func TestRemovedWhileMade(t *testing.T) {
 	for _, standIn := range []bool{true, false} {
 		for name, before := range map[string]func(*cloud){
 			"made":   func(*cloud) {},
+			"done":   func(c *cloud) { c.find(run).StackStatus = cfntypes.StackStatusCreateComplete },
 			"failed": func(c *cloud) { c.fails = "no" },
 			"lost": func(c *cloud) {
 				looks := 0
@@ -208,7 +231,10 @@ func TestRemovedWhileMade(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			err := a.Clean(ctx, run)
 			cancel()
-			if left := c.left(); err != nil || left != nil || (c.early == nil) != standIn {
+			if slices.Contains(c.calls, "DescribeStackEvents") != (standIn && name == "failed") || name == "done" && c.calls[2] != "ListStackResources" {
+				t.Errorf("%s, a stand-in: %t: %v", name, standIn, c.calls)
+			}
+			if left := c.left(); err != nil || left != nil || (c.early == nil) != (standIn || name == "done") {
 				t.Errorf("%s, a stand-in: %t: deleted early: %v, left: %v, %v", name, standIn, c.early, left, err)
 			}
 		}

@@ -30,6 +30,7 @@ type Options struct {
 	Tell    func(format string, args ...any) // progress
 
 	build func(context.Context, Options, Site) (App, error)
+	own   string // the version of this program; "" is that of its build
 }
 
 func (o Options) withDefaults() Options {
@@ -50,6 +51,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.build == nil {
 		o.build = buildApp
+	}
+	if o.own == "" {
+		o.own = ownVersion()
 	}
 	return o
 }
@@ -171,10 +175,7 @@ func (p *Plan) examine(ctx context.Context, m *meter, r *Report) error {
 		}
 		r.Claims = append(r.Claims, result)
 	}
-	if limited.Err() != nil {
-		return context.Cause(limited)
-	}
-	return nil
+	return context.Cause(limited)
 }
 
 func (p *Plan) deploy(ctx context.Context, m *meter, r *Report) (*Place, error) {
