@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,29 @@ func buildAll(dir string) {
 	}
 }
 
+// Where the standard error is a terminal, a command may write over its own line.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	file, err1 := os.Create(filepath.Join(t.TempDir(), "log"))
+	device, err2 := os.Open(os.DevNull)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if isTerminal(file) || !isTerminal(device) || errors.Join(file.Close(), device.Close()) != nil || isTerminal(device) {
+		t.Error("a file, or one that is closed, is no terminal; a device is one")
+	}
+}
+
+// A command without arguments takes none.
+func TestNoArguments(t *testing.T) {
+	t.Parallel()
+	for _, name := range strings.Fields("doctor init local names prove reference tail ui version") {
+		if code, stdout, stderr := call(t, map[string]string{"IDEM_TABLE": "records"}, name, "more"); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "samekey "+name+`: "more" is not a flag`) {
+			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
+		}
+	}
+}
+
 // call runs a command in this process.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -111,7 +135,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"local", "--nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
 		{[]string{"local", "-nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
 		{[]string{"local", "more"}, 2, "", `"more" is not a flag; --template FILE names a template`},
-		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
+		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "samekey local: open /nowhere.yaml: "},
 		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local", "-template=/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by --template FILE, or begin with samekey init"},

@@ -120,10 +120,9 @@ type diagnostic struct {
 
 // fromHere shortens the name of a file below the present folder.
 func fromHere(p token.Position) token.Position {
-	if here, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
-			p.Filename = rel
-		}
+	here, _ := os.Getwd() // no file is below a folder that is gone
+	if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
+		p.Filename = rel
 	}
 	return p
 }
