@@ -36,7 +36,7 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 	}
 	for _, f := range all {
 		was, known := known.sums[f.path]
-		if known && was == sum(f.text) {
+		if was == sum(f.text) {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.path)))
@@ -44,7 +44,7 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 		switch {
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return changes, err
-		case !there && known, there && sum(string(text)) == sum(f.text):
+		case !there && known, sum(string(text)) == sum(f.text):
 			continue
 		}
 		changes = true

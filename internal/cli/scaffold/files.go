@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -53,33 +52,33 @@ func files(module, example string) ([]file, error) {
 		return nil, fmt.Errorf("there is no example %q: it is one of %s", example, strings.Join(Examples(), ", "))
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
-	add := func(from embed.FS, folder string) error {
-		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
-				return err
+	add := func(from embed.FS, folder string) {
+		_ = fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // what is embedded can be read
+			if d.IsDir() {
+				return nil
 			}
-			text, err := from.ReadFile(name)
+			text, _ := from.ReadFile(name)
 			if path := strings.TrimPrefix(name, "files/"); folder == "." || !named || path != "template.yaml" && !strings.HasPrefix(path, "cmd/api/") {
 				all = append(all, file{path, strings.ReplaceAll(string(text), defaultStack, stackName(module))})
 			}
-			return err
+			return nil
 		})
 	}
-	err := add(embedded, "files")
+	add(embedded, "files")
 	if named {
-		err = errors.Join(err, add(other.files, "."))
+		add(other.files, ".")
 		for i, f := range all {
 			all[i].text = moved.Replace(f.text)
 			if f.path == "Makefile" {
 				line := func(function string) string {
 					return "\t$(GO_BUILD) -o dist/" + function + "/bootstrap ./cmd/" + function + "\n"
 				}
-				all[i].text = strings.Replace(f.text, line("authorizer"), line("authorizer")+line(other.function), 1)
+				all[i].text = strings.ReplaceAll(f.text, line("authorizer"), line("authorizer")+line(other.function))
 			}
 		}
 	}
 	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.path, b.path) })
-	return all, err
+	return all, nil
 }
 
 // moved names the files of an example where Init writes them.
@@ -94,7 +93,7 @@ func stackName(module string) string {
 		base = path.Base(path.Dir(module))
 	}
 	name := strings.Trim(notInStackNames.ReplaceAllString(base, "-"), "-")
-	if name == "" || name[0] >= '0' && name[0] <= '9' {
+	if name == "" || name[0] < 'A' { // a digit
 		name = "app-" + name
 	}
 	return strings.TrimSuffix(name, "-")

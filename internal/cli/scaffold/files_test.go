@@ -56,6 +56,9 @@ func TestTemplateOfInit(t *testing.T) {
 		t.Fatalf("%d functions, %v", len(functions), err)
 	}
 	makefile := text(t, "Makefile")
+	if n := strings.Count(makefile, " -o dist/"); n != len(functions) {
+		t.Errorf("the Makefile builds %d programs", n)
+	}
 	for _, f := range functions {
 		pkg := f.Source.Package
 		if pkg == "." {

@@ -43,12 +43,7 @@ type Result struct {
 // and has the module require samekey. It overwrites no file. After an error, or when
 // ctx ends, the folder is as it was before.
 func Init(ctx context.Context, opts Options) (Result, error) {
-	if opts.Dir == "" {
-		opts.Dir = "."
-	}
-	if opts.Version == "" {
-		opts.Version = "latest"
-	}
+	opts.Dir, opts.Version = cmp.Or(opts.Dir, "."), cmp.Or(opts.Version, "latest")
 	mod, err := readModule(ctx, opts.Dir)
 	if err != nil {
 		return Result{}, err
@@ -107,17 +102,18 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 			result.LeftAlone = append(result.LeftAlone, f.path)
 		}
 	}
-	if !mod.uses {
-		if err := w.keep("go.mod", "go.sum"); err != nil {
-			return Result{}, err
-		}
-		result.Required = true
+	result.Required = !mod.uses
+	changing := []string{memoryFile}
+	if result.Required {
+		changing = append(changing, "go.mod", "go.sum")
+	}
+	if err := w.keep(changing...); err != nil {
+		return Result{}, err
+	}
+	if result.Required {
 		if err := opts.require(ctx); err != nil {
 			return Result{}, err
 		}
-	}
-	if err := w.keep(memoryFile); err != nil {
-		return Result{}, err
 	}
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
@@ -185,9 +181,7 @@ func (w *writer) folder(dir string) error {
 
 // keep remembers files as they are.
 func (w *writer) keep(names ...string) error {
-	if w.kept == nil {
-		w.kept = make(map[string][]byte)
-	}
+	w.kept = make(map[string][]byte)
 	for _, name := range names {
 		text, err := os.ReadFile(w.path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -215,7 +209,7 @@ func (w *writer) undo() error {
 }
 
 func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

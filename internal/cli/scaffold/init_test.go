@@ -3,10 +3,15 @@ package scaffold
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +21,10 @@ import (
 )
 
 // mine is a module that requires samekey already, so that Init has no need of a registry.
-const mine = "module example.com/shop/v2\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n"
+const mine = bare + "\nrequire github.com/samekey/samekey v0.0.0\nrequire example.com/zebra v0.0.0\n"
+
+// bare is one that doesn't.
+const bare = "module example.com/shop/v2\n\ngo 1.26.0\n"
 
 // folder returns the files below dir, by their paths.
 func folder(t *testing.T, dir string) map[string]string {
@@ -69,6 +77,9 @@ func TestInitWritesEveryFile(t *testing.T) {
 			t.Errorf("%s is not there", name)
 		}
 	}
+	if first := memoryHead + sum(files[want.Created[0]]) + "  " + want.Created[0] + "\n"; !strings.HasPrefix(files[memoryFile], first) {
+		t.Errorf("%s doesn't begin with %s: %s", memoryFile, first, files[memoryFile])
+	}
 	if files["go.mod"] != mine {
 		t.Errorf("go.mod has become %s", files["go.mod"])
 	}
@@ -103,8 +114,8 @@ func TestInitOverwritesNothing(t *testing.T) {
 // Ensure a folder is as it was before, after each error.
 func TestInitWritesAllOrNothing(t *testing.T) {
 	t.Parallel()
-	cancelled, cancel := context.WithCancel(t.Context())
-	cancel()
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("the terminal is gone"))
 	for name, tt := range map[string]struct {
 		ctx    context.Context
 		before map[string]string
@@ -113,15 +124,18 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		want   string
 	}{
 		"a path that is none":       {opts: Options{Module: "my app"}, want: `"my app" is no path for a module`},
-		"a folder's name is none":   {in: "my app", before: map[string]string{"my app/notes.txt": ""}, want: "choose another by -module"},
+		"a folder's name is none":   {in: "my app", before: map[string]string{"my app/notes.txt": ""}, want: `"my app" is no path for a module (choose another by -module`},
 		"a module has its path":     {before: map[string]string{"go.mod": mine}, opts: Options{Module: "example.com/new"}, want: "is the module example.com/shop/v2 already"},
 		"inside a module":           {before: map[string]string{"go.mod": mine, "sub/notes.txt": ""}, in: "sub", want: "belongs to the module in"},
-		"a file is in the way":      {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: "not a directory"},
+		"a file is in the way":      {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: "cmd/api: not a directory"},
 		"a folder is in the way":    {before: map[string]string{"go.mod": mine, "template.yaml/x": ""}, want: "is a directory"},
 		"no such version":           {opts: Options{Module: "example.com/new", Replace: "/nowhere"}, want: "/nowhere"},
-		"no such version, a module": {before: map[string]string{"go.mod": "module example.com/mine\n\ngo 1.26.0\n"}, opts: Options{Replace: "/nowhere"}, want: "/nowhere"},
-		"a broken go.mod":           {before: map[string]string{"go.mod": "modul x\n"}, want: "unknown directive"},
-		"told to end":               {ctx: cancelled, want: "context canceled"},
+		"no such version, a module": {before: map[string]string{"go.mod": bare}, opts: Options{Replace: "/nowhere"}, want: "/nowhere"},
+		"a broken go.mod":           {before: map[string]string{"go.mod": "modul x\n"}, want: "go mod edit -json: exit status 1"},
+		"a broken memory":           {before: map[string]string{"go.mod": mine, memoryFile: "nonsense\n"}, want: `"nonsense" is not a checksum and a path`},
+		"a folder for a memory":     {before: map[string]string{"go.mod": mine, memoryFile + "/x": ""}, want: memoryFile + ": is a directory"},
+		"a folder of sums":          {before: map[string]string{"go.mod": bare, "go.sum/x": ""}, want: "go.sum: is a directory"},
+		"told to end":               {ctx: cancelled, want: "the terminal is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,7 +149,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 			if ctx == nil {
 				ctx = t.Context()
 			}
-			if _, err := Init(ctx, tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Init(ctx, tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "remove ") {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 			if diff := cmp.Diff(before, folder(t, dir)); diff != "" {
@@ -152,9 +166,11 @@ func TestInitWithoutPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "probe"), nil, 0o600); err == nil {
-		t.Skip("this user may write everywhere")
+		if dir = "/proc/self"; runtime.GOOS != "linux" {
+			t.Skip("this user may write everywhere")
+		}
 	}
-	if _, err := Init(t.Context(), Options{Dir: dir, Module: "example.com/new"}); err == nil || !strings.Contains(err.Error(), "permission denied") {
+	if _, err := Init(t.Context(), Options{Dir: dir, Module: "example.com/new"}); err == nil || !strings.HasPrefix(err.Error(), "open "+dir+"/go.mod: ") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -167,10 +183,92 @@ func TestInitWithoutGo(t *testing.T) {
 	}
 }
 
+// What a name in the folder links to, if it is nothing, is in the way.
+func TestInitOverLinks(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{".github": "mkdir ", memoryFile: "open ", "Makefile": "open "} {
+		dir := t.TempDir()
+		localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+		link := filepath.Join(dir, name)
+		if err := os.Symlink(filepath.Join(dir, "not", "there"), link); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Init(t.Context(), Options{Dir: dir}); err == nil || !strings.HasPrefix(err.Error(), want+link+": ") {
+			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// goOf puts a go command on the PATH that runs a script for what needs a registry: its first arguments are
+// the pattern. Each is written down in the returned file. Init runs in a new folder, which is the current one.
+func goOf(t *testing.T, pattern, script string) (dir, log string) {
+	t.Helper()
+	real, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	log = filepath.Join(bin, "log")
+	localtest.WriteProgram(t, filepath.Join(bin, "go"), "#!/bin/sh\ncase \"$1 $2\" in\n"+pattern+") echo \"$@\" >>'"+log+"'; "+script+" ;;\n*) exec '"+real+"' \"$@\" ;;\nesac\n")
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	dir = t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("TMPDIR", t.TempDir())
+	return dir, log
+}
+
+// A new module requires the program and the worker, and nothing is left elsewhere.
+func TestInitRequires(t *testing.T) {
+	dir, log := goOf(t, `"get -tool"|"mod tidy"`, "echo sums >go.sum")
+	got, err := Init(t.Context(), Options{Module: "example.com/shop"})
+	if err != nil || got.Module != "example.com/shop" || !got.Required || len(got.Created) != 12 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	const want = "get -tool github.com/samekey/samekey/cmd/samekey@latest github.com/samekey/samekey/cmd/samekey-worker@latest\nmod tidy\n"
+	if said := localtest.Read(t, log); said != want {
+		t.Errorf("go is asked for %s", said)
+	}
+	if files := folder(t, dir); !strings.HasPrefix(files["go.mod"], "module example.com/shop\n") || files["go.sum"] != "sums\n" || len(folder(t, os.Getenv("TMPDIR"))) > 0 {
+		t.Errorf("%v, %v", files, folder(t, os.Getenv("TMPDIR")))
+	}
+}
+
+// What a go command that fails has left is taken back, but for what isn't Init's.
+func TestInitWithAGoThatFails(t *testing.T) {
+	const get = "get -tool github.com/samekey/samekey/cmd/samekey@v1.2.3 github.com/samekey/samekey/cmd/samekey-worker@v1.2.3"
+	for name, tt := range map[string]struct {
+		pattern, script, before string
+		want, log               string
+		left                    []string
+	}{
+		"a registry": {`"get -tool"|"mod tidy"`, "echo sums >go.sum; rm Makefile; echo lost >&2; exit 1", "", "go " + get + ": exit status 1\nlost", get, nil},
+		"another's":  {`"get -tool"`, "echo mine >cmd/api/mine.go; exit 1", "", "cmd/api: directory not empty", get, []string{"cmd/", "cmd/api/", "cmd/api/mine.go"}},
+		"no module":  {`"mod init"`, "true", "", "go.mod: no such file or directory", "mod init example.com/shop", nil},
+		"no JSON":    {`"mod edit"`, "echo nonsense", bare, "go mod edit -json: invalid character", "mod edit -json", []string{"go.mod"}},
+		"no modules": {`"env GOMOD"|"mod init"`, "[ $1 = env ] || exit 1", "", "is no path for a module", "env GOMOD\nmod init example.com/shop", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, log := goOf(t, tt.pattern, tt.script)
+			opts := Options{Module: "example.com/shop", Version: "v1.2.3"}
+			if tt.before != "" {
+				localtest.Write(t, filepath.Join(dir, "go.mod"), tt.before)
+				opts.Module = ""
+			}
+			_, err := Init(t.Context(), opts)
+			if left := slices.Sorted(maps.Keys(folder(t, dir))); err == nil || !strings.Contains(err.Error(), tt.want) || !slices.Equal(left, tt.left) {
+				t.Errorf("%v is left, error %v", left, err)
+			}
+			if said := localtest.Read(t, log); said != tt.log+"\n" {
+				t.Errorf("go is asked for %s", said)
+			}
+		})
+	}
+}
+
 func TestStackName(t *testing.T) {
 	t.Parallel()
 	for module, want := range map[string]string{
-		"orders": "orders", "example.com/my_shop.app": "my-shop-app", "example.com/shop/v3": "shop", "example.com/3d": "app-3d", "x/---": "app",
+		"orders": "orders", "example.com/my_shop.app": "my-shop-app", "example.com/shop/v3": "shop", "example.com/3d": "app-3d", "x/---": "app", "x": "x", "A1": "A1", "0": "app-0", "9": "app-9",
 	} {
 		if got := stackName(module); got != want {
 			t.Errorf("%s: %s, want %s", module, got, want)
@@ -208,7 +306,9 @@ func TestCheckShowsWhatANewerVersionChanges(t *testing.T) {
 	}
 	// What its owner has made of a file is nobody's business.
 	localtest.Write(t, filepath.Join(dir, "cmd/api/order.go"), "package main\n")
-	if err := os.Remove(filepath.Join(dir, "samconfig.toml")); err != nil {
+	older(t, dir, "template.yaml", "Resources: {}\n")
+	localtest.Write(t, filepath.Join(dir, memoryFile), localtest.Read(t, filepath.Join(dir, memoryFile))+"\n") // by an editor
+	if err := errors.Join(os.Remove(filepath.Join(dir, "samconfig.toml")), os.Remove(filepath.Join(dir, "template.yaml"))); err != nil {
 		t.Fatal(err)
 	}
 	if changes, diff := check(t, dir); changes {
@@ -270,16 +370,41 @@ func TestCheckShowsNewFiles(t *testing.T) {
 	}
 }
 
+// What can't be compared is an error, and no change.
 func TestCheckNeedsAnInit(t *testing.T) {
 	t.Parallel()
-	var out bytes.Buffer
-	if _, err := Check(t.Context(), t.TempDir(), &out); err == nil || !strings.Contains(err.Error(), "run samekey init first") {
-		t.Errorf("error %v", err)
-	}
-	dir := ours(t)
-	localtest.Write(t, filepath.Join(dir, memoryFile), "nonsense\n")
-	if _, err := Check(t.Context(), dir, &out); err == nil || !strings.Contains(err.Error(), `"nonsense" is not a checksum and a path`) {
-		t.Errorf("error %v", err)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for want, tt := range map[string]struct {
+		ctx  context.Context
+		name string
+		text string
+	}{
+		"run samekey init first":                   {name: "notes.txt"},
+		`"nonsense" is not a checksum and a path`:  {name: memoryFile, text: "nonsense\n"},
+		`there is no example "bookshop"`:           {name: memoryFile, text: memoryExample + "bookshop\n"},
+		"go mod edit -json: exit status 1":         {name: "go.mod", text: "modul x\n"},
+		"context canceled":                         {ctx: ended, name: "notes.txt"},
+		".github/workflows/ci.yml: is a directory": {name: ".github/workflows/ci.yml/x"},
+	} {
+		dir := t.TempDir()
+		if want != "run samekey init first" {
+			dir = ours(t)
+			older(t, dir, ".github/workflows/ci.yml", "")
+		}
+		if strings.HasPrefix(tt.name, ".github/workflows/ci.yml/") {
+			if err := os.Remove(filepath.Join(dir, ".github/workflows/ci.yml")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		localtest.Write(t, filepath.Join(dir, tt.name), tt.text)
+		ctx := tt.ctx
+		if ctx == nil {
+			ctx = t.Context()
+		}
+		if changes, err := Check(ctx, dir, io.Discard); changes || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("changes: %v, error %v, want %q", changes, err, want)
+		}
 	}
 }
 
@@ -289,8 +414,13 @@ func TestInitOfAnExample(t *testing.T) {
 	dir := t.TempDir()
 	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
 	got, err := Init(t.Context(), Options{Dir: dir, Example: "checkout"})
-	if err != nil || got.Example != "checkout" {
-		t.Fatalf("%+v, %v", got, err)
+	want := Result{Module: "example.com/shop/v2", Example: "checkout", Created: []string{
+		".github/workflows/ci.yml", ".gitignore", "Makefile", "cmd/api/checkout.go", "cmd/api/checkout_test.go", "cmd/api/main.go", "cmd/api/payments.go", "cmd/api/session.go",
+		"cmd/authorizer/authorize.go", "cmd/authorizer/authorize_test.go", "cmd/authorizer/main.go", "cmd/webhook/main.go", "cmd/webhook/send.go", "cmd/webhook/send_test.go",
+		"samconfig.toml", "samekey.yaml", "template.yaml",
+	}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v; -want +got:\n%s", err, diff)
 	}
 	files := folder(t, dir)
 	for _, name := range []string{"cmd/api/checkout.go", "cmd/api/checkout_test.go", "cmd/webhook/send.go", "cmd/authorizer/main.go", "samekey.yaml", "template.yaml", "Makefile"} {
@@ -304,8 +434,10 @@ func TestInitOfAnExample(t *testing.T) {
 	if changes, diff := check(t, dir); changes {
 		t.Errorf("--check: %s", diff)
 	}
-	if again, err := Init(t.Context(), Options{Dir: dir}); err != nil || len(again.Created) > 0 || again.Example != "checkout" {
-		t.Errorf("again: %+v, %v", again, err)
+	for _, example := range []string{"", "checkout"} {
+		if again, err := Init(t.Context(), Options{Dir: dir, Example: example}); err != nil || len(again.Created) > 0 || again.Example != "checkout" {
+			t.Errorf("again: %+v, %v", again, err)
+		}
 	}
 	if _, err := Init(t.Context(), Options{Dir: ours(t), Example: "checkout"}); err == nil || !strings.Contains(err.Error(), "has written a first handler here") {
 		t.Errorf("over a first handler: %v", err)
