@@ -101,6 +101,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
 	localtest.Write(t, filepath.Join(dir, "template.yaml"), "Resources: {}\n")
 	localtest.Write(t, filepath.Join(dir, "cmd/api/order.go"), "package main\n")
+	localtest.Write(t, filepath.Join(dir, "go.sum", "x"), "not looked at")
 	got, err := Init(t.Context(), Options{Dir: dir})
 	if diff := cmp.Diff([]string{"cmd/api/order.go", "template.yaml"}, got.LeftAlone); err != nil || diff != "" {
 		t.Errorf("%v; -want +got:\n%s", err, diff)
@@ -134,7 +135,6 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		"a broken go.mod":           {before: map[string]string{"go.mod": "modul x\n"}, want: "go mod edit -json: exit status 1"},
 		"a broken memory":           {before: map[string]string{"go.mod": mine, memoryFile: "nonsense\n"}, want: `"nonsense" is not a checksum and a path`},
 		"a folder for a memory":     {before: map[string]string{"go.mod": mine, memoryFile + "/x": ""}, want: memoryFile + ": is a directory"},
-		"a folder of sums":          {before: map[string]string{"go.mod": bare, "go.sum/x": ""}, want: "go.sum: is a directory"},
 		"told to end":               {ctx: cancelled, want: "the terminal is gone"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -183,6 +183,14 @@ func TestInitWithoutGo(t *testing.T) {
 	}
 }
 
+func TestInitWithoutTemporaryFolder(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", "/nowhere")
+	if _, err := Init(t.Context(), Options{Dir: dir}); err == nil || !strings.HasPrefix(err.Error(), "stat /nowhere: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // What a name in the folder links to, if it is nothing, is in the way.
 func TestInitOverLinks(t *testing.T) {
 	t.Parallel()
@@ -209,6 +217,7 @@ func goOf(t *testing.T, pattern, script string) (dir, log string) {
 	}
 	bin := t.TempDir()
 	log = filepath.Join(bin, "log")
+	localtest.Write(t, log, "")
 	localtest.WriteProgram(t, filepath.Join(bin, "go"), "#!/bin/sh\ncase \"$1 $2\" in\n"+pattern+") echo \"$@\" >>'"+log+"'; "+script+" ;;\n*) exec '"+real+"' \"$@\" ;;\nesac\n")
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	dir = t.TempDir()
@@ -237,28 +246,30 @@ func TestInitRequires(t *testing.T) {
 func TestInitWithAGoThatFails(t *testing.T) {
 	const get = "get -tool github.com/samekey/samekey/cmd/samekey@v1.2.3 github.com/samekey/samekey/cmd/samekey-worker@v1.2.3"
 	for name, tt := range map[string]struct {
-		pattern, script, before string
-		want, log               string
-		left                    []string
+		pattern, script string
+		before          map[string]string
+		want, log       string
+		left            []string
 	}{
-		"a registry": {`"get -tool"|"mod tidy"`, "echo sums >go.sum; rm Makefile; echo lost >&2; exit 1", "", "go " + get + ": exit status 1\nlost", get, nil},
-		"another's":  {`"get -tool"`, "echo mine >cmd/api/mine.go; exit 1", "", "cmd/api: directory not empty", get, []string{"cmd/", "cmd/api/", "cmd/api/mine.go"}},
-		"no module":  {`"mod init"`, "true", "", "go.mod: no such file or directory", "mod init example.com/shop", nil},
-		"no JSON":    {`"mod edit"`, "echo nonsense", bare, "go mod edit -json: invalid character", "mod edit -json", []string{"go.mod"}},
-		"no modules": {`"env GOMOD"|"mod init"`, "[ $1 = env ] || exit 1", "", "is no path for a module", "env GOMOD\nmod init example.com/shop", nil},
+		"a registry": {`"get -tool"|"mod tidy"`, "echo sums >go.sum; rm Makefile; echo lost >&2; exit 1", nil, "go " + get + ": exit status 1\nlost", get + "\n", nil},
+		"another's":  {`"get -tool"`, "echo mine >cmd/api/mine.go; exit 1", nil, "cmd/api: directory not empty", get + "\n", []string{"cmd/", "cmd/api/", "cmd/api/mine.go"}},
+		"no module":  {`"mod init"`, "true", nil, "go.mod: no such file or directory", "mod init example.com/shop\n", nil},
+		"no JSON":    {`"mod edit"`, "echo nonsense", map[string]string{"go.mod": bare}, "go mod edit -json: invalid character", "mod edit -json\n", []string{"go.mod"}},
+		"sums":       {`"get -tool"`, "exit 1", map[string]string{"go.mod": bare, "go.sum/x": ""}, "go.sum: is a directory", "", []string{"go.mod", "go.sum/", "go.sum/x"}},
+		"no modules": {`"env GOMOD"|"mod init"`, "[ $1 = env ] || exit 1", nil, "is no path for a module", "env GOMOD\nmod init example.com/shop\n", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir, log := goOf(t, tt.pattern, tt.script)
 			opts := Options{Module: "example.com/shop", Version: "v1.2.3"}
-			if tt.before != "" {
-				localtest.Write(t, filepath.Join(dir, "go.mod"), tt.before)
+			for name, text := range tt.before {
+				localtest.Write(t, filepath.Join(dir, name), text)
 				opts.Module = ""
 			}
 			_, err := Init(t.Context(), opts)
 			if left := slices.Sorted(maps.Keys(folder(t, dir))); err == nil || !strings.Contains(err.Error(), tt.want) || !slices.Equal(left, tt.left) {
 				t.Errorf("%v is left, error %v", left, err)
 			}
-			if said := localtest.Read(t, log); said != tt.log+"\n" {
+			if said := localtest.Read(t, log); said != tt.log {
 				t.Errorf("go is asked for %s", said)
 			}
 		})
@@ -386,14 +397,15 @@ func TestCheckNeedsAnInit(t *testing.T) {
 		"go mod edit -json: exit status 1":         {name: "go.mod", text: "modul x\n"},
 		"context canceled":                         {ctx: ended, name: "notes.txt"},
 		".github/workflows/ci.yml: is a directory": {name: ".github/workflows/ci.yml/x"},
+		memoryFile + ": is a directory":            {name: memoryFile + "/x"},
 	} {
 		dir := t.TempDir()
 		if want != "run samekey init first" {
 			dir = ours(t)
 			older(t, dir, ".github/workflows/ci.yml", "")
 		}
-		if strings.HasPrefix(tt.name, ".github/workflows/ci.yml/") {
-			if err := os.Remove(filepath.Join(dir, ".github/workflows/ci.yml")); err != nil {
+		if file, is := strings.CutSuffix(tt.name, "/x"); is { // a folder in its place
+			if err := os.Remove(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}
 		}
