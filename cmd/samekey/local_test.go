@@ -142,7 +142,7 @@ func TestLocalServesAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nothing was sent
+	defer taken.Close()
 	_, port, _ := net.SplitHostPort(taken.Addr().String())
 	ended, end := context.WithCancel(t.Context())
 	end()

@@ -214,26 +214,29 @@ func (l *left) Do(req *http.Request) (*http.Response, error) {
 	default:
 		op = req.Method + "Bucket"
 	}
+	if op == l.refused {
+		op = "Refused"
+	}
 	status, body := http.StatusOK, ""
-	switch expires := l.buckets[bucket]; {
-	case op == l.refused:
-		status, body = http.StatusForbidden, "<Error><Code>AccessDenied</Code><Message>no "+op+"</Message></Error>"
-	case op == "GetCallerIdentity":
+	switch op {
+	case "Refused":
+		status, body = http.StatusForbidden, "<Error><Code>AccessDenied</Code><Message>no "+l.refused+"</Message></Error>"
+	case "GetCallerIdentity":
 		body = "<A><GetCallerIdentityResult><Account>123456789012</Account></GetCallerIdentityResult></A>"
-	case op == "DescribeStacks":
+	case "DescribeStacks":
 		body = "<A><DescribeStacksResult/></A>"
-	case op == "DescribeStack":
+	case "DescribeStack":
 		status, body = http.StatusBadRequest, "<Error><Code>ValidationError</Code><Message>it does not exist</Message></Error>"
-	case op == "ListBuckets":
+	case "ListBuckets":
 		for _, name := range slices.Sorted(maps.Keys(l.buckets)) {
 			body += "<Bucket><Name>" + name + "</Name></Bucket>"
 		}
 		body = "<A><Buckets>" + body + "</Buckets></A>"
-	case op == "GetBucketTagging":
-		body = "<A><TagSet><Tag><Key>samekey-prove</Key><Value>" + bucket + "</Value></Tag><Tag><Key>samekey-prove-expires</Key><Value>" + expires + "</Value></Tag></TagSet></A>"
-	case op == "ListObjects":
+	case "GetBucketTagging":
+		body = "<A><TagSet><Tag><Key>samekey-prove</Key><Value>" + bucket + "</Value></Tag><Tag><Key>samekey-prove-expires</Key><Value>" + l.buckets[bucket] + "</Value></Tag></TagSet></A>"
+	case "ListObjects":
 		body = "<A/>"
-	case op == "DELETEBucket":
+	case "DELETEBucket":
 		delete(l.buckets, bucket)
 	}
 	if !in && status != http.StatusOK { // S3 has no such element around its errors

@@ -47,7 +47,7 @@ func TestUIServesAPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer taken.Close() //nolint:errcheck // nothing was sent
+	defer taken.Close()
 	if code, stdout, stderr := callAt(t, &fakedynamo.Server{}, "ui", "--table", "records", "--addr", taken.Addr().String()); code != 1 || stdout != "" || !strings.Contains(stderr, "address already in use") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
