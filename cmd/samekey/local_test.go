@@ -185,7 +185,7 @@ func TestLocalServesAPage(t *testing.T) {
 			go func() { code <- run(ctx, env, []string{"local", "--stack-name", "page-" + rand.Text()}) }()
 			if tt.says == "" && ctx.Err() == nil {
 				waitFor(t, "the line", func() bool { return strings.HasSuffix(stdout.String(), "\n") }, stderr.String)
-				var line struct{ API, Table, UI string }
+				var line struct{ API, Control, Table, UI string }
 				if err := json.Unmarshal([]byte(stdout.String()), &line); err != nil || (line.UI != "") != tt.page {
 					t.Errorf("%v, %s", err, stdout)
 				}
@@ -198,6 +198,9 @@ func TestLocalServesAPage(t *testing.T) {
 				}
 				if !strings.Contains(stderr.String(), tells) {
 					t.Errorf("it doesn't say %q: %s", tells, stderr)
+				}
+				if localtest.Send(t, http.MethodGet, line.Control+"/functions", "").Status != http.StatusOK {
+					t.Error("it has ended")
 				}
 				cancel()
 			}
