@@ -129,6 +129,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"version", "more"}, 2, "", `"more" is not a flag`},
 		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
 		{[]string{"--version"}, 0, "samekey " + version() + "\n", ""},
+		{[]string{"vet", "-h"}, 0, "Rules:\n", ""},
+		{[]string{"vet", "-h"}, 0, "\n  keys       ", ""},
 		{[]string{"help", "local"}, 0, "--process-url NAME=URL", ""},
 		{[]string{"local", "-h"}, 0, "--process-url", ""},
 		{[]string{"local", "-help"}, 0, "Exit codes:\n  0  ended by a signal\n  1  failed\n  2  called the wrong way", ""},
