@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,9 +10,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/internal/cli/check"
 	"github.com/samekey/samekey/internal/testkit/checktest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 const secret = "s3cret"
@@ -74,7 +80,7 @@ func TestCheckJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
 		t.Fatalf("%v in %s%s", err, stdout, stderr)
 	}
-	if code != 1 || report.Faults != 1 || report.Keys != "samekey-check-run1-" || !strings.HasSuffix(report.URL, "/orders") || strings.Contains(stdout, secret) {
+	if code != 1 || report.Faults != 1 || report.Keys != "samekey-check-run1-" || !strings.HasSuffix(report.URL, "/orders") || !strings.HasPrefix(stdout, "{\n  \"") || strings.Contains(stdout, secret) {
 		t.Errorf("code %d: %s", code, stdout)
 	}
 }
@@ -90,6 +96,7 @@ func TestCheckAsks(t *testing.T) {
 		"\n":    {2, 0},
 		"yes\n": {0, 4},
 		"Y\n":   {0, 4},
+		"y\nno": {0, 4},
 	} {
 		url, api := wrongAPI(t)
 		code, _, stderr := callWith(t, typed, callers, whole(url)...)
@@ -121,13 +128,56 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
 		{[]string{"http://host", "-body={}", "-header=X"}, 2, "has to be NAME=VALUE"},
 		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
+		{[]string{"http://host", "-body={}", "-other-caller-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
 		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "--timeout has to be positive"},
+		{[]string{"http://host", "-body={}", "-total=0s"}, 2, "--total has to be positive"},
+		{[]string{"http://host", "-no-body", "-plan"}, 0, "samekey check sends at most "},
+		{[]string{"http://host", "-body=1", "-plan"}, 0, "samekey check sends at most "},
 		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `there is no contract "adyen"`},
 		{[]string{"http://127.0.0.1:1", "-body-file=" + file, "-yes"}, 3, "nothing listens at 127.0.0.1:1"},
 	} {
 		code, _, stderr := call(t, nil, append([]string{"check"}, tc.args...)...)
 		if code != tc.code || !strings.Contains(stderr, tc.says) {
 			t.Errorf("%v: code %d, want %d: %s", tc.args, code, tc.code, stderr)
+		}
+	}
+}
+
+// The request is made of flags, files and the environment.
+func TestCheckFills(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "body.json")
+	localtest.Write(t, file, "from a file")
+	var o checkOptions
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	o.register(fs)
+	if err := fs.Parse([]string{
+		"--body-file", file, "--other-body-file", file, "--refused-body", "{}", "--method=PUT", "--header=A=1", "--header=A=2", "--header-env=B=JANE",
+		"--other-caller-env=C=OMAR", "--other-path=/p", "--other-method=PATCH", "--origin=o", "--key-optional", "--id-pointer=/x",
+		"--update-path=u", "--update-body=1", "--complete-path=d", "--complete-body=2", "--cancel-path=c", "--cancel-body=3",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err := o.fill(environment{getenv: func(name string) string { return callers[name] }})
+	want := check.Template{
+		Method: "PUT", Header: http.Header{"A": {"1", "2"}, "B": {callers["JANE"]}}, Body: []byte("from a file"),
+		OtherBody: []byte("from a file"), RefusedBody: []byte("{}"), OtherPath: "/p", OtherMethod: "PATCH", OtherCaller: http.Header{"C": {callers["OMAR"]}},
+		Origin: "o", KeyOptional: true, Checkout: check.Checkout{
+			ID: "/x", Update: check.Operation{Path: "u", Body: []byte("1")}, Complete: check.Operation{Path: "d", Body: []byte("2")}, Cancel: check.Operation{Path: "c", Body: []byte("3")},
+		},
+	}
+	if diff := cmp.Diff(want, o.template); err != nil || diff != "" {
+		t.Errorf("%v, -want +got:\n%s", err, diff)
+	}
+}
+
+// A report that nobody can read is none.
+func TestCheckOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, asJSON := range []bool{false, true} {
+		o := checkOptions{json: asJSON, yes: true, options: check.Options{Timeout: time.Second, Total: time.Second}, template: check.Template{URL: "http://127.0.0.1:1", NoBody: true}}
+		if err := o.run(t.Context(), environment{stdout: full{}, stderr: io.Discard}); codeOf(err) != exitFound || err.Error() != "no space left" {
+			t.Errorf("as JSON %v: %v", asJSON, err)
 		}
 	}
 }

@@ -14,11 +14,8 @@ func doubleDashed(root *cobra.Command, args []string) []string {
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {
 		return out // the shell's, for its completion
 	}
-	cmd, _, err := root.Find(args)
-	if err != nil {
-		cmd = root
-	}
-	value := false // whether the flag before takes this argument as its value
+	cmd, _, _ := root.Find(args) // root itself, if it has no such command
+	value := false               // whether the flag before takes this argument as its value
 	for i, a := range out {
 		bare := strings.TrimLeft(a, "-")
 		switch {

@@ -81,12 +81,27 @@ func TestDoctorWorstInputs(t *testing.T) {
 		{[]string{"--table", "nothing", "--sample", "1000"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
 		{[]string{"--table", "nothing", "--sample", "1"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
 		{[]string{"--table", "nothing"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
+		{[]string{"--table", "t", "--profile", "nobody"}, nil, 2, "nobody"},
+		{[]string{"--stack", "orders", "--table", "nothing"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
 		{[]string{"--stack", "nothing"}, doctortest.Good(time.Now()), 1, "Stack with id nothing does not exist"},
 		{[]string{"--table", "records"}, refusing{"ThrottlingException"}, 1, "ThrottlingException"},
 	} {
 		code, stdout, stderr := callAt(t, tt.aws, append([]string{"doctor"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.stderr) || stdout != "" {
 			t.Errorf("%v: code %d, %q, %q", tt.args, code, stdout, stderr)
+		}
+	}
+	// The stack's own table comes before the environment's; a report that nobody can read is none.
+	env := environment{stdout: io.Discard, stderr: io.Discard, now: time.Now, http: doctortest.Good(time.Now()), getenv: func(name string) string {
+		return map[string]string{"IDEM_TABLE": "nothing"}[name]
+	}}
+	if code := run(t.Context(), env, []string{"doctor", "--stack", "orders"}); code != 0 {
+		t.Errorf("code %d, the stack's table is another", code)
+	}
+	env.stdout = full{}
+	for _, form := range []string{"--json", "--json=false"} {
+		if code := run(t.Context(), env, []string{"doctor", "--stack", "orders", form}); code != 1 {
+			t.Errorf("%s: code %d, the disk is full", form, code)
 		}
 	}
 	// Without any right, nothing is good and nothing is wrong, which is said.

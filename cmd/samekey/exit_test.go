@@ -29,6 +29,7 @@ func TestOneDash(t *testing.T) {
 		"__complete stack -":                       "__complete stack -",
 		"__complete stack -ch":                     "__complete stack -ch",
 		"local -env A=-b -parameter -watch -ttl":   "local --env A=-b --parameter -watch --ttl",
+		"doctor -as operator -strict":              "doctor --as operator --strict",
 		"local --nonsense -watch -api-port 1 -ttl": "local --nonsense --watch --api-port 1 --ttl",
 	} {
 		if diff := cmp.Diff(strings.Fields(want), doubleDashed(root, strings.Fields(typed))); diff != "" {

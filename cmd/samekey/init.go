@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,7 @@ samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
 			if check {
 				return checkInit(cmd.Context(), env)
 			}
-			opts.Version, opts.Replace = ownVersion(), env.getenv(envReplace)
+			opts.Version, opts.Replace = released(version()), env.getenv(envReplace)
 			result, err := scaffold.Init(cmd.Context(), opts)
 			if err == nil {
 				tellInit(env, result)
@@ -87,12 +86,11 @@ func checkInit(ctx context.Context, env environment) error {
 	return nil
 }
 
-// ownVersion is the released version of this program, or "latest" for a build of a
-// checkout.
-func ownVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || !strings.HasPrefix(info.Main.Version, "v") || strings.Contains(info.Main.Version, "+") {
+// released is a version of this program, if it is released; of a build of a checkout it
+// is "latest".
+func released(version string) string {
+	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+") {
 		return "latest"
 	}
-	return info.Main.Version
+	return version
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -56,9 +57,25 @@ func TestBadInit(t *testing.T) {
 		"unknown flag: --nonsense":       {[]string{"-nonsense"}, 2},
 		`"a b" is no path for a module`:  {[]string{"-module", "a b"}, 1},
 		"there is no .samekey-init here": {[]string{"--check"}, 2},
+		"/nowhere":                       {[]string{"--module", "example.com/a"}, 1},
 	} {
-		if code, _, stderr := call(t, nil, append([]string{"init"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, want) {
+		if code, _, stderr := call(t, map[string]string{envReplace: "/nowhere"}, append([]string{"init"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, want) {
 			t.Errorf("%v: code %d: %s", tt.args, code, stderr)
+		}
+	}
+}
+
+// A module gets the release that made its files; a checkout has none.
+func TestReleased(t *testing.T) {
+	t.Parallel()
+	for is, want := range map[string]string{"v1.2.3": "v1.2.3", "v1.2.3+dirty": "latest", "(devel)": "latest", versionIn(nil): "latest"} {
+		if got := released(is); got != want {
+			t.Errorf("of %s it is %s", is, got)
+		}
+	}
+	for is, want := range map[string]string{"": "(unknown)", "v1.2.3": "v1.2.3"} {
+		if got := versionIn(&debug.BuildInfo{Main: debug.Module{Version: is}}); got != want {
+			t.Errorf("%q is told as %s", is, got)
 		}
 	}
 }

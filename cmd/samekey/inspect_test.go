@@ -227,7 +227,7 @@ func TestTailSurvives(t *testing.T) {
 			t.Errorf("code %d: %s", code, stderr)
 		}
 		golden(t, "tail.txt", stdout.String())
-		if !strings.Contains(stderr.String(), "it goes on") {
+		if !strings.Contains(stderr.String(), "\nfollowing records\n") || !strings.Contains(stderr.String(), "it goes on") {
 			t.Errorf("nothing is said about the failed reads: %q", stderr)
 		}
 	})

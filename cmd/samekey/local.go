@@ -98,23 +98,27 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 // whose table has other keys than records.
 func localPage(ctx context.Context, env environment, running *stack.Stack, port int) (*ui.Server, error) {
 	ready := running.Ready()
-	if running.Database() == nil || !ready.Records {
+	if !ready.Records {
 		return nil, nil
 	}
 	source, err := ui.NewTable(running.Database(), ready.Table, ui.TableOptions{
 		By: operatorName(env),
 		Changes: func(ctx context.Context, started func(), changed func([]string)) error {
-			err := running.Follow(ctx, started, changed)
-			if errors.Is(err, stack.ErrNoStream) {
-				return ui.ErrNoStream
-			}
-			return err
+			return noStream(running.Follow(ctx, started, changed))
 		},
 	})
 	if err != nil {
 		return nil, err
 	}
 	return ui.Listen(ctx, port, 0, source)
+}
+
+// noStream has the page understand a stack that has no stream to follow.
+func noStream(err error) error {
+	if errors.Is(err, stack.ErrNoStream) {
+		return ui.ErrNoStream
+	}
+	return err
 }
 
 // localFlags are the flags of samekey local. Their defaults are in the environment.

@@ -2,7 +2,11 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -22,6 +26,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/local/stack"
 	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/testkit/localtest"
@@ -127,6 +132,87 @@ Resources:
       Events:
         Env: {Type: HttpApi, Properties: {Path: /env, Method: GET}}
 `
+
+// A stack has a page about its records, and none about others; without a page or somebody who knows of it, it ends.
+func TestLocalServesAPage(t *testing.T) {
+	db := dynamotest.Start(t)
+	bareAWS(t)
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", db.Endpoint)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, port, _ := net.SplitHostPort(taken.Addr().String())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	sorted := strings.NewReplacer("AttributeType: S}]", "AttributeType: S}, {AttributeName: n, AttributeType: S}]", "KeyType: HASH}]", "KeyType: HASH}, {AttributeName: n, KeyType: RANGE}]").Replace(template)
+	for name, tt := range map[string]struct {
+		ctx            context.Context
+		template, port string
+		out            io.Writer
+		code           int
+		says           string // "": it gets ready, and ends when it is told to
+		page           bool
+	}{
+		"records":            {nil, template, "0", nil, 0, "", true},
+		"other keys":         {nil, sorted, "0", nil, 0, "", false},
+		"no port":            {nil, template, port, nil, 1, "address already in use", false},
+		"a full disk":        {nil, template, "0", full{}, 1, "no space left", false},
+		"a broken file":      {nil, "Resources: [", "0", nil, 1, "template.yaml: ", false},
+		"ended at its begin": {ended, template, "0", nil, 0, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			localtest.Write(t, filepath.Join(dir, "template.yaml"), tt.template)
+			if err := os.Symlink(filepath.Join(stackDir, "dist"), filepath.Join(dir, "dist")); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(dir)
+			stdout, stderr := &safeBuffer{}, &safeBuffer{}
+			env := environment{stdout: stdout, stderr: stderr, getenv: func(name string) string {
+				return map[string]string{"LOCAL_API_PORT": "0", "LOCAL_CONTROL_PORT": "0", "LOCAL_UI_PORT": tt.port}[name]
+			}}
+			if tt.out != nil {
+				env.stdout = tt.out
+			}
+			if tt.ctx == nil {
+				tt.ctx = t.Context()
+			}
+			ctx, cancel := context.WithCancel(tt.ctx)
+			defer cancel()
+			code := make(chan int, 1)
+			go func() { code <- run(ctx, env, []string{"local", "--stack-name", "page-" + rand.Text()}) }()
+			if tt.says == "" && ctx.Err() == nil {
+				waitFor(t, "the line", func() bool { return strings.HasSuffix(stdout.String(), "\n") }, stderr.String)
+				var line struct{ API, Control, Table, UI string }
+				if err := json.Unmarshal([]byte(stdout.String()), &line); err != nil || (line.UI != "") != tt.page {
+					t.Errorf("%v, %s", err, stdout)
+				}
+				if tt.page && localtest.Send(t, http.MethodGet, line.UI, "").Status != http.StatusOK {
+					t.Error("there is no page")
+				}
+				tells := "ready at " + line.API + "; Ctrl-C ends it. For samekey list, get and the other commands, in another terminal:\n"
+				if tt.page {
+					tells += "  export IDEM_TABLE=" + line.Table + "\n"
+				}
+				if !strings.Contains(stderr.String(), tells) {
+					t.Errorf("it doesn't say %q: %s", tells, stderr)
+				}
+				if localtest.Send(t, http.MethodGet, line.Control+"/functions", "").Status != http.StatusOK {
+					t.Error("it has ended")
+				}
+				cancel()
+			}
+			if got := <-code; got != tt.code || !strings.Contains(stderr.String(), tt.says) || strings.Contains(stderr.String(), "there is no template.yaml") {
+				t.Errorf("code %d, %s%s", got, stdout, stderr)
+			}
+		})
+	}
+	if err := noStream(fmt.Errorf("local: %w", stack.ErrNoStream)); !errors.Is(err, ui.ErrNoStream) || errors.Is(noStream(io.EOF), ui.ErrNoStream) || !errors.Is(noStream(io.EOF), io.EOF) {
+		t.Errorf("without a stream: %v", err)
+	}
+}
 
 // The whole program with a database of its own: told to end, and killed.
 func TestNothingIsLeftBehind(t *testing.T) {

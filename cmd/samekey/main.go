@@ -76,7 +76,6 @@ func newRoot(env environment) *cobra.Command {
 		RunE:          noCommand,
 	}
 	root.SetVersionTemplate("samekey {{.Version}}\n")
-	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return wrongCallf("%w%s", err, nearestFlag(cmd, err)) })

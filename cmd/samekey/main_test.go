@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -67,6 +68,29 @@ func buildAll(dir string) {
 	}
 }
 
+// Where the standard error is a terminal, a command may write over its own line.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	file, err1 := os.Create(filepath.Join(t.TempDir(), "log"))
+	device, err2 := os.Open(os.DevNull)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if isTerminal(file) || !isTerminal(device) || errors.Join(file.Close(), device.Close()) != nil || isTerminal(device) {
+		t.Error("a file, or one that is closed, is no terminal; a device is one")
+	}
+}
+
+// A command without arguments takes none.
+func TestNoArguments(t *testing.T) {
+	t.Parallel()
+	for name := range strings.FieldsSeq("doctor init local names prove reference tail ui version") {
+		if code, stdout, stderr := call(t, map[string]string{"IDEM_TABLE": "records"}, name, "more"); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "samekey "+name+`: "more" is not a flag`) {
+			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
+		}
+	}
+}
+
 // call runs a command in this process.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
@@ -104,14 +128,16 @@ func TestUsage(t *testing.T) {
 		{[]string{"-version"}, 0, "samekey ", ""},
 		{[]string{"version", "more"}, 2, "", `"more" is not a flag`},
 		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
-		{[]string{"--version"}, 0, "samekey ", ""},
+		{[]string{"--version"}, 0, "samekey " + version() + "\n", ""},
+		{[]string{"vet", "-h"}, 0, "Rules:\n", ""},
+		{[]string{"vet", "-h"}, 0, "\n  keys       ", ""},
 		{[]string{"help", "local"}, 0, "--process-url NAME=URL", ""},
 		{[]string{"local", "-h"}, 0, "--process-url", ""},
 		{[]string{"local", "-help"}, 0, "Exit codes:\n  0  ended by a signal\n  1  failed\n  2  called the wrong way", ""},
 		{[]string{"local", "--nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
 		{[]string{"local", "-nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
 		{[]string{"local", "more"}, 2, "", `"more" is not a flag; --template FILE names a template`},
-		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
+		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "samekey local: open /nowhere.yaml: "},
 		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local", "-template=/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by --template FILE, or begin with samekey init"},

@@ -17,7 +17,6 @@ type progress struct {
 	wanted bool
 	w      io.Writer
 	line   bool // one line that is written over, as on a terminal
-	now    func() time.Time
 
 	what        string
 	began, last time.Time
@@ -26,7 +25,7 @@ type progress struct {
 
 // newProgress registers --progress.
 func newProgress(env environment, fs *pflag.FlagSet) *progress {
-	p := &progress{w: env.screen, line: env.terminal, now: env.now}
+	p := &progress{w: env.screen, line: env.terminal}
 	fs.BoolVar(&p.wanted, "progress", env.terminal, "show the progress of a scan; default on a terminal")
 	fs.Lookup("progress").DefValue = "false"
 	return p
@@ -34,17 +33,14 @@ func newProgress(env environment, fs *pflag.FlagSet) *progress {
 
 // start begins to count things, such as "items seen".
 func (p *progress) start(what string) {
-	if p.now == nil {
-		p.now = time.Now
-	}
-	p.what, p.began = what, p.now()
+	p.what, p.began = what, time.Now()
 	p.last = p.began
 }
 
 // at shows that n things are done, with their rate, about once a second. total is
 // their number if it is known, at most roughly; 0 if not.
 func (p *progress) at(n, total int64) {
-	now := p.now()
+	now := time.Now()
 	if !p.wanted || now.Sub(p.last) < progressEvery {
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -85,11 +84,16 @@ func (o *proveOptions) run(ctx context.Context) error {
 	o.env.note("%s", plan)
 	switch {
 	case o.dryRun:
-		return o.env.say("%s\n%s\n%s", prove.Policy, prove.Template(true), prove.Nested(true))
+		_, err := fmt.Fprintf(o.env.stdout, "%s\n%s\n%s\n", prove.Policy, prove.Template(true), prove.Nested(true)) // as they are: say would make a line of each
+		return err
 	case !o.yes && !agreed(o.env):
 		return wrongCallf("nothing was made; --yes answers the question")
 	}
-	report, err := plan.Execute(ctx)
+	return o.tell(plan.Execute(ctx))
+}
+
+// tell writes a run's report, and decides the exit code.
+func (o *proveOptions) tell(report *prove.Report, err error) error {
 	if wrote := report.Write("."); wrote != nil {
 		return wrote
 	}
@@ -109,7 +113,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 func (o *proveOptions) site(ctx context.Context) (prove.Site, error) {
 	if o.local {
 		logs := io.Discard
-		if os.Getenv("PROVE_LOG") != "" {
+		if o.env.getenv("PROVE_LOG") != "" {
 			logs = o.env.screen
 		}
 		return &prove.Machine{Logs: logs}, nil

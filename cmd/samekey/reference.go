@@ -22,11 +22,11 @@ func newReference(env environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			bare := env
 			bare.getenv = func(string) string { return "" } // no defaults of this machine
-			root := newRoot(bare)
+			root := newRoot(bare)                           // a tree that doesn't run has no flags and commands for help
 			uses, r := make(map[string]int), reference{env.stdout, make(map[string]string)}
 			walk(root, func(c *cobra.Command) {
 				c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-					if f.Hidden || f.Name == "help" {
+					if f.Hidden {
 						return
 					}
 					if uses[row(f)]++; uses[row(f)] > max(1, uses[r.shared[f.Name]]) {
@@ -48,7 +48,7 @@ func newReference(env environment) *cobra.Command {
 // walk visits the commands that the reference tells.
 func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
-		if sub.Hidden || sub.Name() == "help" {
+		if sub.Hidden {
 			continue
 		}
 		if sub.Runnable() {
@@ -98,7 +98,7 @@ func (r reference) refer(cmd *cobra.Command) {
 	var own, shared []string
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
 		switch {
-		case f.Hidden || f.Name == "help":
+		case f.Hidden:
 		case r.shared[f.Name] == row(f):
 			shared = append(shared, f.Name)
 		default:
@@ -109,14 +109,10 @@ func (r reference) refer(cmd *cobra.Command) {
 	if len(shared) > 0 {
 		fmt.Fprintf(r.out, "Also %s.\n\n", grouped(shared))
 	}
-	exits := cmd.Annotations[annotationExits]
-	if exits == "" {
-		return
-	}
 	common, all := exitMeanings(), make([]string, 0, 4)
-	for line := range strings.SplitSeq(exits, "\n") {
+	for line := range strings.SplitSeq(cmd.Annotations[annotationExits], "\n") {
 		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
-		if n, err := strconv.Atoi(code); err != nil || common[n] != meaning {
+		if n, _ := strconv.Atoi(code); common[n] != meaning {
 			all = append(all, "**"+code+"** "+meaning)
 		}
 	}

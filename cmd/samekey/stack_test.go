@@ -1,13 +1,15 @@
 package main
 
 import (
-	"bytes"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/deploy"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // The first difference is that of a line, also of one that isn't there.
@@ -28,61 +30,54 @@ func TestFirstDifference(t *testing.T) {
 
 // The file is written once, left alone if it differs, and compared without being touched.
 func TestStackIsWrittenAndCompared(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join(t.TempDir(), "samekey.yaml")
-	var out, errs bytes.Buffer
-	stack := func(want int, args ...string) {
-		t.Helper()
-		out.Reset()
-		errs.Reset()
-		env := environment{stdout: &out, stderr: &errs, getenv: func(string) string { return "" }}
-		if code := run(t.Context(), env, append(append([]string{"stack"}, args...), file)); code != want {
-			t.Fatalf("samekey stack %v: exit code %d, want %d\n%s%s", args, code, want, out.String(), errs.String())
-		}
-	}
-	text := func() string {
-		t.Helper()
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
+	var seen strings.Builder
+	t.Run("in a folder", func(t *testing.T) { playStack(t, &seen) })
+	golden(t, "stack.txt", seen.String())
+}
 
-	stack(1, "-check")
-	stack(0)
-	if text() != deploy.Nested() {
-		t.Error("another template was written")
-	}
-	stack(0, "-check")
-	stack(0)
-
-	changed := strings.Replace(text(), "Timeout: 120", "Timeout: 121", 1)
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+func playStack(t *testing.T, seen io.Writer) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(filepath.Join("not", "there"), "link"); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"-check"}, {}} {
-		stack(1, args...)
-		if got := errs.String(); !strings.Contains(got, "  -       Timeout: 121\n  +       Timeout: 120") {
-			t.Errorf("samekey stack %v tells %s", args, got)
+	stack := func(args string) {
+		t.Helper()
+		var out strings.Builder
+		code := run(t.Context(), environment{stdout: &out, stderr: &out, getenv: func(string) string { return "" }}, append([]string{"stack"}, strings.Fields(args)...))
+		fmt.Fprintf(seen, "$ samekey stack %s\n%s[%d]\n", args, out.String(), code)
+	}
+	is := func(file, want string) {
+		t.Helper()
+		if got := localtest.Read(t, file); got != want {
+			t.Errorf("%s has another text", file)
 		}
-		if text() != changed {
-			t.Fatalf("samekey stack %v changed the file", args)
+	}
+	stack("--check")
+	stack("")
+	is("samekey.yaml", deploy.Nested())
+	stack("--check")
+	localtest.Write(t, "samekey.yaml", strings.ReplaceAll(deploy.Nested(), "\n", "\r\n")) // by git
+	stack("")
+	const changed = "Description: mine\n"
+	localtest.Write(t, "samekey.yaml", changed)
+	stack("--check")
+	stack("")
+	is("samekey.yaml", changed)
+	stack("--update")
+	is("samekey.yaml", deploy.Nested())
+	stack("--standalone --update")
+	is("samekey.yaml", deploy.Standalone())
+	stack("--terraform")
+	is("samekey.tf", deploy.Terraform())
+	stack("--terraform samekey/main.tf") // a folder that isn't there
+	is("samekey/main.tf", deploy.Terraform())
+	for _, wrong := range []string{"--standalone --terraform", "--check --update", "samekey", "samekey.tf/x", "link", "link/x/y"} {
+		stack(wrong)
+	}
+	for _, args := range []string{"", "--update"} {
+		if code := run(t.Context(), environment{stdout: full{}, stderr: io.Discard, getenv: func(string) string { return "" }}, strings.Fields("stack full.yaml "+args)); code != 1 {
+			t.Errorf("on a full disk: code %d", code)
 		}
 	}
-	stack(0, "-update")
-	if text() != deploy.Nested() {
-		t.Error("-update left the file as it was")
-	}
-	stack(0, "-standalone", "-update")
-	if text() != deploy.Standalone() {
-		t.Error("-standalone writes another template")
-	}
-	stack(2, "-standalone", "-terraform")
-	file = filepath.Join(filepath.Dir(file), "samekey", "main.tf") // a folder that isn't there
-	stack(0, "-terraform")
-	if text() != deploy.Terraform() {
-		t.Error("-terraform writes another module")
-	}
-	stack(2, "-check", "-update")
 }

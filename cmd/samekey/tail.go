@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -82,14 +83,14 @@ func newTail(env environment) *cobra.Command {
 // liner prints the changes of the events that it is invoked with. A stream's shards
 // invoke it at once.
 func (e environment) liner(asJSON bool) lambdarun.Invoker {
-	line := make(chan struct{}, 1)
+	var line sync.Mutex
 	return lambdarun.InvokerFunc(func(_ context.Context, payload []byte) ([]byte, error) {
 		changes, err := tail.Changes(payload)
 		if err != nil {
 			return nil, err
 		}
-		line <- struct{}{}
-		defer func() { <-line }()
+		line.Lock()
+		defer line.Unlock()
 		for _, c := range changes {
 			if asJSON {
 				err = e.jsonTo(c, "")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,6 +42,18 @@ func TestUIServesAPage(t *testing.T) {
 		if code, stdout, stderr := callAt(t, &fakedynamo.Server{}, append([]string{"ui"}, strings.Fields(args)...)...); code != 2 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: code %d, %q, %q", args, code, stdout, stderr)
 		}
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if code, stdout, stderr := callAt(t, &fakedynamo.Server{}, "ui", "--table", "records", "--addr", taken.Addr().String()); code != 1 || stdout != "" || !strings.Contains(stderr, "address already in use") {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
+	unheard := environment{stdout: full{}, stderr: io.Discard, http: &fakedynamo.Server{}, getenv: func(string) string { return "" }}
+	if code := run(t.Context(), unheard, []string{"ui", "--table", "records"}); code != 1 {
+		t.Errorf("code %d, nobody knows the link", code)
 	}
 	stdout, stderr := &safeBuffer{}, &safeBuffer{}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,8 +18,14 @@ func newVersion(env environment) *cobra.Command {
 }
 
 func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	info, _ := debug.ReadBuildInfo()
+	return versionIn(info)
+}
+
+// versionIn is that of a program; info is nil if it was built without modules.
+func versionIn(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Version == "" {
+		return "(unknown)"
 	}
-	return "(unknown)" // built without modules
+	return info.Main.Version
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -120,10 +121,9 @@ type diagnostic struct {
 
 // fromHere shortens the name of a file below the present folder.
 func fromHere(p token.Position) token.Position {
-	if here, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
-			p.Filename = rel
-		}
+	here, _ := os.Getwd() // no file is below a folder that is gone
+	if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
+		p.Filename = rel
 	}
 	return p
 }
@@ -161,7 +161,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
 	}
 	gone := make(map[string]bool) // packages that were not loaded: there are few, if any
-	for path := range file.Packages {
+	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
 		if !loaded(path) {
 			_, err := loadPackages(ctx, opt.tags, []string{path})
 			gone[path] = err != nil

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
@@ -36,9 +42,13 @@ func TestVetFindsNothingInTheExamples(t *testing.T) {
 
 func TestVetPrintsWhatItFinds(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := call(t, nil, "vet", vetFixtures+"keys")
+	code, stdout, stderr := call(t, nil, "vet", vetFixtures+"names", vetFixtures+"keys", vetFixtures+"effects")
 	const want = "testdata/keys/cases.go:32:10: keys: Payments.Charge is called in an idem.Foreign without tx.Key"
-	if code != 1 || !strings.Contains(stdout, want) || !strings.Contains(stderr, "samekey vet: 5 found") {
+	var places []string
+	for _, m := range regexp.MustCompile(`(?m)^(/\S+\.go):(\d+):(\d+): `).FindAllStringSubmatch(stdout, -1) {
+		places = append(places, fmt.Sprintf("%s %5s %5s", m[1], m[2], m[3]))
+	}
+	if code != 1 || !strings.Contains(stdout, want) || !slices.IsSorted(places) || stderr != fmt.Sprintf("samekey vet: %d found; docs/use/vet.md explains the rules\n", len(places)) {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -53,12 +63,72 @@ func TestVetRefusesWrongCalls(t *testing.T) {
 		{[]string{"-update"}, 2, "--update needs --lock"},
 		{[]string{"-no-such-flag"}, 2, "unknown flag: --no-such-flag"},
 		{[]string{"./no/such/folder"}, 1, "no/such/folder"},
+		{[]string{"./testdata/..."}, 1, "samekey vet: no packages match ./testdata/...\n"},
+		{[]string{"-lock", "/nowhere/samekey.lock", "-update", vetEngines}, 1, "/nowhere/samekey.lock"},
 		{[]string{"-lock", "vet.go", "."}, 1, "vet.go is no lock file"},
 	} {
 		code, stdout, stderr := call(t, nil, append([]string{"vet"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {
 			t.Errorf("%v: code %d\n%s%s", tt.args, code, stdout, stderr)
 		}
+	}
+}
+
+const oneFound = "samekey vet: 1 found; docs/use/vet.md explains the rules\n"
+
+// What isn't looked at stays in the file as it is, unless its package is gone.
+func TestVetKeepsOtherPackages(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "samekey.lock")
+	vet := func(want int, args ...string) string {
+		t.Helper()
+		code, stdout, stderr := call(t, nil, append([]string{"vet", "-lock", path}, args...)...)
+		if code != want {
+			t.Errorf("%v: code %d, %s%s", args, code, stdout, stderr)
+		}
+		return stdout
+	}
+	vet(0, "-update", vetHandlers, vetEngines)
+	both := localtest.Read(t, path)
+	for _, tt := range []struct{ gone, looked, says string }{
+		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is gone, with "},
+		{"testdata/engines", vetHandlers, "operations under way survive the changes"},
+	} {
+		localtest.Write(t, path, both)
+		if out := vet(0, tt.looked); out != "" {
+			t.Errorf("%s stays: %s", tt.gone, out)
+		}
+		localtest.Write(t, path, strings.ReplaceAll(both, tt.gone, "testdata/nowhere"))
+		if out := vet(1, tt.looked); !strings.Contains(out, tt.says) {
+			t.Errorf("%s is gone: %s", tt.gone, out)
+		}
+		vet(0, "-update", tt.looked)
+		if diff := cmp.Diff(localtest.Read(t, tt.looked+"/samekey.lock"), localtest.Read(t, path)); diff != "" {
+			t.Errorf("%s is gone (-want +got):\n%s", tt.gone, diff)
+		}
+	}
+}
+
+// A file is named from the present folder, if it is below it; all packages below it are meant.
+func TestVetFromHere(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "samekey.lock")
+	t.Chdir(vetEngines)
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{filepath.Join(here, "x", "y.go"): filepath.Join("x", "y.go"), filepath.Join(here, "..", "y.go"): filepath.Join(here, "..", "y.go"), "y.go": "y.go"} {
+		if got := fromHere(token.Position{Filename: name}).Filename; got != want {
+			t.Errorf("%s is named %s", name, got)
+		}
+	}
+	if _, stdout, stderr := call(t, nil, "vet", "-lock", file); !strings.HasSuffix(stdout, "--update ./..., and commit it\n") {
+		t.Errorf("%s%s", stdout, stderr)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := loadPackages(ended, "", []string{"."}); err == nil || strings.Contains(err.Error(), "no packages match") {
+		t.Error(err)
 	}
 }
 
@@ -69,8 +139,8 @@ func TestVetWritesTheLockFile(t *testing.T) {
 	for _, folder := range []string{vetHandlers, vetEngines} {
 		golden := folder + "/samekey.lock"
 		path := filepath.Join(t.TempDir(), "samekey.lock")
-		code, stdout, _ := call(t, nil, "vet", "-lock", path, folder)
-		if code != 1 || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet --lock "+path+" --update "+folder+", and commit it") {
+		code, stdout, stderr := call(t, nil, "vet", "-lock", path, folder)
+		if code != 1 || stderr != oneFound || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet --lock "+path+" --update "+folder+", and commit it") {
 			t.Errorf("without a file: code %d\n%s", code, stdout)
 		}
 		if code, stdout, stderr := call(t, nil, "vet", "-lock", path, "-update", folder); code != 0 || stdout+stderr != "" {
@@ -113,7 +183,7 @@ func TestVetKnowsBranches(t *testing.T) {
 		t.Fatalf("%s is another file: %v", vetHandlers, err)
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
-	if code != 1 || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "operations under way survive the changes") {
+	if code != 1 || stderr != oneFound || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "operations under way survive the changes") {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -147,7 +217,6 @@ func TestVetComparesMeanings(t *testing.T) {
 
 // A change that operations under way don't survive fails, and nothing is written.
 func TestVetComparesWithTheLockFile(t *testing.T) {
-	t.Parallel()
 	was, err := os.ReadFile(vetHandlers + "/samekey.lock")
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +226,12 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
+	t.Chdir(vetFixtures)
+	code, stdout, stderr := call(t, nil, "vet", "-lock", path, "./handlers")
+	if !strings.HasPrefix(stdout, "handlers/cases.go:50:") {
+		t.Error("it begins with another place")
+	}
 	for _, want := range []string{
-		`handlers/cases.go:50:`,
 		`lock: github.com/samekey/samekey/internal/cli/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
 		`docs/start/phases.md#keep-the-old-phases`,
@@ -195,5 +267,15 @@ func TestVetAsAToolOfGoVet(t *testing.T) {
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+samekey, "-keys=false", vetFixtures+"keys").CombinedOutput(); err != nil {
 		t.Errorf("without the rule: %v\n%s", err, out)
+	}
+}
+
+// The go command asks the tool for its version and flags, and gives it a file.
+func TestVetToolAnswers(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{"-V=full": " version ", "-flags": `"Name": "keys"`, "nowhere.cfg": "nowhere.cfg: no such file", "": "Usage:\n  samekey\n"} {
+		if out, _ := exec.CommandContext(t.Context(), samekey, strings.Fields(args)...).CombinedOutput(); !strings.Contains(string(out), want) {
+			t.Errorf("samekey %s: %s", args, out)
+		}
 	}
 }
