@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -35,7 +36,7 @@ func nextLook(waited, age, lease time.Duration) (least, most time.Duration) {
 }
 
 // wait reads the record until its holder has finished or end has passed. The
-// verdict is InFlight only after end. A record that can't be judged ends the wait: it is
+// verdict is InFlight only after end. A record that can't be read or judged ends the wait: it is
 // answered as to a request that didn't wait.
 func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict, error) {
 	ctx, sp := a.step(ctx, trace.Wait, "")
@@ -48,6 +49,9 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 			return held, state.InFlight, nil
 		}
 		rec, err := a.reads(ctx, end)
+		if errors.Is(err, ErrCorrupt) {
+			return held, 0, err
+		}
 		if err != nil {
 			continue // the store may recover; the holder is still working
 		}

@@ -638,19 +638,21 @@ func TestWaitingEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// A record that a waiting request can't judge ends the wait: a retry would be told the same.
+// A record that a waiting request can't read or judge ends the wait: a retry would be told the same.
 func TestWaitingEndsWithItsRecord(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := waitFor(t, 8*time.Second)
-		damaged := &spoilt{Store: s.store, load: func(context.Context, string) (*store.Record, error) { return &store.Record{State: store.Done}, nil }}
-		e := idem.New(damaged, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
-		begun := time.Now()
-		res, err := e.Serve(s.ctx, keyed("k"), slow(0, s.runs))
-		if waited := time.Since(begun); err != nil || res.Status != http.StatusInternalServerError || waited > time.Second {
-			t.Errorf("%d, %v after %v, want 500 at the first look", res.Status, err, waited)
-		}
-	})
+	for name, err := range map[string]error{"judge": nil, "read": store.ErrCorrupt} {
+		synctest.Test(t, func(t *testing.T) {
+			s := waitFor(t, 8*time.Second)
+			damaged := &spoilt{Store: s.store, load: func(context.Context, string) (*store.Record, error) { return &store.Record{State: store.Done}, err }}
+			e := idem.New(damaged, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+			begun := time.Now()
+			res, err := e.Serve(s.ctx, keyed("k"), slow(0, s.runs))
+			if waited := time.Since(begun); err != nil || res.Status != http.StatusInternalServerError || waited > time.Second {
+				t.Errorf("%s: %d, %v after %v, want 500 at the first look", name, res.Status, err, waited)
+			}
+		})
+	}
 }
 
 // Retry-After tells when a retry makes sense, not when the lease ends: most

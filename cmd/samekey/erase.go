@@ -110,6 +110,8 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		switch _, err := plan.Run(ctx, e.engine, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
+		case errors.Is(err, store.ErrSealed):
+			return fmt.Errorf("%w; %d records are erased: with the keys the same command goes on", e.op.sealedWrite(err), rep.Erased)
 		case err != nil:
 			return fmt.Errorf("%w; %d records are erased: the same command goes on", err, rep.Erased)
 		default:

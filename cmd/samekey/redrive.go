@@ -95,16 +95,17 @@ func (m *redriver) run(ctx context.Context) error {
 		return err
 	}
 	var records []*store.Record
+	var unread []error // of records that hold up none of the others
 	for e, err := range stream.NewWaiting(m.op.client, m.op.store).All(ctx) {
 		if err != nil {
 			return err
 		}
-		if m.env.now().Sub(e.Since) < m.older {
+		if e.Reason == stream.ReasonUnreadable || m.env.now().Sub(e.Since) < m.older {
 			continue
 		}
 		rec, err := m.op.readable(m.op.store.Load(ctx, e.PK))
-		if errors.Is(err, store.ErrCorrupt) { // it holds up none of the others
-			m.env.note("record %s is left: %s", e.PK, err)
+		if errors.Is(err, store.ErrCorrupt) {
+			unread = append(unread, fmt.Errorf("record %s is left: %w", plain.Line(e.PK), err))
 			continue
 		}
 		if err != nil {
@@ -120,6 +121,9 @@ func (m *redriver) run(ctx context.Context) error {
 	if len(records) == 0 {
 		if err := m.op.ours(ctx); err != nil {
 			return err
+		}
+		if len(unread) > 0 {
+			return errors.Join(unread...)
 		}
 		return exitWith(exitFound, errors.New("no parked job matches"))
 	}
@@ -137,6 +141,7 @@ func (m *redriver) run(ctx context.Context) error {
 	if yes {
 		out.Jobs, err = m.redrive(ctx, records)
 	}
+	err = errors.Join(append(unread, err)...)
 	switch {
 	case m.op.json:
 		return errors.Join(m.env.printJSON(out), err)

@@ -162,10 +162,15 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	}
 	gone := make(map[string]bool) // packages that were not loaded: there are few, if any
 	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
-		if !loaded(path) {
-			_, err := loadPackages(ctx, opt.tags, []string{path})
-			gone[path] = err != nil
+		if _, asked := gone[path]; asked || loaded(path) {
+			continue
 		}
+		found, err := loadPackages(ctx, opt.tags, []string{path})
+		if ctx.Err() != nil {
+			return 0, err
+		}
+		// One that doesn't compile now is there.
+		gone[path] = !slices.ContainsFunc(found, func(p *packages.Package) bool { return len(p.GoFiles)+len(p.IgnoredFiles) > 0 })
 	}
 	isGone := func(path string) bool { return gone[path] }
 	changes := file.Compare(program, loaded, isGone)

@@ -109,6 +109,20 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	}
 }
 
+// A package that can't be compiled now is there: its engines and handlers stay in the file.
+func TestVetKeepsBrokenPackages(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "samekey.lock")
+	if code, _, stderr := call(t, nil, "vet", "-lock", path, "-update", vetHandlers, vetEngines); code != 0 {
+		t.Fatal(stderr)
+	}
+	both := strings.ReplaceAll(localtest.Read(t, path), "internal/cli/vet/testdata/engines", "cmd/samekey/testdata/broken")
+	localtest.Write(t, path, both)
+	if code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers); code != 0 || stdout != "" {
+		t.Errorf("code %d, %s%s", code, stdout, stderr)
+	}
+}
+
 // A file is named from the present folder, if it is below it; all packages below it are meant.
 func TestVetFromHere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "samekey.lock")

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,21 +160,19 @@ func waiting(segment, i int) any {
 	}
 }
 
-// All records are counted, and as many listed as was asked for, with progress.
+// All records are counted, and as many listed as was asked for.
 func TestListOfManyRecords(t *testing.T) {
 	bareAWS(t)
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	many := prove.Some(10_000, 100_000)
-	begun := time.UnixMilli(1_800_003_600_000)
-	var ticks atomic.Int64 // the list asks side by side
 	var stdout, stderr strings.Builder
 	env := environment{
 		stdout: &stdout, stderr: &stderr, http: paging{many, 2500}, getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records"}[n] },
-		now: func() time.Time { return begun.Add(time.Duration(ticks.Add(1)) * time.Millisecond) },
+		now: func() time.Time { return time.UnixMilli(1_800_003_600_000) },
 	}
-	if code := run(t.Context(), env, []string{"list", "--pages", "100000", "--max", "7", "--progress", "--json"}); code != 0 {
+	if code := run(t.Context(), env, []string{"list", "--pages", "100000", "--max", "7", "--json"}); code != 0 {
 		t.Fatalf("code %d: %s", code, stderr.String())
 	}
 	var got listed
@@ -183,7 +180,7 @@ func TestListOfManyRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.ByReason["stuck"].Count != many || len(got.Entries) != 7 || !got.Complete || got.Scanned != many ||
-		!strings.Contains(stderr.String(), fmt.Sprintf("about %d items in %d pages", many, prove.Some(7, 67))) || !strings.Contains(stderr.String(), fmt.Sprintf(" of about %d items seen, ", many)) {
+		!strings.Contains(stderr.String(), fmt.Sprintf("about %d items in %d pages", many, prove.Some(7, 67))) {
 		t.Errorf("got %.600s %s", stdout.String(), stderr.String())
 	}
 }

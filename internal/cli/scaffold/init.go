@@ -85,13 +85,6 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	case known != nil:
 		opts.Example = known.example
 	}
-	changing := []string{memoryFile}
-	if !mod.uses {
-		changing = append(changing, "go.mod", "go.sum")
-	}
-	if err := w.keep(changing...); err != nil {
-		return Result{}, err
-	}
 	result.Example = opts.Example
 	all, err := files(mod.path, opts.Example)
 	if err != nil {
@@ -115,10 +108,16 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 		}
 	}
 	if !mod.uses {
+		if err := w.keep("go.mod", "go.sum"); err != nil {
+			return Result{}, err
+		}
 		result.Required = true
 		if err := opts.require(ctx); err != nil {
 			return Result{}, err
 		}
+	}
+	if err := w.keep(memoryFile); err != nil {
+		return Result{}, err
 	}
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
@@ -189,7 +188,9 @@ func (w *writer) folder(dir string) error {
 
 // keep remembers files as they are.
 func (w *writer) keep(names ...string) error {
-	w.kept = make(map[string][]byte)
+	if w.kept == nil {
+		w.kept = make(map[string][]byte)
+	}
 	for _, name := range names {
 		text, err := os.ReadFile(w.path(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

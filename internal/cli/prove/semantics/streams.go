@@ -89,11 +89,12 @@ func (p *probe) changes(ctx context.Context, name, last string) (of []change, er
 		}
 		open := map[string]bool{}
 		for _, shard := range stream.StreamDescription.Shards {
-			at, known := next[*shard.ShardId]
-			open[*shard.ShardId] = !known || at != nil
+			id := aws.ToString(shard.ShardId)
+			at, known := next[id]
+			open[id] = !known || at != nil
 		}
 		for _, shard := range stream.StreamDescription.Shards {
-			id := *shard.ShardId
+			id := aws.ToString(shard.ShardId)
 			if !open[id] || open[aws.ToString(shard.ParentShardId)] { // an item's changes go on in a child of its shard
 				continue
 			}
