@@ -111,7 +111,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("sealed: %s: %w; %d records are erased: with the keys the same command goes on", sealedText(e.op.sealer, err), err, rep.Erased)
+			return fmt.Errorf("sealed: %s; %d records are erased: with the keys the same command goes on", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
 			return fmt.Errorf("%w; %d records are erased: the same command goes on", err, rep.Erased)
 		default:
