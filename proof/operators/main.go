@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.BoolVar(&u.list, "list", false, "print the mutants and run nothing")
 	flags.IntVar(&u.workers, "workers", 2*runtime.NumCPU(), "tests at once: most of them wait for a database")
 	flags.DurationVar(&u.limit, "limit", time.Minute, "the tests of a mutant, by the time that they take without one: the fastest that fit")
-	flags.Float64Var(&u.least, "least", 60, "the share that must be killed, in percent")
+	flags.Float64Var(&u.least, "least", 95, "the share that must be killed, in percent")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
