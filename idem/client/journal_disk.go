@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -23,14 +24,11 @@ func realPath(path string) (string, error) {
 	if err != nil {
 		return path, err
 	}
-	switch real, err := filepath.EvalSymlinks(path); {
-	case err == nil:
-		return real, nil
-	case errors.Is(err, fs.ErrNotExist): // rewrite creates the file
-		return path, nil
-	default:
-		return path, err
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) { // rewrite creates the file
+		err = nil
 	}
+	return cmp.Or(real, path), err
 }
 
 // load reads the file, which must reach at least the mark in the lock file.
