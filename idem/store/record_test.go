@@ -28,8 +28,8 @@ func fill(v reflect.Value, n *int) {
 	case reflect.Uint8:
 		v.SetUint(uint64(*n%250 + 1))
 	case reflect.Struct:
-		for i := range v.NumField() {
-			fill(v.Field(i), n)
+		for _, field := range v.Fields() {
+			fill(field, n)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -54,8 +54,8 @@ func spoil(v reflect.Value) {
 		if v.Type() == reflect.TypeFor[time.Time]() {
 			return
 		}
-		for i := range v.NumField() {
-			spoil(v.Field(i))
+		for _, field := range v.Fields() {
+			spoil(field)
 		}
 	case reflect.Pointer:
 		spoil(v.Elem())
@@ -105,7 +105,9 @@ func TestEqualSeesEachField(t *testing.T) {
 		whole := reflect.New(reflect.TypeOf(v)).Elem()
 		n := 0
 		fill(whole, &n)
-		equal := func(other reflect.Value) bool { return whole.MethodByName("Equal").Call([]reflect.Value{other})[0].Bool() }
+		equal := func(other reflect.Value) bool {
+			return whole.MethodByName("Equal").Call([]reflect.Value{other})[0].Bool()
+		}
 		if !equal(whole) {
 			t.Errorf("%+v differs from itself", whole)
 		}

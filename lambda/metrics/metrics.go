@@ -127,7 +127,7 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 		l := new(line)
 		fill(l)
 		l.property("record", record)
-		for i := 0; i < len(properties); i += 2 {
+		for i := 0; i+1 < len(properties); i += 2 {
 			l.property(properties[i].(string), properties[i+1])
 		}
 		m.write(l)
