@@ -14,7 +14,6 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -49,7 +48,7 @@ func TestSettingsOfAWorker(t *testing.T) {
 		var feed stream.CompleterOptions
 		var tickets completer.Options
 		var sweep stream.SweepOptions
-		w := over(t, &fakedynamo.DB{}, func(o *Options) {
+		w := over(t, &lockedDB{}, func(o *Options) {
 			*o = tc.set
 			o.Drain = func(o *stream.DrainOptions) { drain = *o }
 			o.Completer = func(o *stream.CompleterOptions) { feed = *o }
@@ -80,14 +79,14 @@ func TestSettingsOfAWorker(t *testing.T) {
 					t.Errorf("a %s below 0 is taken", name)
 				}
 			}()
-			over(t, &fakedynamo.DB{}, func(o *Options) { *o = set })
+			over(t, &lockedDB{}, func(o *Options) { *o = set })
 		}()
 	}
 }
 
 // downDB is a table that can't be scanned, or whose index can't be asked.
 type downDB struct {
-	fakedynamo.DB
+	lockedDB
 	scan, query error
 }
 
@@ -95,14 +94,14 @@ func (db *downDB) Scan(ctx context.Context, in *dynamodb.ScanInput, _ ...func(*d
 	if db.scan != nil {
 		return nil, db.scan
 	}
-	return db.DB.Scan(ctx, in)
+	return db.lockedDB.Scan(ctx, in)
 }
 
 func (db *downDB) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	if db.query != nil {
 		return nil, db.query
 	}
-	return db.DB.Query(ctx, in)
+	return db.lockedDB.Query(ctx, in)
 }
 
 // Each event has its answer, and its error where the table can't be read.

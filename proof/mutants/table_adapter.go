@@ -122,7 +122,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPSame", what: "a path that begins like the stage loses its begin",
-			in: "lambda.httpAPIRequest", old: `$ok && $rc.Stage != "" && ($rest == "" || $rest[0] == '/')`, new: `$ok && $rc.Stage != ""`, run: "^TestHTTPAPIPathAndRoute$",
+			in: "lambda.httpAPIRequest", old: `$rc.Stage != "" && ($rest == "" || $rest[0] == '/')`, new: `$rc.Stage != ""`, run: "^TestHTTPAPIPathAndRoute$",
 		},
 		{
 			rule: "HTTPSame", what: "the default route of an HTTP API is one route for every path",
