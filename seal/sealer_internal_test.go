@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,4 +221,18 @@ func TestOldKeysAreForgotten(t *testing.T) {
 			time.Sleep(s.opt.MaxAge) //nolint:forbidigo // the bubble's clock
 		}
 	})
+}
+
+// Of too many keys the least recently used go, in whatever order they are looked at.
+func TestLeastRecentlyUsedKeysGo(t *testing.T) {
+	t.Parallel()
+	s := New(shut(1), func(o *Options) { o.MaxKeys = 3 })
+	now := wall()
+	for i := range 20 {
+		s.opened[strconv.Itoa(i)] = &opening{key: &Key{made: now}, used: now.Add(time.Duration(i-20) * time.Second)}
+	}
+	s.evict(now)
+	if got := slices.Sorted(maps.Keys(s.opened)); !slices.Equal(got, []string{"17", "18", "19"}) {
+		t.Errorf("left are the keys %v of 20", got)
+	}
 }
