@@ -312,7 +312,8 @@ func TestAnswerGoes(t *testing.T) {
 	gone := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{}}
 	of := &store.Record{Response: &store.Response{Status: 200}, Overflow: &store.Overflow{}, Scope: "jwt:jane"}
 	open := &store.Record{Scope: "jwt:jane"}
-	all := []*store.Record{kept, elsewhere, gone, of, open}
+	none := &store.Record{Overflow: &store.Overflow{}} // an answer that was not kept, of a record without one
+	all := []*store.Record{kept, elsewhere, gone, of, open, none}
 	for _, prev := range all {
 		for _, next := range all {
 			want := (prev == kept || prev == elsewhere) && (next == gone || next == of) || prev == of && next == gone || prev == gone && next == of
