@@ -124,6 +124,9 @@ func TestSpanOfEachStep(t *testing.T) {
 			_, end := r.Tracer().Start(ctx, tc.step)
 			end(tc.end)
 			s := r.spans()[0]
+			if s.DroppedAttributes != 0 {
+				t.Errorf("%d attributes are none", s.DroppedAttributes)
+			}
 			span := func(of oteltrace.SpanContext) string {
 				switch {
 				case !of.IsValid():

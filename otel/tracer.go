@@ -35,6 +35,9 @@ func (*tracer) Context(ctx context.Context) trace.Context {
 
 // spanOf returns the span that c identifies; it is not valid if c isn't.
 func spanOf(c trace.Context) oteltrace.SpanContext {
+	if c.Parent == "" {
+		return oteltrace.SpanContext{}
+	}
 	ctx := w3c.Extract(context.Background(), propagation.MapCarrier{trace.ParentHeader: c.Parent, trace.StateHeader: c.State})
 	return oteltrace.SpanContextFromContext(ctx)
 }
@@ -124,7 +127,7 @@ var refusal = map[string]bool{
 
 // begin returns the attributes of a step that begins.
 func begin(s trace.Step) []attribute.KeyValue {
-	var all attributes
+	all := make(attributes, 0, 8)
 	all.text(record, s.Record)
 	all.text(operation, s.Operation)
 	all.text(route, s.Route)
@@ -147,7 +150,7 @@ func begin(s trace.Step) []attribute.KeyValue {
 
 // end returns the attributes of a step that has ended.
 func end(o trace.Outcome) []attribute.KeyValue {
-	var all attributes
+	all := make(attributes, 0, 8)
 	all.text(operation, o.Operation)
 	all.text(point, o.Point)
 	all.text(claim, o.Result)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,14 +227,7 @@ type slowQueue struct{ takes time.Duration }
 
 func (q *slowQueue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	sleep(ctx, q.takes)
-	return append(make([]error, 1), errList(ctx.Err(), len(tickets)-1)...)
-}
-
-func errList(err error, n int) (errs []error) {
-	for range n {
-		errs = append(errs, err)
-	}
-	return errs
+	return append(make([]error, 1), slices.Repeat([]error{ctx.Err()}, len(tickets)-1)...)
 }
 
 // The queue has a share, too: it answers for each ticket, and is asked once.
