@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/base/sdkenv"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
@@ -58,6 +59,9 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 		if env.text(name) == "" {
 			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
 		}
+	}
+	if _, err := sdkenv.Config(env.text, ""); err != nil {
+		env.errs = append(env.errs, err)
 	}
 	if err := env.err(); err != nil {
 		return nil, err
