@@ -131,7 +131,7 @@ func (e *environment) role(name string) string {
 	return arn
 }
 
-// namespaces are those of the setting; nil for the empty one.
+// namespaces are those of the setting; nil for all.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
 	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
