@@ -134,11 +134,9 @@ func (e *environment) role(name string) string {
 // namespaces are those of the setting; nil for all.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	notAllowed := func(c rune) bool { return !strings.ContainsRune(allowed, c) }
 	list := e.list(name)
 	for _, n := range list {
-		if len(n) > 64 || strings.ContainsFunc(n, notAllowed) {
+		if !state.IsNamespace(n) {
 			e.wrong(name, "has %q: write names of at most 64 letters, digits, '-', '_' and '.', with commas between them", n)
 		}
 	}

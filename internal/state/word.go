@@ -37,3 +37,10 @@ func Namespace(pk string) string {
 	namespace, _, _ := strings.Cut(rest, "#")
 	return namespace
 }
+
+// IsNamespace reports whether an engine can have this namespace: at most 64 letters,
+// digits, '-', '_' and '.'.
+func IsNamespace(s string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	return len(s) <= 64 && strings.Trim(s, allowed) == ""
+}

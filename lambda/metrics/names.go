@@ -78,7 +78,7 @@ var table = []Metric{
 	{"StoreInvalid", count, ofStore, adds, "malformed calls, and calls to a table that is missing", Alarm{}},
 
 	{"Delivered", count, ofStream, adds, "a job was handed on", Alarm{}},
-	{"DeliveryFailed", count, ofStream, adds, "a delivery failed, and may be tried again", Alarm{"DeliveryFailed", "Sum > 0 in 3 of 6 periods of 5m, silence notBreaching"}},
+	{"DeliveryFailed", count, ofStream, adds, "a delivery failed, and may be tried again", Alarm{"DeliveryFailed", "Sum > 0 in 3 of 48 periods of 5m, silence notBreaching"}},
 	{"Delayed", count, ofStream, adds, "jobs of an operation could not be handed on, and are tried again", Alarm{}},
 	{"Parked", count, ofStream, adds, "a job was given up, and waits for people", Alarm{}},
 	{"Queued", count, ofStream, adds, "an abandoned operation got a ticket for the completer", Alarm{}},

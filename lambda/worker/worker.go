@@ -138,8 +138,8 @@ func apply[O any](fn func(*O), o *O) {
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		namespace := state.Namespace(t.PK)
-		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) {
-			return jobs.ErrMoved // another worker's
+		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) || !state.IsNamespace(namespace) {
+			return jobs.ErrMoved // another worker's, or no engine's
 		}
 		e := idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
 		return e.MarkStuck(ctx, t, why)

@@ -387,7 +387,8 @@ func (a *troubled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 type tickets struct {
 	mu     sync.Mutex
 	bodies []string
-	all    [][]byte // also those that were taken
+	all    [][]byte      // also those that were taken
+	hidden time.Duration // the message that last came again
 }
 
 func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -405,7 +406,7 @@ func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 func (q *tickets) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bodies = append(q.bodies, *in.ReceiptHandle)
+	q.bodies, q.hidden = append(q.bodies, *in.ReceiptHandle), time.Duration(in.VisibilityTimeout)*time.Second
 	return &sqs.ChangeMessageVisibilityOutput{}, nil
 }
 
