@@ -26,7 +26,7 @@ type Clients struct {
 	StepFunctions  StepFunctions
 	Scheduler      Scheduler
 	IAM            IAM
-	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
+	CloudWatch     CloudWatch
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
 	RESTAPIs       RESTAPIs
@@ -59,6 +59,12 @@ type Lambda interface {
 type SQS interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// CloudWatch reads alarms, and names of metrics.
+type CloudWatch interface {
+	cloudwatch.DescribeAlarmsAPIClient
+	cloudwatch.ListMetricsAPIClient
 }
 
 // EventBridge reads buses.
@@ -98,6 +104,7 @@ var (
 	_ DynamoDB      = (*dynamodb.Client)(nil)
 	_ Lambda        = (*lambda.Client)(nil)
 	_ SQS           = (*sqs.Client)(nil)
+	_ CloudWatch    = (*cloudwatch.Client)(nil)
 	_ EventBridge   = (*eventbridge.Client)(nil)
 	_ StepFunctions = (*sfn.Client)(nil)
 	_ Scheduler     = (*scheduler.Client)(nil)

@@ -41,6 +41,7 @@ const (
 	Simulation     Source = "iam:SimulatePrincipalPolicy"
 	Gateways       Source = "apigateway:GET"
 	Alarms         Source = "cloudwatch:DescribeAlarms"
+	Metrics        Source = "cloudwatch:ListMetrics"
 )
 
 // Options say what to look at. Table is required.
@@ -87,6 +88,7 @@ type Facts struct {
 	Role      *Role      // of the schedules for later jobs; nil without one
 	Schedules []Schedule // of the worker
 	Alarms    []cwtypes.MetricAlarm
+	Counted   []string // applications (the dimension App) whose functions have counted requests in the last two weeks
 
 	unread map[Source]string // why a source has no answer
 }

@@ -374,8 +374,12 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
 	const binary = "application/cbor"
-	if code := w.Refused["CloudWatch.DescribeAlarms"]; code != "" {
+	op := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
+	if code := w.Refused["CloudWatch."+op]; code != "" {
 		return w.answer(req, http.StatusForbidden, binary, cbor.Encode(binaryOf(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})), proto), nil
+	}
+	if op == "ListMetrics" {
+		return w.answer(req, http.StatusOK, binary, cbor.Encode(binaryOf(Object{"Metrics": list(w.Metrics)})), proto), nil
 	}
 	in, err := cbor.Decode(body)
 	if err != nil {

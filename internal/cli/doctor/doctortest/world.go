@@ -36,6 +36,7 @@ type World struct {
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
+	Metrics             []Object
 	Schedules           []Object // as GetSchedule answers
 	Stacks              map[string][]Object
 
@@ -91,6 +92,7 @@ func Good(now time.Time) *World {
 			"AlarmActions": []any{"arn:aws:sns:us-east-1:123456789012:on-call"}, "Dimensions": []any{Object{"Name": "App", "Value": "orders"}},
 		})
 	}
+	w.Metrics = []Object{{"Namespace": metrics.Namespace, "MetricName": "Requests", "Dimensions": []any{Object{"Name": "App", "Value": "orders"}}}}
 	w.Items = append(w.Items,
 		w.Record("1", "orders", "done", 24*time.Hour),
 		w.Record("2", "receipts", "done", 28*24*time.Hour),
