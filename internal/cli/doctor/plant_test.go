@@ -338,6 +338,11 @@ var plants = map[string]plant{
 		w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "shop"}}
 	}, on("warning: alarms: alarms of App shop: there is none on " + alarmed(func(m metrics.Metric) bool { return m.Alarm.Name != "" }))},
 	"alarms that nobody hears": {func(w *doctortest.World, _ *doctor.Options) { silence(w) }, on("note: alarms-heard: alarms of App orders: nobody hears those on " + alarmed(func(metrics.Metric) bool { return true }))},
+	"a filter of one namespace": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["FilterCriteria"] = object{"Filters": []any{
+			object{"Pattern": `{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1##"}]}}}}`}, object{"Pattern": `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`},
+		}}
+	}, on("error: stream-filters: mapping of stream to worker: its filters leave out an open record, an open record that is renewed, a finished record, a stuck record")},
 	"functions without hooks": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
 	}, on("warning: hooks: metrics of App orders: there is no Requests, though the sample has a request of " + time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC).Format(time.RFC3339))},
