@@ -120,6 +120,41 @@ func overHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+func problem(status int, text string) response { return response{StatusCode: status, Body: text} }
+
+func soldOut() (response, error) { return response{StatusCode: http.StatusConflict}, nil }
+
+func fail(w http.ResponseWriter, text string, status int) { http.Error(w, text, status) }
+
+func answerTo(err error) response {
+	if err != nil {
+		return response{StatusCode: http.StatusConflict}
+	}
+	return response{StatusCode: http.StatusOK}
+}
+
+func byHelpers(ctx context.Context, w http.ResponseWriter, n int) (response, error) {
+	order, err := idem.Atomic(ctx, "order_created", created)
+	if err != nil {
+		return problem(http.StatusConflict, "nothing was done"), nil
+	}
+	switch order.Stock {
+	case 0:
+		return problem(http.StatusConflict, "sold out"), nil // want `answers: the answer 409`
+	case 1:
+		return soldOut() // want `answers: the answer 409`
+	case 2:
+		fail(w, "no", http.StatusForbidden) // want `answers: the answer 403`
+	case 3:
+		fail(w, "later", http.StatusServiceUnavailable)
+	case 4:
+		return problem(n, "a status out of sight"), nil
+	case 5:
+		return answerTo(err), nil // it has other answers, too
+	}
+	return problem(http.StatusCreated, ""), nil
+}
+
 type outcome struct {
 	Code, Status int
 	Text         string
