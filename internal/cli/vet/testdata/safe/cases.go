@@ -19,11 +19,13 @@ type App struct{ payments Payments }
 
 var errDeclined = errors.New("declined")
 
+// want +6 `safe: idem.SafeToRetry marks every error of Payments.Charge, also that of a call which may have had its effect, as a timeout: the operation then goes on as if the call was not made. Mark only errors that prove that nothing was done`
+
 func (a *App) bad(ctx context.Context) error {
 	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		id, err := a.payments.Charge(ctx, 20, tx.Key("payments"))
 		if err != nil {
-			return "", idem.SafeToRetry(err) // want `safe: idem.SafeToRetry marks every error of Payments.Charge, also that of a call which may have had its effect, as a timeout: the operation then goes on as if the call was not made. Mark only errors that prove that nothing was done`
+			return "", idem.SafeToRetry(err)
 		}
 		return id, nil
 	})
