@@ -22,7 +22,7 @@ type contract struct{ *core }
 // producer chose it for this work, while a browser may add a header of its own to
 // each submission.
 func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
-	if e.opt.Disabled || !e.methods[r.Method] {
+	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
 		return "", false, nil
 	}
 	if r.Key != "" { // found outside of the header
@@ -171,7 +171,7 @@ func (l *leaving) hear() {
 
 // keyOptional reports whether a request with this method passes without a key.
 func (o *Options) keyOptional(method string) bool {
-	return o.Key == KeyOptional || o.Key != KeyObserve && slices.Contains(o.KeyOptionalOn, method)
+	return o.Key == KeyOptional || slices.Contains(o.KeyOptionalOn, method)
 }
 
 // hasKey reports whether a request has a key header, valid or not.

@@ -304,7 +304,7 @@ func TestSourceThatKeepsForLonger(t *testing.T) {
 		"as long":      {3 * time.Hour, func(*idem.Options) {}, false},
 		"unknown":      {0, func(*idem.Options) {}, false},
 		"thought of":   {4 * time.Hour, func(o *idem.Options) { o.RetryWindow = time.Hour }, false},
-		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Disabled = true }, false},
+		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
 	} {
 		var log bytes.Buffer
 		idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
@@ -387,7 +387,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	}{
 		"no time":        {&idem.MemoryStore{}, func(*idem.Options) {}, time.Millisecond, []string{"Refused", "Ended"}},
 		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
-		"failed open":    {down, func(o *idem.Options) { o.FailOpen = true }, time.Minute, []string{"FailedOpen", "Ended"}},
+		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"FailedOpen", "Ended"}},
 		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
 		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
 		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {
@@ -529,7 +529,7 @@ func TestWhatAdaptersAsk(t *testing.T) {
 	}
 	told = nil
 	observing := func(o *idem.Options) { o.Key, o.Hooks.Observed = idem.KeyObserve, tells }
-	off := idem.New(nil, observing, func(o *idem.Options) { o.Disabled = true })
+	off := idem.New(nil, observing, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	if e.Observes(t.Context(), request, down) || off.Observes(t.Context(), request, down) || told != nil {
 		t.Errorf("observes, told %v", told)
 	}

@@ -169,7 +169,7 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 		return nil, errors.New("throttled")
 	}}
 	later := idem.New(down, anybody, func(o *idem.Options) {
-		o.FailOpen = true
+		o.Mode = idem.ModeOpen
 		o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	})
 	if _, err := later.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
@@ -219,7 +219,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 					return nil, nil
 				},
 			}
-			engine := idem.New(broken, anybody, func(o *idem.Options) { o.FailOpen = true; tt.opt(o) })
+			engine := idem.New(broken, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen; tt.opt(o) })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
 				t.Errorf("got %v, want unavailable", err)
 			}
@@ -242,7 +242,7 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 				Store: &idem.MemoryStore{},
 				claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, tt.claim },
 				load:  func(context.Context, string) (*store.Record, error) { return nil, tt.load },
-			}, anybody, func(o *idem.Options) { o.FailOpen = true })
+			}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -273,7 +273,7 @@ func TestFailOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
 				}
 				return nil, down
 			},
-		}, anybody, readsFirst, func(o *idem.Options) { o.FailOpen = true })
+		}, anybody, readsFirst, func(o *idem.Options) { o.Mode = idem.ModeOpen })
 		_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
 		if (runs == 1) != tt.runs || !tt.runs && !errors.Is(err, idem.ErrUnavailable) {
 			t.Errorf("%s: %d runs, %v", name, runs, err)

@@ -62,7 +62,7 @@ func ExampleKeyMode_observe() {
 func ExampleNew_routes() {
 	store := &idem.MemoryStore{}
 	common := func(o *idem.Options) { o.Namespace, o.Scope = "shop", account }
-	observe := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	observe := idem.New(store, common, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	optional := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyOptional })
 	required := idem.New(store, common)
 

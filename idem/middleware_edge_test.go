@@ -36,7 +36,7 @@ func TestObserveExecutesLargeBodies(t *testing.T) {
 
 func TestObserveStreams(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if ask(t, h, "POST", "", "{}"); err != nil {
@@ -120,7 +120,7 @@ func TestFormErrorHoldsBody(t *testing.T) {
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.Lease = 700 * time.Millisecond })
 		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -137,7 +137,7 @@ func TestObserveCancelsHandler(t *testing.T) {
 
 func TestObserveParsedForm(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	ran := false
 	h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true }))
 	r := httptest.NewRequest("POST", "/", strings.NewReader("a=b"))
@@ -153,7 +153,7 @@ func TestObserveParsedForm(t *testing.T) {
 
 func TestObserveMaxInt(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.MaxRequest = math.MaxInt64 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.MaxRequest = math.MaxInt64 })
 	got := "not run"
 	h := e.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); got = string(b) }))
 	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("charge 5")))
@@ -236,7 +236,7 @@ func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"a keyed request":                    func(*idem.Options) {},
 		"a panic":                            func(*idem.Options) {},
-		"observed":                           func(o *idem.Options) { o.Key = idem.KeyObserve },
+		"observed":                           func(o *idem.Options) { o.Mode = idem.ModeObserve },
 		"observed, and too large to be read": func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 1<<10 },
 	} {
 		files := 0

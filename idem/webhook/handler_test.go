@@ -742,8 +742,8 @@ func TestNoTimeLeft(t *testing.T) {
 func TestUnprotected(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]func(*idem.Options){
-		"disabled":  func(o *idem.Options) { o.Disabled = true },
-		"fail open": func(o *idem.Options) { o.FailOpen = true },
+		"disabled":  func(o *idem.Options) { o.Mode = idem.ModeOff },
+		"fail open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		e := newEndpoint(t, nil, opt)
 		e.store.down = errors.New("down")
@@ -794,7 +794,6 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 		"endpoint":        func() { webhook.New(s, "", v, fn) },
 		"verifier":        func() { webhook.New(s, "e", nil, fn) },
 		"handler":         func() { webhook.New(s, "e", v, nil) },
-		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80*time.Hour - 1 }) },
 		"no room":         func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
 	} {
 		func() {
@@ -806,8 +805,13 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 			make()
 		}()
 	}
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // RetryWindow explains the short Retention
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80 * time.Hour })
+	for retention, warns := range map[time.Duration]bool{80 * time.Hour: false, 80*time.Hour - 1: true} {
+		var log bytes.Buffer
+		webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.Logger = retention, slog.New(slog.NewTextHandler(&log, nil)) })
+		if got := strings.Contains(log.String(), "Options.Retention"); got != warns {
+			t.Errorf("retention %v: log %q, want a warning: %t", retention, log.String(), warns)
+		}
+	}
 }
 
 // Options shared with routes can't make the endpoint handle an event twice.
