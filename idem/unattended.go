@@ -200,7 +200,7 @@ func (a unattended) takeOnce(ctx context.Context, t store.Take) (rec *store.Reco
 		switch {
 		case cause == nil:
 			return rec, taken || ours(rec), nil // taken although refused, if the store itself sent the write twice
-		case !errors.Is(cause, store.ErrUnknown) && !errors.Is(cause, ErrConflict):
+		case !store.Passing(cause):
 			return nil, false, a.unavailable("take-over", cause)
 		}
 	}
