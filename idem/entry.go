@@ -132,7 +132,7 @@ func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Re
 // can't be had, behind which there may be an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrSealed)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
 // run calls fn and ends the operation according to its outcome. This attempt holds its

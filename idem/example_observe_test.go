@@ -16,7 +16,7 @@ import (
 func ExampleKeyMode_observe() {
 	would := make(map[string]int)
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.Key, o.Scope = idem.KeyObserve, account
+		o.Mode, o.Scope = idem.ModeObserve, account
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			switch {
 			case errors.Is(ev.Err, idem.ErrKeyMissing):

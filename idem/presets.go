@@ -64,7 +64,6 @@ func UCP(o *Options) {
 	o.Methods = append(o.Methods, http.MethodPut)
 	o.MinKey = minRandomKey
 	o.Problem = ucpJSON
-	o.rules.failClosed = true
 }
 
 // commerce sets the rules that ACP and UCP share: body is the form in which bodies of the
@@ -89,7 +88,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 		form, err := body(r)
 		return append(append(same, 'b'), form...), err
 	}
-	o.rules = rules{path: true, retention: 24 * time.Hour}
+	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
 // rules are what a preset demands, and no option says.

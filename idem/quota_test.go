@@ -146,7 +146,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	other := request
 	other.Key = "new"
 	for name, opt := range map[string]func(*idem.Options){
-		"default": func(*idem.Options) {}, "FailOpen": func(o *idem.Options) { o.Mode = idem.ModeOpen },
+		"default": func(*idem.Options) {}, "open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		engine := idem.New(mem, anybody, g.set, opt)
 		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {

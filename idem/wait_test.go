@@ -435,7 +435,7 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 	if res, _ := off.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST to an engine that is disabled: %v", res.Header)
 	}
-	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 3 })
+	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 3 })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST that is watched, and too large to be read: %d %v", r.StatusCode, r.Header)

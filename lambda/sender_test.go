@@ -103,7 +103,7 @@ func TestMiddlewareKnowsTheFacts(t *testing.T) {
 	t.Parallel()
 	for name, outer := range map[string]*idem.Engine{
 		"without an engine": nil, "in an engine that leaves the request alone": idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff }),
-		"in an operation": idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key, o.Scope = idem.KeyObserve, lambda.RoleScope }),
+		"in an operation": idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Mode, o.Scope = idem.ModeObserve, lambda.RoleScope }),
 	} {
 		inner := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Scope = lambda.RoleScope })
 		runs := 0

@@ -115,7 +115,7 @@ func TestDirectResultWithoutJSONIsDoneAllTheSame(t *testing.T) {
 	}
 }
 
-// KeyObserve is ignored by Direct/WrapEach: they enforce.
+// ModeObserve is ignored by Direct/WrapEach: they enforce.
 func TestObserveOnSources(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
@@ -128,12 +128,12 @@ func TestObserveOnSources(t *testing.T) {
 		}
 	}
 	if runs != 2 {
-		t.Errorf("KeyObserve executes every request; ran %d of 2", runs)
+		t.Errorf("ModeObserve executes every request; ran %d of 2", runs)
 	}
 	ev.Records[0].Body = "other"
 	_, err := h.Handle(t.Context(), ev)
 	if err != nil {
-		t.Errorf("KeyObserve never fails a request: %v", err)
+		t.Errorf("ModeObserve never fails a request: %v", err)
 	}
 }
 

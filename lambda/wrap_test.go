@@ -141,7 +141,7 @@ func TestPassedKeyIsMarked(t *testing.T) {
 
 // The store is down and the engine fails open: the answer is the handler's own, and
 // says that it wasn't protected.
-func TestFailOpenIsMarked(t *testing.T) {
+func TestModeOpenIsMarked(t *testing.T) {
 	t.Parallel()
 	own := v2Response{StatusCode: 201, Headers: map[string]string{"x-lower": "1"}, Body: "YQ==", IsBase64Encoded: true}
 	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen }), lambda.HTTPAPI,
@@ -236,8 +236,8 @@ func TestWrongKindOfEvent(t *testing.T) {
 				}
 				store := &watched{}
 				h, runs := counted(created)
-				for _, disabled := range []bool{false, true} {
-					e := idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled })
+				for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeOff} {
+					e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = mode })
 					out, err := s.wrap(e, h).Invoke(t.Context(), []byte(ev.payload))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil {
 						t.Errorf("%.60s: got %s, %v, want ErrEvent", ev.payload, out, err)
