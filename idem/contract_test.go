@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -310,7 +309,7 @@ func TestCheckRoute(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
 	levels := map[slog.Level][]string{
-		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "FailedOpen"},
+		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "Unprotected"},
 		slog.LevelWarn:  {"TakenOver", "Mismatch", "Limited", "LeaseLost", "Refused", "Released"},
 		slog.LevelInfo:  {"Claimed", "Committed", "Finished", "Replayed", "InFlight", "Observed"},
 	}
@@ -352,7 +351,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	}{
 		"no time":        {&idem.MemoryStore{}, func(*idem.Options) {}, time.Millisecond, []string{"Refused", "Ended"}},
 		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
-		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"FailedOpen", "Ended"}},
+		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"Unprotected", "Ended"}},
 		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
 		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
 		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {

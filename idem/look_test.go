@@ -197,9 +197,8 @@ func (m *met) sends(t *testing.T, r idem.Request) became {
 // if they are others.
 var settings = map[string]struct{ opt, made func(*idem.Options) }{
 	"plain":               {opt: anybody},
-	"merged claim":        {opt: func(o *idem.Options) { anybody(o); o.MergeClaim = true }},
 	"resumable":           {opt: func(o *idem.Options) { anybody(o); o.Resumable = true }},
-	"open":            {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeOpen }},
+	"open":                {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeOpen }},
 	"waiting":             {opt: func(o *idem.Options) { anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
 	"within the quota":    {opt: func(o *idem.Options) { anybody(o); (&gate{}).set(o) }},
 	"over the quota":      {opt: func(o *idem.Options) { anybody(o); (&gate{wait: time.Minute}).set(o) }, made: anybody},
@@ -247,12 +246,6 @@ func TestARetryPaysLessAndNothingElse(t *testing.T) {
 							m.store.Reset(plans[i])
 							came[i] = m.sends(t, r)
 						}
-						if setting == "merged claim" && came[1].Runs < came[0].Runs {
-							came[0].Runs = came[1].Runs // the handler needn't run to find out
-							if meeting == "incomparable" {
-								came[0].Told = came[1].Told // so it isn't the handler who hears of it
-							}
-						}
 						if diff := cmp.Diff(came[0], came[1]); diff != "" {
 							t.Errorf("(-without a sign +with it):\n%s", diff)
 						}
@@ -273,7 +266,7 @@ func TestCallsOfARetry(t *testing.T) {
 		"done": {1, 0, 0}, "done again": {1, 0, 0}, "of another request": {1, 0, 0}, "tombstone": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
 		"incomparable": {1, 0, 0},
 	} {
-		for _, setting := range []string{"plain", "merged claim", "over the quota", "one of two scopes", "the other scope"} {
+		for _, setting := range []string{"plain", "over the quota", "one of two scopes", "the other scope"} {
 			t.Run(setting+", meets "+meeting, func(t *testing.T) {
 				t.Parallel()
 				want := want
@@ -281,8 +274,6 @@ func TestCallsOfARetry(t *testing.T) {
 				switch {
 				case setting == "over the quota" && free:
 					want = [3]int{1, 0, 0} // refused, without another read
-				case setting == "merged claim" && free:
-					want[2]-- // the claim has the phase
 				case setting == "one of two scopes" && meeting == "nothing":
 					want[0]++ // each place has none
 				case setting == "one of two scopes" && meeting == "of another request":
@@ -324,7 +315,7 @@ func TestLookIsOvertaken(t *testing.T) {
 		"expired, then of another":       {"expired", meetings["of another request"], "mismatch"},
 		"in flight, then done":           {"in flight", nil, "in flight"},
 	} {
-		for _, setting := range []string{"plain", "merged claim", "open"} {
+		for _, setting := range []string{"plain", "open"} {
 			t.Run(setting+": "+name, func(t *testing.T) {
 				t.Parallel()
 				m := meets(t, setting, tt.meeting)

@@ -83,7 +83,9 @@ func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	own := &phaseless{ResponseWriter: w, without: without, refuse: func() {
 		write(w, contract{&m.core}.problem(ctx, &req, m.phaseRefused(ctx, &req)))
 	}}
-	m.next.ServeHTTP(own, r.WithContext(ctx))
+	inner := r.WithContext(ctx)
+	defer removeFiles(inner)
+	m.next.ServeHTTP(own, inner)
 	if !own.begun && without.refused.Load() {
 		own.WriteHeader(http.StatusOK)
 	}
@@ -128,9 +130,7 @@ func (p *phaseless) Write(b []byte) (int, error) {
 // unchanged.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.opt.KeyFrom == nil && !m.opt.hasKey(r.Header) {
-		if !m.opt.keyOptional(r.Method) {
-			m.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
-		}
+		m.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
 		m.pass(w, r)
 		return
 	}

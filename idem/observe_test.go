@@ -78,7 +78,6 @@ func TestObserveRemembersAnswers(t *testing.T) {
 		"an answer that can't be sent":     {all, nil, answers(1000), false},
 		"an answer, its claim conflicts":   {asIs, conflict(idemtest.Claim), answers(201), true},
 		"an answer, its storing conflicts": {asIs, conflict(idemtest.Commit), answers(201), true},
-		"an answer in a phase":             {asIs, nil, finishes, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,4 +148,3 @@ func TestObserveContinues(t *testing.T) {
 		clock.Advance(storetest.LeaseOver)
 	}
 }
-

@@ -174,13 +174,6 @@ type Options struct {
 	// Default: 10 MiB.
 	MaxRequest int64
 
-	// MergeClaim combines the claim with the handler's first commit, which saves a
-	// call. The handler then begins before the engine has read the key's record, and
-	// may begin again. So effects belong in phases only, and the engine reads the
-	// record before it gives an answer that is not stored. If a Foreign comes first,
-	// the engine claims before the call, and the result joins the next commit, as
-	// with [Deferred], unless the phase has writes.
-	MergeClaim bool
 	// Resumable stores the request with its claim, so that a completer can finish
 	// the operation without its client. Only phases make this safe. The claim
 	// accepts the request: after an error, a panic or an unstored 5xx the client's
@@ -191,7 +184,7 @@ type Options struct {
 	// have no expiry, since a call that may have been made must not be forgotten: until
 	// somebody knows its outcome, the record stays, and is listed. Without CallsOut, a
 	// handler whose first phase is a Foreign costs one more write, before its call. Not
-	// needed with Resumable, with MergeClaim, or after an [Atomic].
+	// needed with Resumable, or after an [Atomic].
 	CallsOut bool
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.

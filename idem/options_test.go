@@ -107,9 +107,9 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"a status with a part":         {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/#a" }, `must end in "/"`},
 		"a status of no form":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "/%zz/" }, "not a URL"},
 		"a status by its URL":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "https://shop.example/v1/status/" }, ""},
-		"Stripe":   {&MemoryStore{}, Stripe, ""},
-		"StripeV1": {&MemoryStore{}, StripeV1, ""},
-		"IETF":     {&MemoryStore{}, IETF, ""},
+		"Stripe":                       {&MemoryStore{}, Stripe, ""},
+		"StripeV1":                     {&MemoryStore{}, StripeV1, ""},
+		"IETF":                         {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
