@@ -252,6 +252,30 @@ func TestStatusThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// A record has texts in UTF-8 only: others would be changed, and a sealed record could never be
+// read again. A request with others is refused before its claim.
+func TestTextsOfARecordAreUTF8(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(r *idem.Request, s string){
+		"operation": func(r *idem.Request, s string) { r.Operation = s },
+		"tenant":    func(r *idem.Request, s string) { r.Tenant = s },
+		"route":     func(r *idem.Request, s string) { r.Route = s },
+		"function":  func(r *idem.Request, s string) { r.Handler.Function = s },
+		"handler":   func(r *idem.Request, s string) { r.Handler.Name = s },
+		"kind":      func(r *idem.Request, s string) { r.Identity.Kind = s },
+	} {
+		for text, want := range map[string]error{"héllo": nil, "h\xe9llo": idem.ErrRequest} {
+			var mem idem.MemoryStore
+			r := request
+			set(&r, text)
+			_, err := idem.New(&mem, anybody).Do(t.Context(), r, answers(201))
+			if !errors.Is(err, want) || (len(mem.Records()) == 0) != (want != nil) {
+				t.Errorf("the %s is %q: got %v and %d records, want %v", name, text, err, len(mem.Records()), want)
+			}
+		}
+	}
+}
+
 func TestHandlersNeedNames(t *testing.T) {
 	t.Parallel()
 	resumable := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" })
@@ -260,7 +284,7 @@ func TestHandlersNeedNames(t *testing.T) {
 		e          *idem.Engine
 		name, want string
 	}{
-		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`},
+		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`}, {plain, "\xff", "not UTF-8"},
 	} {
 		if err := tc.e.AddHandler(tc.name); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("handler %d: %v, want %q", i, err, tc.want)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
@@ -307,7 +308,7 @@ func (o *Options) validate() error {
 	}
 	check(state.IsNamespace(o.Namespace),
 		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
-	check(len(o.Function) <= maxName, "Function %.40q: at most %d bytes", o.Function, maxName)
+	check(len(o.Function) <= maxName && utf8.ValidString(o.Function), "Function %.40q: at most %d bytes of UTF-8", o.Function, maxName)
 	check(o.Retention >= defaults.MinRetention, "Retention %v: at least %v", o.Retention, defaults.MinRetention)
 	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
 	check(o.LeaseMargin >= defaults.MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, defaults.MinLeaseMargin)
