@@ -27,7 +27,7 @@ type flow struct {
 	within opContext // the handler's, in the same block
 }
 
-// flow begins the flow of an attempt. rec is nil before a merged claim.
+// flow begins the flow of an attempt, which holds rec.
 func (a *attempt) flow(rec *store.Record) *flow {
 	return &flow{a: a, progress: progress{rec: rec, started: time.Now()}, gate: gate{about: &a.subject}}
 }
@@ -75,12 +75,11 @@ func (f *flow) stages(ctx context.Context, jobs []Job) error {
 	f.a.traced(ctx, mine)
 	all, err := f.staged(ctx, mine, f.a.due, f.a.jobsNow)
 	sizer, sizes := f.a.store.(store.Sizer)
-	rec := f.record()
-	if err != nil || !sizes || rec == nil {
+	if err != nil || !sizes {
 		return err
 	}
-	pending, _, _ := f.next()
-	return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), pending, all, nil))
+	rec := f.record()
+	return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))
 }
 
 // releasing describes an attempt without an answer. If the program refuses to
