@@ -68,7 +68,6 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		return err
 	}
 	rec, err := a.readsClosed(ctx, a.end)
-	defer e.cache.drop(pk) // after the write: before it, a replay could keep the old answer once more
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
 			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
