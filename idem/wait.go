@@ -72,8 +72,13 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 		if v == state.InFlight {
 			break
 		}
-		if err == nil && (v == state.Again || v == state.TakeOver) { // the holder gave up, or died
-			held, v, err = a.claim(ctx, nil, nil, false)
+		if err == nil && v == state.TakeOver { // the holder died
+			held, v, err = a.judgeOrTakeOver(ctx, held, earlier(a.unbegun, time.Now().Add(maxClaim)))
+		}
+		if err == nil && v == state.Again { // the holder gave up: this is a new operation
+			if held, v, err = (before{a}).admit(ctx); err == nil && v == state.Again {
+				held, v, err = a.claim(ctx, nil, nil, false)
+			}
 		}
 	}
 	return held, v, err
