@@ -154,6 +154,7 @@ func TestDirectRefusals(t *testing.T) {
 	nobody := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
+	asked := func(o *lambda.DirectOptions[order]) { o.Synchronous = true }
 	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}, anybody) }
 	e := func() *idem.Engine { return idem.New(memory, anybody) }
 	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Source: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
@@ -177,7 +178,7 @@ func TestDirectRefusals(t *testing.T) {
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
 		"store down":     {engine: idem.New(downStore{}, anybody), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
-		"in flight":      {engine: record(func(*store.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
+		"in flight":      {engine: record(func(*store.Record) {}), opts: []func(*lambda.DirectOptions[order]){asked}, in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
 		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrIncomparable, called: "IdempotencyIncomparable"},
