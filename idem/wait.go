@@ -93,7 +93,7 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 		}
 		if err == nil && v == state.Again { // the holder gave up: this is a new operation
 			if held, v, err = (before{a}).admit(ctx); err == nil && v == state.Again {
-				held, v, err = a.claim(ctx, nil, nil, false)
+				held, v, err = a.claim(ctx)
 			}
 		}
 	}
