@@ -3,11 +3,13 @@ package idem
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -31,8 +33,14 @@ func (a before) admit(ctx context.Context) (*store.Record, state.Verdict, error)
 
 // known returns the record of a request that may begin nothing new, and the verdict about
 // it; refusal, if there is none.
-func (a before) known(ctx context.Context, op string, refusal error) (*store.Record, state.Verdict, error) {
-	until := earlier(a.unbegun, time.Now().Add(maxClaim))
+func (a before) known(ctx context.Context, op string, refusal *Error) (*store.Record, state.Verdict, error) {
+	refusal.Record = redact.Record(a.pk)
+	late := a.short() != nil
+	until := a.unbegun
+	if late {
+		until = a.end // reading takes less than beginning
+	}
+	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	lctx, sp := a.step(ctx, trace.Read, "")
@@ -41,14 +49,17 @@ func (a before) known(ctx context.Context, op string, refusal error) (*store.Rec
 		rec, v, err = a.elsewhere(lctx, op, rec, v, until)
 	}
 	sp.done(err)
-	if err == nil && v == state.Again {
+	switch {
+	case err == nil && v == state.Again:
 		return nil, 0, refusal
+	case late && errors.Is(err, ErrUnavailable) && errors.Is(refusal, ErrNoTime):
+		return nil, 0, &unlooked{refusal} // without the time for a look
 	}
 	return rec, v, err
 }
 
 // takePlace takes a place, or returns the refusal of a new operation.
-func (a before) takePlace(ctx context.Context, until time.Time) error {
+func (a before) takePlace(ctx context.Context, until time.Time) *Error {
 	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
 	defer cancel()
 	end, wait, err := a.opt.Quota.Begin(ctx, QuotaRequest{

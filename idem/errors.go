@@ -123,6 +123,14 @@ var (
 	errUnread = errors.New("record can't be read")
 )
 
+// unlooked is the error of a request that is refused although its record could not be
+// looked at. So the answer says nothing of the operation.
+type unlooked struct{ err error }
+
+func (u *unlooked) Error() string { return u.err.Error() }
+
+func (u *unlooked) Unwrap() error { return u.err }
+
 // handlerError distinguishes fn's own error from the engine's errors.
 type handlerError struct{ err error }
 

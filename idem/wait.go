@@ -72,7 +72,11 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 		if v == state.InFlight {
 			break
 		}
-		if err == nil && (v == state.Again || v == state.TakeOver) { // the holder gave up, or died
+		switch {
+		case err != nil || v != state.Again && v != state.TakeOver:
+		case a.barred != nil:
+			held, v, err = before{a}.known(ctx, a.barred.Op, a.barred)
+		default: // the holder gave up, or died
 			held, v, err = a.claim(ctx, nil, nil, false)
 		}
 	}
