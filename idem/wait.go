@@ -77,7 +77,7 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 		case a.barred != nil:
 			held, v, err = before{a}.known(ctx, a.barred.Op, a.barred)
 		default: // the holder gave up, or died
-			held, v, err = a.claim(ctx, nil, nil, false)
+			held, v, err = a.claim(ctx)
 		}
 	}
 	return held, v, err
