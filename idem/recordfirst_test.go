@@ -154,3 +154,55 @@ func codeOf(r idem.Response) string {
 	}
 	return "201"
 }
+
+// An operation that goes on isn't taken over, and nothing is said of it, by a retry with too
+// little time.
+func TestTooLittleTimeForKnownWork(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st idem.MemoryStore
+		e := idem.New(&st, anybody)
+		r := idem.Request{Method: "POST", Path: "/charges", Header: http.Header{idem.KeyHeader: {"k"}}}
+		send := func(limit time.Duration, fn func(context.Context) (idem.Response, error)) idem.Response {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			res, err := e.Serve(ctx, r, fn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.Response
+		}
+		send(time.Minute, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+			return idem.Response{}, errors.Join(err, errors.New("down"))
+		})
+		before := one(&st).Ver
+		time.Sleep(time.Minute)
+		got := send(300*time.Millisecond, answers(201))
+		if code := codeOf(got); got.Status != 503 || code != "idempotency_unfinished" || one(&st).Ver != before {
+			t.Errorf("got %d %s and version %d, want 503 idempotency_unfinished and version %d: %s", got.Status, code, one(&st).Ver, before, got.Body)
+		}
+	})
+}
+
+// A request that may begin no operation begins none after it has waited, either.
+func TestRefusedAfterAWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var st idem.MemoryStore
+		r := idem.Request{Method: "POST", Path: "/charges", Header: http.Header{idem.KeyHeader: {"k"}}}
+		later := idem.New(&st, anybody, func(o *idem.Options) { o.MinKey, o.InFlight = 22, idem.InFlightWait })
+		heard := make(chan string)
+		_, err := idem.New(&st, anybody).Serve(t.Context(), r, func(context.Context) (idem.Response, error) {
+			go func() {
+				res, _ := later.Serve(t.Context(), r, answers(201))
+				heard <- codeOf(res.Response)
+			}()
+			time.Sleep(time.Second)
+			return idem.Response{}, errors.New("down") // frees the key
+		})
+		if got := <-heard; err != nil || got != "idempotency_key_invalid" {
+			t.Errorf("got %s, %v, want idempotency_key_invalid", got, err)
+		}
+	})
+}
