@@ -28,32 +28,36 @@ func (a before) admit(ctx context.Context) (*store.Record, state.Verdict, error)
 	case a.looked:
 		return nil, 0, refusal
 	}
-	return a.known(ctx, "quota", refusal)
+	return a.known(ctx, refusal)
 }
 
 // known returns the record of a request that may begin nothing new, and the verdict about
 // it; refusal, if there is none.
-func (a before) known(ctx context.Context, op string, refusal *Error) (*store.Record, state.Verdict, error) {
+func (a before) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	refusal.Record = redact.Record(a.pk)
-	late := a.short() != nil
-	until := a.unbegun
-	if late {
-		until = a.end // reading takes less than beginning
+	until, short := a.unbegun, a.short()
+	if short != nil {
+		until = a.end // reading takes less time than beginning
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
-	lctx, sp := a.step(ctx, trace.Read, "")
-	rec, v, err := a.lookUp(lctx, op, until)
-	if err == nil {
-		rec, v, err = a.elsewhere(lctx, op, rec, v, until)
+	var rec *store.Record
+	var v state.Verdict
+	var err error = a.fail(refusal.Op, ErrUnavailable)
+	if time.Now().Before(until) {
+		lctx, sp := a.step(ctx, trace.Read, "")
+		if rec, v, err = a.lookUp(lctx, refusal.Op, until); err == nil {
+			rec, v, err = a.elsewhere(lctx, refusal.Op, rec, v, until)
+		}
+		sp.done(err)
 	}
-	sp.done(err)
 	switch {
 	case err == nil && v == state.Again:
 		return nil, 0, refusal
-	case late && errors.Is(err, ErrUnavailable) && errors.Is(refusal, ErrNoTime):
-		return nil, 0, &unlooked{refusal} // without the time for a look
+	case short != nil && errors.Is(err, ErrUnavailable):
+		a.barred = a.fail("start", &unlooked{short})
+		return nil, 0, a.barred
 	}
 	return rec, v, err
 }

@@ -107,7 +107,7 @@ type before struct{ *attempt }
 // The caller leaves a.place.
 func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	if a.barred != nil {
-		return a.known(ctx, a.barred.Op, a.barred)
+		return a.known(ctx, a.barred)
 	}
 	if a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req) {
 		held, v, err = a.look(ctx)

@@ -52,8 +52,8 @@ type Fingerprint struct {
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
-	// same request. An error refuses the request (ErrRequest), unless it has a record
-	// of a Known scheme. Func must not change the request. Func serves every handler of
+	// same request. An error refuses the request: by ErrRequest if its key is not known, and
+	// by ErrIncomparable if its record is not of a Known scheme. Func must not change the request. Func serves every handler of
 	// the engine, and decides itself whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
 	// FuncName names what Func compares, in records: give Func another name whenever

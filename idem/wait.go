@@ -75,7 +75,7 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 		switch {
 		case err != nil || v != state.Again && v != state.TakeOver:
 		case a.barred != nil:
-			held, v, err = before{a}.known(ctx, a.barred.Op, a.barred)
+			held, v, err = before{a}.known(ctx, a.barred)
 		default: // the holder gave up, or died
 			held, v, err = a.claim(ctx)
 		}
