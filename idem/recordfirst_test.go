@@ -77,6 +77,12 @@ func TestRecordFirst(t *testing.T) {
 		},
 		"an encoding":          {send: refuse(idem.ErrRequest), known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
 		"an encoding, and why": {send: refuse(down), known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
+		"a part that the body lacks": {now: func(o *idem.Options) {
+			o.KeyFrom = func(r *idem.Request) (string, error) {
+				r.Unread = idem.ErrRequest
+				return r.Header.Get(idem.KeyHeader), nil
+			}
+		}, known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
 		"a form": {now: func(o *idem.Options) {
 			o.KeyFrom = func(*idem.Request) (string, error) { return "", idem.ErrRequest }
 		}, known: "request_invalid", code: "request_invalid", advice: "not looked up"},
@@ -205,4 +211,18 @@ func TestRefusedAfterAWait(t *testing.T) {
 			t.Errorf("got %s, %v, want idempotency_key_invalid", got, err)
 		}
 	})
+}
+
+// The status resource begins nothing, so no rule for new keys refuses a known one.
+func TestStatusOfAKnownKey(t *testing.T) {
+	t.Parallel()
+	var st idem.MemoryStore
+	r := idem.Request{Key: "order-7", Method: "POST", Path: "/charges", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+	if _, err := idem.New(&st).Do(t.Context(), r, answers(201)); err != nil {
+		t.Fatal(err)
+	}
+	res, err := idem.New(&st, func(o *idem.Options) { o.MinKey, o.StatusURL = 22, "/operations/" }).Status(t.Context(), r)
+	if err != nil || res.Status != 201 {
+		t.Errorf("got %d, %v, want 201", res.Status, err)
+	}
 }
