@@ -51,7 +51,7 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 			}
 			if err == nil {
 				err = errThrottled
-			} else if _, known := item.WriteError("companion", err); !errors.Is(known, store.ErrUnknown) {
+			} else if _, known := item.WriteError("companion", err); !store.Passing(known) {
 				return known
 			}
 			if item.Overdue(ctx) || !item.Pause(ctx, round) {

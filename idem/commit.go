@@ -99,6 +99,9 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		}
 	}
 	rec := f.record()
+	if refuses(err) && rec.Keep == store.KeepOpen { // no retry helps: people do
+		return f.release(ctx, Response{}, f.fail(err), err)
+	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)

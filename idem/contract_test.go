@@ -217,6 +217,30 @@ func TestStatusThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// A record has texts in UTF-8 only: others would be changed, and a sealed record could never be
+// read again. A request with others is refused before its claim.
+func TestTextsOfARecordAreUTF8(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(r *idem.Request, s string){
+		"operation": func(r *idem.Request, s string) { r.Operation = s },
+		"tenant":    func(r *idem.Request, s string) { r.Tenant = s },
+		"route":     func(r *idem.Request, s string) { r.Route = s },
+		"function":  func(r *idem.Request, s string) { r.Handler.Function = s },
+		"handler":   func(r *idem.Request, s string) { r.Handler.Name = s },
+		"kind":      func(r *idem.Request, s string) { r.Identity.Kind = s },
+	} {
+		for text, want := range map[string]error{"héllo": nil, "h\xe9llo": idem.ErrRequest} {
+			var mem idem.MemoryStore
+			r := request
+			set(&r, text)
+			_, err := idem.New(&mem, anybody).Do(t.Context(), r, answers(201))
+			if !errors.Is(err, want) || (len(mem.Records()) == 0) != (want != nil) {
+				t.Errorf("the %s is %q: got %v and %d records, want %v", name, text, err, len(mem.Records()), want)
+			}
+		}
+	}
+}
+
 func TestHandlersNeedNames(t *testing.T) {
 	t.Parallel()
 	resumable := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" })
@@ -225,7 +249,7 @@ func TestHandlersNeedNames(t *testing.T) {
 		e          *idem.Engine
 		name, want string
 	}{
-		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`},
+		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`}, {plain, "\xff", "not UTF-8"},
 	} {
 		if err := tc.e.AddHandler(tc.name); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("handler %d: %v, want %q", i, err, tc.want)
@@ -543,6 +567,11 @@ func TestJobsThatCannotBeStaged(t *testing.T) {
 		"no JSON":            {idem.NewJob("k", make(chan int)), false},
 		"JSON that is cut":   {idem.Job{Kind: "k", Args: []byte("{")}, false},
 		"JSON but not UTF-8": {idem.Job{Kind: "k", Args: []byte("\"\xff\"")}, false},
+		"a group, no UTF-8":  {idem.Job{Kind: "k", Args: []byte("1"), Group: "a\xff"}, false},
+		"a kind, no UTF-8":   {idem.Job{Kind: "k\xff", Args: []byte("1")}, false},
+		"what SNS takes":     {idem.NewJob("k", strings.Repeat("x", 250<<10-2)), true},
+		"what SNS refuses":   {idem.NewJob("k", strings.Repeat("x", 250<<10-1)), false},
+		"large if escaped":   {idem.Job{Kind: "k", Args: []byte(`"` + strings.Repeat("<", 50<<10) + `"`)}, false},
 		"tried before":       {idem.Job{Kind: "k", Args: []byte("1"), Tries: 1}, false},
 		"failed before":      {idem.Job{Kind: "k", Args: []byte("1"), Failed: "down"}, false},
 		"begun before":       {idem.Job{Kind: "k", Args: []byte("1"), Begun: time.Unix(1, 0)}, false},

@@ -148,6 +148,43 @@ func TestResultLeavesRoomForATakeOver(t *testing.T) {
 	}
 }
 
+// After a call, what can never be stored waits for people, and no retry goes on for ever: jobs
+// that don't fit are told when they are staged, and a finish that is refused for good blocks.
+func TestFinishThatNeverFitsWaitsForPeople(t *testing.T) {
+	t.Parallel()
+	large := idem.NewJob("mail", strings.Repeat("x", 200<<10))
+	for name, tt := range map[string]struct {
+		staged []idem.Job
+		plan   idemtest.Plan
+	}{
+		"jobs": {staged: []idem.Job{large, large}},
+		"the finish": {plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done {
+				return idemtest.Fault{Err: store.ErrTooLarge}
+			}
+			return idemtest.Fault{}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting()
+			_, err := do(t, idem.New(idemtest.Faulty(&a.mem, tt.plan)), func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+					return idem.Response{}, err
+				}
+				err := idem.Stage(ctx, tt.staged...)
+				if errors.Is(err, store.ErrTooLarge) != (tt.staged != nil) {
+					t.Errorf("Stage returned %v", err)
+				}
+				return idem.Response{Status: 201}, nil // whatever Stage says
+			})
+			if r := a.record(t); !errors.Is(err, store.ErrTooLarge) || !r.Blocked || len(r.Phases) != 1 {
+				t.Errorf("got %v; blocked: %t, %d phases; want too large, blocked after the call", err, r.Blocked, len(r.Phases))
+			}
+		})
+	}
+}
+
 // Jobs that a drain has delivered meanwhile don't count as waiting.
 func TestDeliveredJobsDoNotCount(t *testing.T) {
 	t.Parallel()

@@ -99,6 +99,9 @@ func namingOf(opt *Options) naming {
 // [Options.Resumable] only an unstored 4xx frees the key; a completer finishes an
 // accepted request that stopped for another reason.
 //
+// Within fn, Do runs the fn of the same key and request as a part of this operation
+// (Result.Passed), and refuses another request under that key (ErrMismatch).
+//
 // [Options.Key] decides whether Do refuses a request without a key
 // (ErrKeyMissing), runs fn each time, or generates a key. With [ModeObserve] fn
 // always runs. A request in flight is an error even with [InFlightAccept], which

@@ -301,6 +301,43 @@ func TestContextThatOutlivesItsHandler(t *testing.T) {
 	}
 }
 
+// Inside of an operation the same request passes, and another request under the key is
+// refused: it would run unprotected at every attempt.
+func TestOperationInsideItself(t *testing.T) {
+	t.Parallel()
+	other, between := request, request
+	other.Body, between.Key = []byte("another"), "between"
+	observe := func(o *idem.Options) { anybody(o); o.Mode = idem.ModeObserve }
+	for name, tc := range map[string]struct {
+		inner   idem.Request
+		between bool // another operation is in between
+		opt     func(*idem.Options)
+		want    error
+		runs    int
+	}{
+		"the same":              {request, false, anybody, nil, 1},
+		"another":               {other, false, anybody, idem.ErrMismatch, 0},
+		"another, deeper":       {other, true, anybody, idem.ErrMismatch, 0},
+		"another, and observed": {other, false, observe, nil, 1},
+	} {
+		e, runs := idem.New(&idem.MemoryStore{}, anybody, tc.opt), 0
+		var got error
+		do := func(ctx context.Context) (idem.Response, error) {
+			_, got = e.Do(ctx, tc.inner, func(context.Context) (idem.Response, error) { runs++; return idem.Response{}, nil })
+			return idem.Response{Status: 201}, nil
+		}
+		if _, err := e.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+			if !tc.between {
+				return do(ctx)
+			}
+			res, err := e.Do(ctx, between, do)
+			return res.Response, err
+		}); err != nil || !errors.Is(got, tc.want) || runs != tc.runs {
+			t.Errorf("%s: %v; inside %v and %d runs, want %v and %d", name, err, got, runs, tc.want, tc.runs)
+		}
+	}
+}
+
 // A freed key is free for hosts whose clocks are behind, too.
 func TestFreedKeyUnderSkew(t *testing.T) {
 	t.Parallel()

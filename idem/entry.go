@@ -29,7 +29,11 @@ func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (R
 		return Result{}, err
 	}
 	e.accepts = accepts
-	if e.inside(ctx) {
+	if inside, err := e.inside(ctx); inside {
+		if err != nil {
+			e.refuses(ctx, e.req, err)
+			return Result{}, err
+		}
 		return e.pass(ctx, e.req, fn)
 	}
 	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {
@@ -53,8 +57,8 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	}
 	e.bar("start", e.short())
 	held, v, err := before(e).enters(ctx)
-	if e.place != nil {
-		defer e.place.leave()
+	if e.opt.Quota != nil {
+		defer func() { e.place.leave() }()
 	}
 	if err == nil && v == state.Again {
 		held, v, err = e.claim(ctx)
@@ -101,13 +105,10 @@ type before struct{ *attempt }
 // only. The verdict Again allows the claim, never of a request that may begin no operation.
 // The caller leaves a.place.
 func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	if a.barred != nil {
-		return a.known(ctx, a.barred)
-	}
-	if a.req.ReadFirst || retrysign.In(a.req.Header) {
+	if a.barred == nil && (a.req.ReadFirst || retrysign.In(a.req.Header)) {
 		held, v, err = a.look(ctx)
 	}
-	if err == nil && v == state.Again && a.opt.Quota != nil && !nested(ctx) {
+	if err == nil && v == state.Again {
 		held, v, err = a.admit(ctx)
 	}
 	return held, v, err

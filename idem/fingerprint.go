@@ -37,7 +37,7 @@ type Fingerprint struct {
 	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
 	// space and the order of members. Numbers are compared as written, so large
 	// numbers stay distinct. Bodies that parsers may read differently (repeated
-	// members, invalid UTF-8) are compared by their bytes.
+	// members, invalid UTF-8) and bodies of more than 1 MiB are compared by their bytes.
 	CanonicalJSON bool
 
 	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an

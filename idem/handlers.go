@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 )
@@ -13,8 +14,11 @@ import (
 // request of an [Options.Resumable] engine could end in the wrong handler: the
 // handler has no name, so that a handler that takes its place would get its
 // requests, or this engine already has a handler with this name. Other engines
-// accept any name.
+// accept any name that is UTF-8.
 func (e *Engine) AddHandler(name string) error {
+	if !utf8.ValidString(name) { // a record would have another name, and nobody could read its contents
+		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
+	}
 	if !e.opt.Resumable {
 		return nil
 	}

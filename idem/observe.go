@@ -29,9 +29,12 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	err := e.find(ctx, true)
 	if err == nil {
-		if e.inside(ctx) {
+		var inside bool
+		if inside, err = e.inside(ctx); inside && err == nil {
 			return e.pass(ctx, e.req, fn)
 		}
+	}
+	if err == nil {
 		err = e.start(ctx)
 	}
 	if err != nil {

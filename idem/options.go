@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const maxName = 256 // limit for the name of a function or handler, in bytes
@@ -272,9 +274,9 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	check(len(o.Namespace) <= 64 && !strings.ContainsFunc(o.Namespace, notNamespace),
+	check(state.IsNamespace(o.Namespace),
 		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
-	check(len(o.Function) <= maxName, "Function %.40q: at most %d bytes", o.Function, maxName)
+	check(len(o.Function) <= maxName && utf8.ValidString(o.Function), "Function %.40q: at most %d bytes of UTF-8", o.Function, maxName)
 	check(o.Retention >= defaults.MinRetention, "Retention %v: at least %v", o.Retention, defaults.MinRetention)
 	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
 	check(o.LeaseMargin >= defaults.MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, defaults.MinLeaseMargin)
@@ -326,10 +328,6 @@ func (o *Options) validate() error {
 // noKeyHeader are headers with a meaning of their own, which can't carry keys.
 var noKeyHeader = []string{
 	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", expiresHeader, ReplayedHeader, statusHeader,
-}
-
-func notNamespace(c rune) bool {
-	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c)
 }
 
 // isNil also finds a typed nil pointer in the interface.

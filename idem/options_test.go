@@ -72,6 +72,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 			o.Key, o.Mode, o.InFlight, o.StatusURL = KeyGenerate, ModeOff, InFlightAccept, "/status/"
 		}, ""},
 		"function too long":            {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
+		"function not UTF-8":           {&MemoryStore{}, func(o *Options) { o.Function = "f\xff" }, "of UTF-8"},
 		"reserve of a whole lease":     {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
 		"negative reserve":             {&MemoryStore{}, func(o *Options) { o.Reserve = -1 }, "Reserve"},
 		"negative minimum":             {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},

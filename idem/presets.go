@@ -46,7 +46,7 @@ func IETF(o *Options) {
 // compared as JSON by meaning: neither the order of members nor the spelling of numbers and
 // texts counts (1.0 is 1, exactly), and a null is not an absent member. A body that two
 // parsers may read differently is refused (ErrRequest): two members of one name, in any case,
-// no JSON at all.
+// no JSON at all; and so is a body of more than 1 MiB.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour

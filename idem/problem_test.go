@@ -139,7 +139,7 @@ func TestProblems(t *testing.T) {
 	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") { // R29
 		t.Errorf("in flight in Stripe's words: %s", got.Body)
 	}
-	for _, why := range []error{errNotCanonical, errNotUTF8, errTooDeep, errTwice, errCase, errSurrogate} {
+	for _, why := range []error{errNotCanonical, errNotUTF8, errTooLong, errTooDeep, errTwice, errCase, errSurrogate} {
 		got := acpJSON(problemOf(fmt.Errorf("%w: %w", ErrRequest, why)))
 		if !strings.Contains(string(got.Body), `"The body `+why.Error()+". ") || !strings.Contains(string(got.Body), `"request_invalid"`) {
 			t.Errorf("a body that %v, in ACP's words: %s", why, got.Body)

@@ -49,6 +49,9 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	if err := checkKey(s.req.Key, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
+	if err := checkTexts(s.req); err != nil {
+		return &Error{Op: "request", Err: &unlooked{err}}
+	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
 	if !utf8.ValidString(s.whose.Subject) { // a later attempt would read another name, and so for two callers one
 		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
@@ -95,6 +98,19 @@ func (s *subject) bar(op string, why error) {
 	if why != nil && s.barred == nil {
 		s.barred = &Error{Op: op, Err: why}
 	}
+}
+
+// checkTexts refuses a request whose record would not have the texts that the request has: an
+// item's texts are UTF-8, and a record's encryption is bound to them.
+func checkTexts(r *Request) error {
+	for _, one := range [...]struct{ what, text string }{
+		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
+	} {
+		if !utf8.ValidString(one.text) {
+			return fmt.Errorf("%w: the name of its %s is not UTF-8: %q", ErrRequest, one.what, one.text)
+		}
+	}
+	return nil
 }
 
 // turn changes to the key's other place.

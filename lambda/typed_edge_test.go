@@ -54,7 +54,7 @@ func TestAcceptDirectAnswersStatusDocument(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{}, anybody, accepts)
 	begun, end := make(chan struct{}), make(chan struct{})
-	h := lambda.Wrap(e, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (paid, error) {
+	h := lambda.Wrap(e, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }, func(o *lambda.DirectOptions[in]) { o.Synchronous = true }), func(context.Context, in) (paid, error) {
 		close(begun)
 		<-end
 		return paid{}, errors.New("declined")

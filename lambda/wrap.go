@@ -154,7 +154,8 @@ type Handler[Ev, Re any] struct {
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
 // Handle is the wrapped handler as a function, for tests and for nesting. A wrapper in
-// a wrapper is transparent for the same key.
+// a wrapper is transparent for the same key and request, and refuses another request under
+// that key ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (another method, an optional key that is
 // missing), the handler's answer and error are returned unchanged. Any other answer has

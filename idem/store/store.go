@@ -126,3 +126,12 @@ type BodyLoader interface {
 	// body.
 	LoadBody(ctx context.Context, r *Record) error
 }
+
+// Sizer is implemented by a [Store] that knows before a commit whether the commit fits. An
+// engine asks when jobs are staged, so that none is refused after the work is done.
+type Sizer interface {
+	// Fits returns an error that matches ErrTooLarge if the record next, which follows
+	// prev, is too large to be committed, with room for the headers of an answer. Fits
+	// makes no calls, and changes nothing.
+	Fits(prev, next *Record) error
+}

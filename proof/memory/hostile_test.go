@@ -216,11 +216,11 @@ type oneRecord struct {
 
 func (o oneRecord) Load(context.Context, string) (*store.Record, error) { return o.asked, nil }
 
-// nobody is a function that fails.
+// nobody is a function that gives no answer.
 type nobody struct{}
 
 func (nobody) Resume(context.Context, jobs.Ticket) completer.TicketOutcome {
-	return completer.TicketOutcome{Kind: completer.TicketFailed, Error: "down"}
+	return completer.TicketOutcome{Kind: completer.TicketFailed, Error: "down", Unanswered: true}
 }
 
 type noQueue struct{ completer.QueueAPI }
