@@ -164,11 +164,11 @@ func engineInFlight(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P10: what is finished replays, however little time is left", func(t *testing.T, e *env) {
+	s.run("P10: what is finished replays with too little time to begin", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine()
+		eng := e.engine(func(o *idem.Options) { o.Reserve = 20 * time.Second })
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 		defer cancel()
 		res, err := eng.Do(ctx, order("k", "1"), a.run)
 		result{res, err}.replays(t, first)
