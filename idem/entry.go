@@ -53,16 +53,9 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	e.arrives(ctx)
 	if e.opt.Resumable && !e.req.Redelivered {
 		e.input = inputOf(e.req, e.opt.InputHeaders)
-		if err := storable(e.input, e.opt.MaxInput); err != nil {
-			err := e.fail("request", err)
-			e.tell(ctx, evRefused, nil, err)
-			return Result{}, err
-		}
+		e.bar("request", storable(e.input, e.opt.MaxInput))
 	}
-	if err := e.enough(e.pk); err != nil {
-		e.tell(ctx, evRefused, nil, err)
-		return Result{}, err
-	}
+	e.bar("start", e.short())
 	held, v, err := before(e).enters(ctx)
 	if e.opt.Quota != nil {
 		defer func() { e.place.leave() }()
@@ -81,7 +74,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, nil, err)
 		return Result{}, err
-	case err != nil && err == e.unread: //nolint:errorlint // it, and not what has wrapped it
+	case e.barred != nil && errors.Is(err, e.barred):
 		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	case err != nil:
@@ -91,6 +84,9 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	case v == state.Own || v == state.TakeOver:
 		if err := e.enough(e.pk); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = e.release(ctx, held, state.Release{}, err)
+			if v == state.TakeOver {
+				return replies.answer(ctx, held, state.TooSoon)
+			}
 			e.tell(ctx, evRefused, nil, err)
 			return Result{}, err
 		}
@@ -106,13 +102,10 @@ type before struct{ *attempt }
 
 // enters looks for the record of a repetition, and asks the quota about a new operation.
 // That the request is a repetition may be a wrong guess, which decides about the price
-// only. The verdict Again allows the claim, never of a request without a fingerprint. The
-// caller leaves a.place.
+// only. The verdict Again allows the claim, never of a request that may begin no operation.
+// The caller leaves a.place.
 func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	if a.unread != nil {
-		return a.known(ctx, "fingerprint", a.unread)
-	}
-	if a.req.ReadFirst || retrysign.In(a.req.Header) {
+	if a.barred == nil && (a.req.ReadFirst || retrysign.In(a.req.Header)) {
 		held, v, err = a.look(ctx)
 	}
 	if err == nil && v == state.Again {

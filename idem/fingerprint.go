@@ -52,8 +52,8 @@ type Fingerprint struct {
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
-	// same request. An error refuses the request (ErrRequest), unless it has a record
-	// of a Known scheme. Func must not change the request. Func serves every handler of
+	// same request. An error refuses the request: by ErrRequest if its key is not known, and
+	// by ErrIncomparable if its record is not of a Known scheme. Func must not change the request. Func serves every handler of
 	// the engine, and decides itself whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
 	// FuncName names what Func compares, in records: give Func another name whenever
@@ -243,7 +243,7 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	}
 	digest, err := by.digest(r)
 	if err != nil { // of a Func: whether the record's request was this one is unknown
-		return false, fmt.Errorf("%w: by the scheme %q: %w", ErrIncomparable, scheme, err)
+		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err)
 	}
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })

@@ -76,7 +76,7 @@ type Options struct {
 
 	// Reserve is the time before the deadline for the last write and the answer. The
 	// handler's context ends that much earlier, and a request with less time left
-	// does not begin (ErrNoTime). Writes of the handler's outcome stop when the last
+	// begins nothing (ErrNoTime): it gets the answer of its key, if there is one. Writes of the handler's outcome stop when the last
 	// fifth of Reserve begins; that fifth is for the answer.
 	// Default: 0.5 seconds.
 	Reserve time.Duration
@@ -98,17 +98,19 @@ type Options struct {
 	// KeyOptionalOn are methods whose requests pass without a key, regardless of
 	// Key. Default: none.
 	KeyOptionalOn []string
-	// StrictKey accepts only quoted keys, as the IETF draft requires.
+	// StrictKey accepts only quoted keys for new operations, as the IETF draft requires.
+	// A known key needs no quotes.
 	StrictKey bool
-	// MinKey and MaxKey limit a key's length in bytes. MaxKey is at most
-	// 255. Without a MinKey, keys of callers under [OneScope] have at least
-	// 22 bytes. Default: 1 and 255.
+	// MinKey and MaxKey limit the length of a new operation's key in bytes. A known key
+	// is served whatever they are. MaxKey is at most 255. Without a MinKey, keys of callers
+	// under [OneScope] have at least 22 bytes. Default: 1 and 255.
 	MinKey, MaxKey int
 
 	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. Its
 	// key goes before the header's, since a browser may add a header of its own to
 	// each submission of a form. KeyFrom returns [ErrKeyMissing] if there is none;
-	// then the header counts. Any other error refuses the request.
+	// then the header counts. Any other error refuses the request, whose record is not
+	// looked at. KeyFrom may set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
@@ -172,8 +174,9 @@ type Options struct {
 	// larger body the engine stores only the status; a retry gets ErrNotKept and
 	// never runs again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest request body that Middleware reads, in bytes.
-	// Default: 10 MiB.
+	// MaxRequest is the largest request body that Middleware reads, in bytes. A larger
+	// request is refused: by [ErrIncomparable] if its key is known, and otherwise by
+	// [ErrTooLarge]. Default: 10 MiB.
 	MaxRequest int64
 
 	// Resumable stores the request with its claim, so that a completer can finish
@@ -191,8 +194,8 @@ type Options struct {
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
-	// MaxInput is the largest body of a Resumable request, in bytes. A larger request
-	// is refused before its claim ([ErrTooLarge]): storing a body costs a write unit for
+	// MaxInput is the largest body of a new Resumable request, in bytes. A larger request
+	// is refused, unless its key is known ([ErrTooLarge]): storing a body costs a write unit for
 	// each KB (above 4 KB two, unless the store leaves it to TTL), also if the handler
 	// then refuses the request. At most [store.MaxStoredRequest]. Default: 256 KiB.
 	MaxInput int

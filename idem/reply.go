@@ -47,7 +47,11 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 	case state.Stuck:
 		return refuse(evRefused, a.fail("claim", ErrStuck))
 	case state.TooSoon:
-		res, err := a.unfinished(held, held.LastErr)
+		why := errors.New(held.LastErr)
+		if short := a.short(); short != nil {
+			why = short
+		}
+		res, err := a.unfinished(held, why)
 		a.tell(ctx, evRefused, held, err)
 		return res, err
 	case state.InFlight:
@@ -85,11 +89,11 @@ func (a reply) accepted(rec *store.Record) Result {
 }
 
 // unfinished answers while nobody works on an operation that goes on.
-func (a reply) unfinished(rec *store.Record, why string) (Result, error) {
+func (a reply) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.accepts && a.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
 	}
-	err := a.fail("finish", fmt.Errorf("%w: %s", ErrUnfinished, why))
+	err := a.fail("finish", fmt.Errorf("%w: %w", ErrUnfinished, why))
 	if until := state.Withheld(rec); !until.IsZero() {
 		err.RetryAfter = max(until.Sub(a.opt.Now()), time.Second)
 	}
@@ -105,7 +109,7 @@ func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Respo
 	if held != nil {
 		rec = held
 	}
-	return a.unfinished(rec, notStored(resp.Status))
+	return a.unfinished(rec, errors.New(notStored(resp.Status)))
 }
 
 // retryAfter returns how long to wait for held's holder: until the end of its

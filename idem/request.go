@@ -55,6 +55,12 @@ type Request struct {
 	// adapter knows to stay the same when the request is honestly repeated.
 	Same []byte
 
+	// Unread is why the adapter, or [Options.KeyFrom], can't read the content of the
+	// request: it is not decodable, too large, or lacks what Same takes from it. Such a
+	// request begins nothing. If its key is known, it is refused by [ErrIncomparable], and
+	// otherwise by Unread. nil: the content is read.
+	Unread error
+
 	// Handler names the code that serves the request. The record stores Handler, and
 	// only that handler completes the operation ([Engine.Resume]). Adapters set
 	// Handler; an empty Function means [Options.Function]. When a request runs again

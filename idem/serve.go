@@ -19,7 +19,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	c, a := contract{&e.core}, e.attempt()
 	a.request = r
 	inner := e.resumes(ctx, a.req) // the outer wrapper has the key, which isn't stored with a request
-	echo, acts, err := c.key(ctx, a.req)
+	echo, acts, err := c.key(ctx, &a.subject)
 	var res Result
 	var left *leaving
 	switch {
@@ -121,15 +121,19 @@ func passed(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// Refuse answers a request that could not be decoded. Refuse wraps err with
-// [ErrRequest] unless err is one of this package's errors. Refuse is for
-// adapters.
+// Refuse answers a request that could not be decoded, or is too large to be read. If its
+// key is known, the answer is that of [ErrIncomparable]; otherwise it is err's. Refuse wraps
+// err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
 	}
-	e.refuses(ctx, &r, err)
-	return contract{&e.core}.answers(&r, problemOf(err))
+	r.Unread = err
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
+		e.refuses(ctx, &r, err)
+		return contract{&e.core}.answers(&r, problemOf(err)), nil
+	})
+	return res.Response
 }
 
 // Keeps reports whether answers with this status are stored ([Options.Stored]).

@@ -220,9 +220,12 @@ func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) 
 }
 
 // judgeOrTakeOver judges the record in the way, and takes the record over if no
-// attempt holds it and the time suffices.
+// attempt holds it and the time suffices. Otherwise it is too soon.
 func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := a.judge(held)
+	if v == state.TakeOver && a.short() != nil {
+		v = state.TooSoon
+	}
 	if v != state.TakeOver {
 		return held, v, err
 	}

@@ -672,7 +672,7 @@ func TestABodyFromBeforeACP(t *testing.T) {
 		}
 	}
 	ask(2, "k2", `{"a":1}`)
-	for key, want := range map[string]int{"k2": 422, "k3": 400} {
+	for key, want := range map[string]int{"k2": 503, "k3": 400} {
 		if res, ran := ask(2, key, "a=1"); ran || res.Status != want {
 			t.Errorf("%s, a body that ACP refuses: %d %s, want %d", key, res.Status, res.Body, want)
 		}

@@ -42,18 +42,20 @@ import (
 //
 //	IdempotencyInFlight          another invocation works on it: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
-//	IdempotencyNoTimeLeft        nothing was done: invoke again
+//	IdempotencyNoTimeLeft        this invocation did nothing for lack of time: invoke again
 //	IdempotencyStoreUnavailable  what is known of the key can't be read: invoke again
+//	IdempotencyUnfinished        it was begun, and may still be carried out: invoke again
 //	IdempotencyKeyMissing        nothing was done: the payload names no key, which idem.KeyRequired demands
-//	IdempotencyKeyInvalid        nothing was done: as key says, or not 1 to 255 visible ASCII characters
+//	IdempotencyKeyInvalid        as key says, or not 1 to 255 visible ASCII characters
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
-//	IdempotencyScopeUnknown      nothing was done: DirectOptions.Scope failed
-//	IdempotencyRequestInvalid    nothing was done: the fingerprint can't be made
+//	IdempotencyScopeUnknown      DirectOptions.Scope failed
+//	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
 //	IdempotencyKeyExpired        it was done, and the result is no longer kept
 //	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             it waits for an operator
 //	IdempotencyRecordCorrupt     an operator must look at the record
-//	IdempotencyIncomparable      an operator must configure the fingerprint's former scheme or secret
+//	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
+//	                             the fingerprint's former scheme or secret
 //
 // Lambda can't learn which errors of asynchronous invocations are worth a retry: it
 // retries each as often as the function's MaximumRetryAttempts says, after one

@@ -74,8 +74,17 @@ var situations = []situation{
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
 	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
+	{name: "a known key that today's rules refuse", act: func(s *stage) outcome {
+		s.post(created)
+		s.with(func(o *idem.Options) { o.MinKey = 100 })
+		return s.post(created)
+	}},
 	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
 	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
+	{name: "the same, if the key is known", act: func(s *stage) outcome {
+		s.post(created)
+		return s.refuse(idem.ErrTooLarge)
+	}},
 	{name: "a caller that can't be identified", act: func(s *stage) outcome {
 		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
 	}},
