@@ -272,23 +272,23 @@ func TestFinds(t *testing.T) {
 	rec.PK = pk
 	k := keep(t, rec, nil, nil)
 	for _, s := range []Search{{Any: pk}, {Key: "k", Scope: "jwt:jane", Namespace: "rides"}, {Key: "k", Scan: true}, {Key: "k", Scan: true, Namespace: "rides"}} {
-		if got, err := k.Find(t.Context(), s); err != nil || !slices.Equal(got, []string{pk}) {
-			t.Errorf("%+v: %q, %v", s, got, err)
+		if got, err := k.Find(t.Context(), s); err != nil || !slices.Equal(got.PKs, []string{pk}) {
+			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
 	}
 	for _, s := range []Search{{Any: "v1#none"}, {Any: "v1#rides#none"}, {Any: pk + "#"}, {Key: "x", Scope: "jwt:jane", Namespace: "rides"}, {Key: "x", Scan: true}, {Key: "k", Scan: true, Namespace: "tips"}} {
-		if got, err := k.Find(t.Context(), s); err != nil || got != nil {
-			t.Errorf("%+v: %q, %v", s, got, err)
+		if got, err := k.Find(t.Context(), s); err != nil || len(got.PKs) > 0 {
+			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
 	}
 	k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
 	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
-		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || got != nil {
-			t.Errorf("%s: %q, %v", any, got, err)
+		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || len(got.PKs) > 0 {
+			t.Errorf("%s: %+v, %v", any, got, err)
 		}
 	}
 	if got, err := k.Find(t.Context(), Search{Key: "\x00"}); !errors.Is(err, ErrRefused) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
