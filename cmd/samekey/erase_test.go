@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -254,4 +256,31 @@ func TestGetFindsWhatIsThere(t *testing.T) {
 	if code, out := byKey("a key with spaces", "omar"); code != 3 || !strings.Contains(out, "all records were compared") {
 		t.Errorf("another caller: got code %d, %s, want 3", code, out)
 	}
+}
+
+// A filter that leaves something out says so, and a redrive of a namespace stays in it.
+func TestFiltersTell(t *testing.T) {
+	d := newDesk(t)
+	rec := d.stuck(t)
+	for _, args := range [][]string{{"--reason", "parked"}, {"--route", "POST /other"}, {"--older", "100h"}} {
+		code, _, stderr := call(t, d.env, append([]string{"list"}, args...)...)
+		if code != 0 || !strings.Contains(stderr, "none matches; 1 other waits") {
+			t.Errorf("list %v: got code %d, %s", args, code, stderr)
+		}
+	}
+	d.fails(t, 1, "no gateway could return it", "settle", "--yes", rec.PK, "--answer", "200", "--body-file", largeFile(t))
+	d.park(t)
+	d.fails(t, 3, "no parked job matches", "redrive", "--all", "--namespace", "shop", "--yes")
+	if out := d.ok(t, "redrive", "--all", "--namespace", "rides", "--yes"); !strings.Contains(out, "1 handed out again") {
+		t.Errorf("redrive in its namespace: %s", out)
+	}
+}
+
+func largeFile(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "body")
+	if err := os.WriteFile(name, make([]byte, 7<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }

@@ -296,6 +296,31 @@ func derives(rec *store.Record, key string, services ...string) bool {
 	return is
 }
 
+// What people settled was given up, not killed, and a call without an outcome has no length.
+func TestWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	now := claimed.Add(time.Hour)
+	settled := func() *store.Record {
+		r := base()
+		r.State, r.Lease, r.Run, r.Handovers = store.Open, time.Time{}, claimed.Add(time.Minute), nil
+		r.Settled = []store.Decision{{By: "jane", At: claimed.Add(time.Minute), What: "not made: charged", From: "stuck", To: "released"}}
+		return r
+	}
+	if got := explain.Of(settled(), explain.Options{Now: now}).Attempts; len(got) != 1 || got[0].End != "stuck" {
+		t.Errorf("after settle got %+v, want one attempt that was stuck", got)
+	}
+	r := settled()
+	r.Handovers = []store.Handover{{At: claimed.Add(2 * time.Minute), Kind: state.HandoverRetry}}
+	r.Lease = now.Add(time.Minute)
+	if got := explain.Of(r, explain.Options{Now: now}).Attempts; len(got) != 2 || got[0].End != "stuck" || got[1].End != "working" {
+		t.Errorf("after the retry got %+v, want stuck, then working", got)
+	}
+	r.Phases = []store.Phase{{Name: "charged", At: 15 * time.Millisecond, Intent: true}}
+	if got := explain.Of(r, explain.Options{Now: now}).Phases; len(got) != 1 || got[0].TookMS != 0 {
+		t.Errorf("a call without an outcome took %+v, want no length", got)
+	}
+}
+
 // The key of a call that its record doesn't name is known by its step, or by its number, up to 20.
 func TestDerives(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func TestMay(t *testing.T) {
 		"later":      {"cancel", "forget all"},
 		"replayable": {"erase", "forget all"},
 		"tombstone":  {"erase", "forget all"},
-		"free":       {},
+		"free":       {"erase"},
 	}
 	for name, rec := range hostiletest.Records("rides", now) {
 		want, known := may[name]

@@ -281,6 +281,15 @@ func TestFinds(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
 	}
+	other := rides()["released"]
+	other.PK, other.Scope = "v1#shop#other", "tenant:acme|jwt:https://id.example|jane"
+	k.add(t, other)
+	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "jane", Scan: true}); err != nil || len(got.PKs) != 2 || got.Only != "" {
+		t.Errorf("all of jane's: got %+v, %v, want both", got, err)
+	}
+	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "omar", Scan: true}); err != nil || got.Only != "No record of the table matches; all were compared." {
+		t.Errorf("omar's: got %+v, %v", got, err)
+	}
 	k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
 	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
 		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || len(got.PKs) > 0 {

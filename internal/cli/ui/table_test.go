@@ -187,7 +187,7 @@ func TestWaitingAndFind(t *testing.T) {
 			t.Errorf("%+v: got %+v, %v, want none", search, found, err)
 		}
 	}
-	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: "jane@example.com", Namespace: "rides"}, {Key: "k", Scan: true}} {
+	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: leaktest.Mail, Namespace: "rides"}, {Key: "k", Scan: true}} {
 		if found, err := d.Find(t.Context(), search); err != nil || len(found.PKs) != 1 || found.PKs[0] != s.PK {
 			t.Errorf("%+v: got %+v, %v, want %s", search, found, err, s.PK)
 		}
