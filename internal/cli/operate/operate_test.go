@@ -81,6 +81,18 @@ func TestVerbsOfReasons(t *testing.T) {
 	}
 }
 
+// Who goes on with an open operation depends on where it came from.
+func TestContinues(t *testing.T) {
+	t.Parallel()
+	for scope, want := range map[string]string{
+		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "its client's next retry", "": "its client's next retry",
+	} {
+		if got := operate.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
+			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
+		}
+	}
+}
+
 // What an operator may do with a record of each state.
 func TestMay(t *testing.T) {
 	t.Parallel()
