@@ -416,7 +416,8 @@ func TestAnswerLeavesRoomForParking(t *testing.T) {
 			engine := tab.Engine()
 			_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-					tx.Stage(idem.NewJob("mail", storetest.Noise(size*3/4))) // in base64
+					half := idem.NewJob("mail", storetest.Noise(size*3/8)) // in base64
+					tx.Stage(half, half)
 					return idem.Response{Status: 201}, nil
 				})
 			})

@@ -12,10 +12,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// admit asks the quota for a place. The verdict Again allows the claim. Without a
-// place, the record decides: a record in the way is no new operation, so its
+// admit asks the quota, if there is one, for a place. The verdict Again allows the claim.
+// Without a place, the record decides: a record in the way is no new operation, so its
 // verdict stands. The operations within an operation need no place of their own.
 func (a before) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
+	if a.opt.Quota == nil || nested(ctx) {
+		return nil, state.Again, nil
+	}
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	pctx, cancel := a.within(ctx, until)
 	defer cancel()

@@ -94,11 +94,14 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		if rec := f.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
 			return reply{a}.answer(ctx, rec, state.Replay)
 		}
-		if !refused(err) {
+		if store.Passing(err) {
 			break
 		}
 	}
 	rec := f.record()
+	if refuses(err) && rec.Keep == store.KeepOpen { // no retry helps: people do
+		return f.release(ctx, Response{}, f.fail(err), err)
+	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)

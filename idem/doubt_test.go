@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -149,6 +148,43 @@ func TestResultLeavesRoomForATakeOver(t *testing.T) {
 	}
 }
 
+// After a call, what can never be stored waits for people, and no retry goes on for ever: jobs
+// that don't fit are told when they are staged, and a finish that is refused for good blocks.
+func TestFinishThatNeverFitsWaitsForPeople(t *testing.T) {
+	t.Parallel()
+	large := idem.NewJob("mail", strings.Repeat("x", 200<<10))
+	for name, tt := range map[string]struct {
+		staged []idem.Job
+		plan   idemtest.Plan
+	}{
+		"jobs": {staged: []idem.Job{large, large}},
+		"the finish": {plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done {
+				return idemtest.Fault{Err: store.ErrTooLarge}
+			}
+			return idemtest.Fault{}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting()
+			_, err := do(t, idem.New(idemtest.Faulty(&a.mem, tt.plan)), func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+					return idem.Response{}, err
+				}
+				err := idem.Stage(ctx, tt.staged...)
+				if errors.Is(err, store.ErrTooLarge) != (tt.staged != nil) {
+					t.Errorf("Stage returned %v", err)
+				}
+				return idem.Response{Status: 201}, nil // whatever Stage says
+			})
+			if r := a.record(t); !errors.Is(err, store.ErrTooLarge) || !r.Blocked || len(r.Phases) != 1 {
+				t.Errorf("got %v; blocked: %t, %d phases; want too large, blocked after the call", err, r.Blocked, len(r.Phases))
+			}
+		})
+	}
+}
+
 // Jobs that a drain has delivered meanwhile don't count as waiting.
 func TestDeliveredJobsDoNotCount(t *testing.T) {
 	t.Parallel()
@@ -204,39 +240,6 @@ func TestKeyAfterItsPhase(t *testing.T) {
 		}
 	}()
 	t.Errorf("got the key %s", late.Key("payments"))
-}
-
-// A cached answer outlives its record by a minute at most, and not in the engine that
-// forgets it.
-func TestCacheHeedsForget(t *testing.T) {
-	t.Parallel()
-	for name, same := range map[string]bool{"the same engine": true, "another process": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var mem idem.MemoryStore
-				e := idem.New(&mem, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-				if _, err := do(t, e, answers(201)); err != nil {
-					t.Fatal(err)
-				}
-				operator := e
-				if !same {
-					operator = idem.New(&mem)
-				}
-				for _, r := range mem.Records() {
-					if _, err := operator.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !same {
-					time.Sleep(61 * time.Second) //nolint:forbidigo // virtual
-				}
-				if res, err := do(t, e, answers(202)); err != nil || res.Replayed {
-					t.Errorf("replayed %t, %v", res.Replayed, err)
-				}
-			})
-		})
-	}
 }
 
 // Storing a request costs a write unit for each KB, also if its handler refuses it.

@@ -37,7 +37,7 @@ type Fingerprint struct {
 	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
 	// space and the order of members. Numbers are compared as written, so large
 	// numbers stay distinct. Bodies that parsers may read differently (repeated
-	// members, invalid UTF-8) are compared by their bytes.
+	// members, invalid UTF-8) and bodies of more than 1 MiB are compared by their bytes.
 	CanonicalJSON bool
 
 	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an
@@ -69,7 +69,6 @@ type Fingerprint struct {
 	// the coming one to Known; the second uses it, and has the former one in Known.
 	// Remove a former one when no record needs it ("samekey stats --fingerprints"). New
 	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
-	// Excludes [Options.MismatchIsNew], which makes the fingerprint part of the key.
 	Known []Fingerprint
 }
 

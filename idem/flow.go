@@ -59,9 +59,27 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 		if !f.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
-		_, err := f.staged(ctx, nil, f.a.due, f.a.jobsNow)
-		return err
+		return f.stages(ctx, nil)
 	})
+}
+
+// stages returns why jobs can't be committed with all that waits for the next commit; nil
+// if they can.
+func (f *flow) stages(ctx context.Context, jobs []Job) error {
+	for _, j := range jobs {
+		if err := checkJob(j); err != nil {
+			return err
+		}
+	}
+	mine := slices.Clone(jobs)
+	f.a.traced(ctx, mine)
+	all, err := f.staged(ctx, mine, f.a.due, f.a.jobsNow)
+	sizer, sizes := f.a.store.(store.Sizer)
+	if err != nil || !sizes {
+		return err
+	}
+	rec := f.record()
+	return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))
 }
 
 // releasing describes an attempt without an answer. If the program refuses to

@@ -342,10 +342,10 @@ func TestWatchTells(t *testing.T) {
 
 func untimed(j Job) (Job, error) { return j, nil }
 
-// A phase has a name of 1 to 100 bytes; the last one needs none.
+// A phase has a name of 1 to 100 bytes of UTF-8; the last one needs none.
 func TestNamesOfSteps(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]error{"": ErrPhaseOrder, "a": nil, strings.Repeat("n", 100): nil, strings.Repeat("n", 101): ErrPhaseOrder} {
+	for name, want := range map[string]error{"": ErrPhaseOrder, "a": nil, strings.Repeat("n", 100): nil, strings.Repeat("n", 101): ErrPhaseOrder, "n\xff": ErrPhaseOrder} {
 		if err := (step{name: name}).check(); !errors.Is(err, want) {
 			t.Errorf("%d bytes: %v", len(name), err)
 		}

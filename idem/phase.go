@@ -41,7 +41,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // Foreign is a phase whose fn may call other systems, with the derived key of
 // [Tx.Key]. All earlier results are committed before fn runs, and the record is kept
 // from then on until the operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
-// once in each attempt: after a conflict only the commit is repeated, never fn.
+// once in each attempt: after a conflict that passes only the commit is repeated, never fn.
 // fn's context ends with fn, and as soon as the [Tx] refuses something: stage before the
 // call, and a refused job prevents it.
 // If the process dies before the commit, the next attempt calls again with the
@@ -51,8 +51,10 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // message ([ErrDeliveryKey]): under the next delivery's key the call would be a
 // different call.
 //
-// Foreign accepts the user's writes, but prefer a following [Atomic]: after a
-// condition that is refused here, the next attempt repeats the call.
+// Foreign accepts the user's writes, but prefer a following [Atomic]. A commit that can
+// never be applied is sent once: what was read has changed ([ErrConflict]), or a
+// condition is false ([ErrCondition]). The next attempt then repeats the call under its
+// key, and commits what it reads and writes then; with Remembers(0) the operation is stuck.
 //
 // An error of fn fails the phase and keeps the key's record; the client is told
 // to retry with the same key. See [NotIdempotent] for systems without keys.
@@ -100,8 +102,9 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the
 // commit of the answer. If the answer isn't stored, the jobs are not staged.
 // Outside of an operation Stage returns [ErrNoOperation]. An invalid job returns
-// [ErrWrite] and keeps the answer from being stored, like any failed phase: no
-// job is lost if the caller ignores the error.
+// [ErrWrite], and jobs that don't fit into the record [store.ErrTooLarge] (see
+// [Tx.Stage]). Either keeps the answer from being stored, like any failed phase: no job
+// is lost if the caller ignores the error.
 //
 // The jobs belong to the phase that follows. If that phase is already committed,
 // so are the jobs, and Stage doesn't stage them again. That phase must not be a

@@ -53,7 +53,7 @@ const rerunFor = 5 * time.Second
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	giveUp := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
-		tx := p.tx()
+		tx := p.tx(ctx)
 		raw, err := fn(ctx, tx)
 		raw, err = p.outcome(ctx, tx, raw, err)
 		if !errors.Is(err, ErrConflict) || !p.a.rerun(ctx, round, giveUp) {
@@ -100,7 +100,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		return nil, err
 	}
 	p.log.enter()
-	tx := p.tx()
+	tx := p.tx(ctx)
 	raw, err := p.call(ctx, tx, fn)
 	if p.intent {
 		return p.endIntent(ctx, tx, raw, err)
@@ -128,7 +128,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 
 // sends hashes the data that the calls of s send, by the calls' names.
 func (p *phaseRun) sends() (map[string]string, error) {
-	tx := p.tx()
+	tx := p.progress.tx()
 	sent := make(map[string]string, len(p.step.sends))
 	for _, one := range p.step.sends {
 		raw, err := json.Marshal(one.v)
@@ -193,9 +193,9 @@ func (p *phaseRun) alive(ctx context.Context) error {
 }
 
 // tx returns an empty Tx for a run of s.
-func (p *phaseRun) tx() *Tx {
+func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx := p.progress.tx()
-	tx.due = p.a.due
+	tx.stages = func(jobs []Job) error { return p.stages(ctx, jobs) }
 	if p.kind == foreign {
 		tx.called = p.log.ask
 	}

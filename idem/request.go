@@ -74,6 +74,14 @@ type Request struct {
 	// request, and [KeyGenerate] makes no key.
 	Redelivered bool
 
+	// Asynchronous means that nobody waits for the answer, and that the source repeats the
+	// request a few times only, soon after it has failed. So a request that another attempt
+	// works on waits for the end of that attempt's lease, in its own time, whatever
+	// [Options.InFlight] is. Too little time may be left then to begin: less than a tenth
+	// of the request's time and than 30 seconds. It is refused as in flight at last, so that
+	// the next retry comes later. Adapters set Asynchronous.
+	Asynchronous bool
+
 	// Trace is the trace context that came with a message, for [Options.Tracer].
 	// Adapters set Trace. Default: that of the request's headers.
 	Trace trace.Context

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"time"
+	"unicode/utf8"
 )
 
 // step is a phase as the handler requested it.
@@ -37,8 +38,8 @@ type send struct {
 func (s step) check() error {
 	switch {
 	case s.kind == last:
-	case s.name == "" || len(s.name) > maxPhaseName:
-		return fmt.Errorf("%w: the name %q: 1 to %d bytes", ErrPhaseOrder, s.name, maxPhaseName)
+	case s.name == "" || len(s.name) > maxPhaseName || !utf8.ValidString(s.name):
+		return fmt.Errorf("%w: the name %q: 1 to %d bytes of UTF-8", ErrPhaseOrder, s.name, maxPhaseName)
 	}
 	return nil
 }

@@ -25,13 +25,12 @@ type subject struct {
 	whose store.Identity // the caller; zero for an operator
 	scope string
 	pk    string
-	owner string // the attempt's nonce; "" while cached may answer
-	id    string // id of the operation if the operation is new; "" like owner
+	owner string // the attempt's nonce
+	id    string // id of the operation if the operation is new
 
-	print  string        // the fingerprint
-	secret string        // id of the secret of print
-	input  *store.Input  // the part of req to store; nil without Options.Resumable
-	cached *store.Record // the cache's record of the key, which may answer; must not be changed
+	print  string       // the fingerprint
+	secret string       // id of the secret of print
+	input  *store.Input // the part of req to store; nil without Options.Resumable
 
 	unread  error // why the fingerprint can't be made: only a record of a known scheme may answer
 	beside  *side // the key's other place while its scope changes; nil without Options.Former
@@ -47,6 +46,9 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	s.req.Handler.Function = cmp.Or(s.req.Handler.Function, e.opt.Function)
 	if err := checkKey(s.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
+	}
+	if err := checkTexts(s.req); err != nil {
+		return &Error{Op: "request", Err: err}
 	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
 	switch {
@@ -75,31 +77,33 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 		}
 		s.unread = err
 	}
-	var more []string
-	if e.opt.MismatchIsNew {
-		more = []string{string(digest[:])}
-	}
 	b := scope.Append(make([]byte, 2*nonceSize, 320), s.req.Operation, s.req.Tenant, s.whose)
 	at := len(b)
-	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
+	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims)
 	end := len(b)
-	if e.cache != nil {
-		s.cached = e.cache.get(b[at:])
-	}
 	var sum [sha256.Size]byte
 	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
-	if rec := s.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
-		s.scope, s.pk, s.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory
-	} else {
-		drawNonces(b[:2*nonceSize])
-		text := string(b) // in one block of memory
-		s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
-		s.scope = text[2*nonceSize : at]
-	}
+	drawNonces(b[:2*nonceSize])
+	text := string(b) // in one block of memory
+	s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
+	s.scope = text[2*nonceSize : at]
 	if e.besides != nil {
-		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk, more...)
+		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk)
 		return err
+	}
+	return nil
+}
+
+// checkTexts refuses a request whose record would not have the texts that the request has: an
+// item's texts are UTF-8, and a record's encryption is bound to them.
+func checkTexts(r *Request) error {
+	for _, one := range [...]struct{ what, text string }{
+		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
+	} {
+		if !utf8.ValidString(one.text) {
+			return fmt.Errorf("%w: the name of its %s is not UTF-8: %q", ErrRequest, one.what, one.text)
+		}
 	}
 	return nil
 }

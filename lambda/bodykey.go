@@ -141,7 +141,7 @@ func parsePointers(who string, texts []string) []rawjson.Pointer {
 func canonical(where string, v []byte) ([]byte, error) {
 	c, ok := idem.CanonicalJSON(v)
 	if !ok {
-		return nil, fmt.Errorf("%s: different parsers may read it differently", where)
+		return nil, fmt.Errorf("%s: different parsers may read it differently, or it has more than 1 MiB", where)
 	}
 	return c, nil
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/samekey/samekey/idem"
 )
 
@@ -55,8 +57,11 @@ import (
 //
 // Lambda can't learn which errors of asynchronous invocations are worth a retry: it
 // retries each as often as the function's MaximumRetryAttempts says, after one
-// minute and then two. That is long enough for the first four errors to go away, and
-// in vain for the others. Then Lambda sends the event to the failure destination.
+// minute and then two. So an invocation that meets another one at work waits in its own
+// time, for that one's result or for the end of its lease
+// ([DirectOptions.Synchronous] turns that off). With MaximumRetryAttempts 2 an event
+// whose process dies has another run; see docs/use/sources.md. Retries are in vain for the
+// errors below the first four. Then Lambda sends the event to the failure destination.
 // Give the function one.
 //
 // # Keys in the payload
@@ -89,7 +94,11 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 	return Adapter[In, Out]{
 		typed:    true,
 		ownScope: opt.Scope != nil,
-		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, find, opt.Scope) },
+		Request: func(ctx context.Context, in In) (idem.Request, error) {
+			req, err := directRequest(ctx, in, find, opt.Scope)
+			req.Asynchronous = !opt.Synchronous && !synchronous(ctx)
+			return req, err
+		},
 		Event:    directEvent[In],
 		Response: directResponse[Out],
 		Reply:    directReply[Out],
@@ -105,6 +114,21 @@ type DirectOptions[In any] struct {
 	// functions on the table: [Wrap] panics without a name. With [idem.Options.Resumable]
 	// the engine needs [idem.Options.CallerFromOp]. Default: the function.
 	Scope func(ctx context.Context, in In) (string, error)
+
+	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse),
+	// Step Functions, AppSync and pipes do. An invocation that meets another one at work is
+	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: it
+	// waits for the other's result, or for the end of its lease, since Lambda tells no
+	// function how it was invoked, and gives an asynchronous event up after two retries.
+	// Only an invocation with a ClientContext is known to be synchronous.
+	Synchronous bool
+}
+
+// synchronous reports whether an invocation is known to be synchronous: Lambda passes a
+// client context on to these only.
+func synchronous(ctx context.Context) bool {
+	lc, ok := lambdacontext.FromContext(ctx)
+	return ok && (len(lc.ClientContext.Custom)+len(lc.ClientContext.Env) > 0 || lc.ClientContext.Client != lambdacontext.ClientApplication{})
 }
 
 func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Request) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {

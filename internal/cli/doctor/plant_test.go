@@ -322,6 +322,18 @@ var plants = map[string]plant{
 		"warning: gateway-timeout: function orders: its Timeout is 10m0s, and API restapi001 waits for 29s",
 		"warning: lease: function orders: its Timeout is 10m0s",
 	)},
+	"one retry of long events": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("receipts")["Timeout"], w.EventInvokes = 120, map[string]object{"receipts": {"MaximumRetryAttempts": 1}}
+		w.Queues["receipts"]["VisibilityTimeout"] = "800"
+	}, on("warning: asynchronous: function receipts: its MaximumRetryAttempts is 1, and its Timeout of 2m0s needs 2")},
+	"no retry of short events": {func(w *doctortest.World, _ *doctor.Options) {
+		w.EventInvokes = map[string]object{"receipts": {"MaximumRetryAttempts": 0}}
+	}, on("warning: asynchronous: function receipts: its MaximumRetryAttempts is 0, and its Timeout of 30s needs 1")},
+	"events that are soon too old": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("receipts")["Timeout"], w.EventInvokes = 120, map[string]object{"receipts": {"MaximumEventAgeInSeconds": 360}}
+		w.Policies["receipts"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
+		w.Queues["receipts"]["VisibilityTimeout"] = "800"
+	}, on("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, and with its Timeout of 2m0s a retry may come after 7m0s")},
 	"no concurrency":                    {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"orders": 0} }, on("error: concurrency: function orders: its reserved concurrency is 0")},
 	"one worker at a time":              {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"worker": 1} }, on("warning: concurrency: function worker: its reserved concurrency is 1")},
 	"clients that retry for three days": {func(_ *doctortest.World, o *doctor.Options) { o.ClientRetries = 72 * time.Hour }, on("error: retention-clients: function orders: its answers are kept for 24h, and clients retry for 72h")},
@@ -582,7 +594,7 @@ func noRights(t *testing.T) {
 	sources := map[doctor.Source]string{
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
 		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
-		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.Policies: "Lambda.GetPolicy",
+		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.EventInvokes: "Lambda.GetFunctionEventInvokeConfig", doctor.Policies: "Lambda.GetPolicy",
 		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Machines: "StepFunctions.DescribeStateMachine",
 		doctor.ScheduleRole: "IAM.GetRole", doctor.Simulation: "IAM.SimulatePrincipalPolicy", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
 	}
@@ -693,7 +705,7 @@ func verdict(r *doctor.Report) (all []string) {
 
 // noFunctionChecked are the checks that need functions.
 const noFunctionChecked = "not checked: stream-reader stream-readers stream-filters mapping-result stream-retries stream-bisect stream-on-failure stream-start report-failures queue-missing bus-miss" +
-	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard schedules schedule-role: "
+	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease asynchronous concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard schedules schedule-role: "
 
 // judged are deployments at the limits of the checks, or with something that can't be checked.
 var judged = map[string]plant{
@@ -963,7 +975,7 @@ var judged = map[string]plant{
 		o.Stack = "orders"
 		w.Function("receipts")["Environment"] = object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}}
 	}, on(noFunctionChecked + "receipts: its variables: no key (unanswered)")},
-	"a policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Policies["orders"] = "{" }, on("not checked: gateway-timeout gateway-bytes schedules: orders: its policy is not understood: unexpected end of JSON input (unanswered)")},
+	"a policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Policies["orders"] = "{" }, on("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: its policy is not understood: unexpected end of JSON input (unanswered)")},
 	"no REST API to be read": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Refused["APIGateway.GetRestApi"] = "AccessDeniedException"
 	}, on("not checked: gateway-timeout gateway-bytes: restapi001: AccessDeniedException: not for tests (unanswered)")},

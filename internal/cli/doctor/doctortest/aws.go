@@ -265,6 +265,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	switch {
 	case part[1] == "event-source-mappings":
 		op = "ListEventSourceMappings"
+	case len(part) == 4 && part[3] == "event-invoke-config":
+		name, op = part[2], "GetFunctionEventInvokeConfig"
 	case len(part) == 4 && part[3] == "recursion-config":
 		name, op = part[2], "GetFunctionRecursionConfig"
 	case len(part) == 4:
@@ -327,6 +329,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 				out["ReservedConcurrentExecutions"] = n
 			}
 			return w.json(req, plain, out)
+		case op == "GetFunctionEventInvokeConfig" && w.EventInvokes[name] != nil:
+			return w.json(req, plain, w.EventInvokes[name])
 		case op == "GetFunctionRecursionConfig":
 			return w.json(req, plain, Object{"RecursiveLoop": cmp.Or(w.RecursiveLoop, "Terminate")})
 		case op == "GetPolicy" && w.Policies[name] != "":

@@ -26,6 +26,7 @@ type World struct {
 	Aliases             map[string][]string // of functions
 	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
 	Concurrency         map[string]int
+	EventInvokes        map[string]Object   // configurations of asynchronous invocations
 	RecursiveLoop       string              // of each function; "" for Terminate
 	Policies            map[string]string   // of functions, and of aliases as orders:live
 	Integrations        map[string][]Object // of HTTP APIs
