@@ -343,8 +343,8 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		record string
 		broken bool
 	}{
-		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
 		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
 		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
 		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
