@@ -14,6 +14,8 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -25,10 +27,7 @@ type eraser struct {
 	c      *change
 	caller string
 
-	engine *idem.Engine
-	sealed int // records whose caller can't be read
-	why    string
-	found  []*store.Record
+	found *tablescan.Found
 }
 
 // erased is the report of erase.
@@ -36,28 +35,37 @@ type erased struct {
 	Erased int `json:"erased"`
 	// Left are records of the caller that are not erased, and why.
 	Left map[string]string `json:"left"`
-	// Sealed is the number of records whose caller can't be read without the data keys.
-	Sealed int `json:"sealed"`
+	// Sealed is the number of records whose caller can't be read without the data keys, and
+	// Unreadable of those that this version can't read.
+	Sealed     int `json:"sealed"`
+	Unreadable int `json:"unreadable,omitempty"`
+	// Callers are the scopes that were found, each with its number of records.
+	Callers map[string]int `json:"callers"`
 }
 
 func newErase(env environment) *cobra.Command {
 	e := &eraser{}
 	cmd := &cobra.Command{
 		Use: "erase --caller SCOPE [FLAGS]", Short: "Remove a caller and the answers from its finished records",
-		Long: `Removes a caller, and all answers that were stored for it, from the finished records of one
-namespace, for a person who asks for it. The keys stay taken until the records expire, so
-no retry runs again: it hears 410. Operations that are not finished, and those with
-undelivered jobs, are listed and left: settle, redrive or cancel them, and erase again.
+		Long: `Removes a caller, and all answers that were stored for it, from the finished and the expired
+records of the table, for a person who asks for it. The keys stay taken until the records
+expire, so no retry runs again: it hears 410. Operations that are not finished, and those
+with undelivered jobs, are listed and left: settle, redrive or cancel them, and erase again.
 
-The whole table is read. The records to erase are counted and asked about; each is erased
-only if it is still as it was read, and keeps who decided, and when. Sealed records need
---keys-from.`,
+A SCOPE means the caller in every tenant, operation and namespace; a bare subject means it
+under every issuer and API, too. With --namespace as a flag, the records elsewhere are left
+and counted. The whole table is read. The scopes that were found are shown with the number of
+their records, and asked about; each record is erased only if it is still as it was read, and
+keeps who decided, and when. Sealed records need --keys-from.
+
+A bucket of failed batches (samekey resend) keeps images of records for 30 days: erase can't
+reach them.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
 	e.op, e.s, e.c = newOperator(env, fs), newScan(env, fs), newChange(env, fs)
 	e.op.registerKeys(fs)
-	fs.StringVar(&e.caller, "caller", "", "the `SCOPE` of the caller, as samekey get prints it, such as jwt:jane; required")
+	fs.StringVar(&e.caller, "caller", "", "the `SCOPE` of the caller, as samekey get prints it, such as 'jwt:ISSUER|SUBJECT', or a bare subject; required")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case e.caller == "":
@@ -72,7 +80,7 @@ only if it is still as it was read, and keeps who decided, and when. Sealed reco
 	}
 	return exitCodes(cmd, map[int]string{
 		exitDone: "all are erased, or shown only with --dry-run", exitFailed: "failed, or not confirmed: nothing or some of them are erased; the same command goes on",
-		exitFound: "some records are left: not finished, with undelivered jobs, or sealed",
+		exitFound: "no record is of this caller; or some are left: not finished, with undelivered jobs, sealed, or in another namespace",
 	})
 }
 
@@ -80,25 +88,30 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	if err := e.op.open(ctx); err != nil {
 		return err
 	}
-	e.engine = idem.New(e.op.store, func(o *idem.Options) {
-		o.Namespace, o.Logger = e.op.namespace, slog.New(slog.DiscardHandler) // what it would say is returned
-	})
 	if err := e.search(ctx); err != nil {
 		return err
 	}
-	rep := &erased{Left: map[string]string{}, Sealed: e.sealed}
+	rep := &erased{Left: map[string]string{}, Sealed: e.found.Sealed, Unreadable: e.found.Unreadable, Callers: map[string]int{}}
 	var todo []*operate.Plan
-	for _, rec := range e.found {
+	for _, rec := range e.found.Records {
+		if e.op.limited() && state.Namespace(rec.PK) != e.op.namespace {
+			rep.Left[rec.PK] = "it is in another namespace"
+			continue
+		}
 		switch plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by}); {
 		case err == nil:
 			todo = append(todo, plan)
-		case !state.Over(rec.Expires, env.now()):
+			rep.Callers[rec.Scope]++
+		default:
 			rep.Left[rec.PK] = err.Error()
 		}
 	}
 	if len(todo) > 0 {
-		yes, err := e.c.agreed(env, e.op.place,
-			fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo)), "This can't be corrected.")
+		says := []string{fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo))}
+		for _, of := range slices.Sorted(maps.Keys(rep.Callers)) {
+			says = append(says, fmt.Sprintf("  %d of %s", rep.Callers[of], plain.Line(of)))
+		}
+		yes, err := e.c.agreed(env, e.op.place, append(says, "This can't be corrected.")...)
 		if err != nil {
 			return err
 		}
@@ -107,7 +120,10 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		}
 	}
 	for _, plan := range todo {
-		switch _, err := plan.Run(ctx, e.engine, e.op.store); {
+		engine := idem.New(e.op.store, func(o *idem.Options) {
+			o.Namespace, o.Logger = state.Namespace(plan.PK()), slog.New(slog.DiscardHandler) // what it would say is returned
+		})
+		switch _, err := plan.Run(ctx, engine, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
@@ -122,37 +138,13 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 }
 
 // search finds the caller's records. A sealed caller is read with the record's own key.
-func (e *eraser) search(ctx context.Context) error {
+func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)
-	var closed []string
-	_, err := e.s.each(ctx, e.op, about, func(it tablescan.Item) error {
-		switch rec := it.Record; {
-		case rec == nil || state.Namespace(it.PK) != e.op.namespace:
-		case rec.Scope == e.caller:
-			e.found = append(e.found, rec)
-		case rec.Scope == "":
-			closed = append(closed, it.PK)
-		}
-		return nil
-	})
-	if err != nil {
+	e.found, err = e.s.of(ctx, e.op, about, recordkey.Customer{Scope: e.caller})
+	if err != nil || len(e.found.Records)+e.found.Unknown() > 0 {
 		return err
 	}
-	if len(e.found)+len(closed) == 0 {
-		return e.op.ours(ctx)
-	}
-	for _, pk := range closed {
-		rec, err := e.op.readable(e.op.store.Load(ctx, pk))
-		switch {
-		case err != nil:
-			return err
-		case e.op.sealed != "":
-			e.sealed, e.why = e.sealed+1, e.op.sealed
-		case rec != nil && rec.Scope == e.caller:
-			e.found = append(e.found, rec)
-		}
-	}
-	return nil
+	return e.op.ours(ctx)
 }
 
 func (e *eraser) print(env environment, rep *erased) error {
@@ -166,12 +158,20 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			err = errors.Join(err, env.say("%d sealed records may be of this caller, and are left: %s", rep.Sealed, e.why))
+			err = errors.Join(err, env.say("%d sealed records may be of this caller, and are left: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
+		}
+		if rep.Unreadable > 0 {
+			err = errors.Join(err, env.say("%d records that this version can't read may be of this caller, and are left", rep.Unreadable))
 		}
 		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}
-	if err == nil && len(rep.Left)+rep.Sealed > 0 {
+	switch {
+	case err != nil:
+		return err
+	case len(rep.Left)+rep.Sealed+rep.Unreadable > 0:
 		return exitWith(exitFound, nil)
+	case len(e.found.Records) == 0:
+		return notFound(fmt.Sprintf("no record is of %s: %d records were compared", plain.Line(e.caller), e.found.Seen-e.found.Missing))
 	}
-	return err
+	return nil
 }

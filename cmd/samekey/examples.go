@@ -28,7 +28,7 @@ var examples = map[string][]string{
 	"samekey settle":       {`samekey settle --key order-2041 --result '{"id":"ch_123"}'`, "samekey settle --key order-2041 --not-made", `samekey settle --key order-2041 --answer 410 --body '{"error":"refunded"}'`},
 	"samekey release":      {"samekey release --key order-2041"},
 	"samekey forget":       {"samekey forget --key order-2041 --dry-run"},
-	"samekey erase":        {"samekey erase --caller jwt:jane@example.com --dry-run"},
+	"samekey erase":        {"samekey erase --caller jane@example.com --dry-run"},
 	"samekey cancel":       {"samekey cancel --key order-2041", "samekey cancel EZWHY3QVLJBXWIPZ3ZYLBXGEVA.2.0 --dry-run"},
 	"samekey redrive":      {"samekey redrive --key order-2041", "samekey redrive --kind receipt --dry-run"},
 	"samekey sweep":        {"samekey sweep --function orders-worker"},

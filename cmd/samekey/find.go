@@ -17,7 +17,6 @@ import (
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
-	"github.com/samekey/samekey/internal/state"
 )
 
 const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
@@ -26,15 +25,16 @@ got), or the short name of the record in a log line. A customer's key needs --ke
 instead; --key - reads the key from standard input, so that it is in no history of a
 shell. The key is never printed.
 
---scope is the caller, as a record shows it: jwt:SUBJECT, iam:SUBJECT or lambda:SUBJECT
-for an authorizer's subject, program:NAME for the result of Options.Scope, source:NAME
-for a queue's or a function's, or one for callers whom nobody verifies (OneScope).
-tenant:T| stands before it in a function with tenants, operation:NAME| before that for
-Request.Operation. A bare SUBJECT is tried as each kind.
+--scope is the caller, as a record shows it: jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or
+iam:SUBJECT for an authorizer's subject, program:NAME for the result of Options.Scope,
+source:NAME for a queue's or a function's, or one for callers whom nobody verifies
+(OneScope). tenant:T| stands before it in a function with tenants, operation:NAME| before
+that for Request.Operation. A bare SUBJECT means the subject in each of these forms.
 
-A partition key, and --key with --scope and --namespace, cost one read. Anything else is
-looked for in what waits for people, and then by a scan of the whole table; for a key the
-command asks first.`
+A partition key, and --key with the whole --scope and --namespace, cost one read. Anything
+else is looked for in what waits for people, and then by a scan of the whole table; for a
+key the command asks first. A key is looked for in all namespaces, unless --namespace is
+given as a flag. Not found (3) means that everything was compared.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -53,9 +53,9 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	f := &finder{op: op, progress: newProgress(op.env, fs)}
 	op.registerKeys(fs)
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
-	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as jwt:SUBJECT or program:NAME; one for callers whom nobody verifies")
+	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME, or a bare subject; one for callers whom nobody verifies")
 	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key, if Options.ScopeRoute is set")
-	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key, to find finished operations too; may be repeated")
+	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key that an attempt which never came back may have called; may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "look only at records with an attempt in the last `TIME`, such as 2h")
 	fs.Float64Var(&f.pages, "pages", 8, "of a scan: pages of 1 MB a second, each of 128 read units")
 	fs.IntVar(&f.segments, "segments", 8, "of a scan: the parts that are read at once")
@@ -78,10 +78,11 @@ func (f *finder) check(args []string) error {
 	return nil
 }
 
-// errNotFound ends with exit code 3.
+// notFound ends with exit code 3: everything was compared.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// find returns the record that is meant. Without one it ends with exit code 3.
+// find returns the record that is meant. Without one it ends with exit code 3; if not
+// everything could be compared, with 1.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	if f.key != "" {
 		return f.byKey(ctx)
@@ -95,11 +96,13 @@ func (f *finder) find(ctx context.Context, args []string) (*store.Record, error)
 		return nil, err
 	}
 	pk, err := f.waiting(ctx, in)
-	if err == nil && pk == "" {
-		pk, err = f.scan(ctx, w, false)
-	}
 	if err != nil {
 		return nil, err
+	}
+	if pk == "" {
+		if pk, err = f.scan(ctx, w, recordkey.Customer{}); err != nil {
+			return nil, err
+		}
 	}
 	return f.found(ctx, pk, ref)
 }
@@ -111,7 +114,7 @@ func (f *finder) found(ctx context.Context, pk, ref string) (*store.Record, erro
 	if err != nil {
 		return nil, err
 	}
-	if ref = operationOf(ref); ref != rec.ID && ref != redact.Record(rec.PK) && !explain.Derives(rec, ref, f.services...) {
+	if ref = operationOf(ref); ref != rec.ID && ref != redact.Record(rec.PK) && !derives(rec, ref, f.services) {
 		return nil, notFound(fmt.Sprintf("the record has changed since it was found: its operation is %s by now, and not that of %s", plain.Line(rec.ID), plain.Line(ref)))
 	}
 	return rec, nil
@@ -123,6 +126,11 @@ func operationOf(ref string) string {
 		return m[1]
 	}
 	return ref
+}
+
+func derives(rec *store.Record, key string, services []string) bool {
+	is, _ := explain.Derives(rec, key, services...)
+	return is
 }
 
 var (
@@ -144,7 +152,7 @@ func (f *finder) wanted(ref string) (w tablescan.Wanted, in func(stream.Entry) b
 		w.Short = ref
 		return w, func(e stream.Entry) bool { return e.Record == ref }, nil
 	case isDerived.MatchString(ref):
-		w.Match = func(r *store.Record) bool { return explain.Derives(r, ref, f.services...) }
+		w.Match = func(r *store.Record) (is, known bool) { return explain.Derives(r, ref, f.services...) }
 		return w, nil, nil
 	}
 	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key", plain.Line(ref))
@@ -174,26 +182,38 @@ func (f *finder) byKey(ctx context.Context) (*store.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := recordkey.Of(ctx, recordkey.Customer{Key: c.Key, Scope: "one"}); err != nil {
+	if err := c.Check(ctx); err != nil {
 		return nil, wrongCall(err) // a key that no handler accepts
 	}
-	pk, err := recordkey.Find(ctx, f.op.store, c, stream.NewWaiting(f.op.client, f.op.store).All(ctx))
-	if err == nil && pk == "" && !c.Exact() {
-		f.op.env.note("no record has this key under the callers that can be named, and none that waits for people has it")
-		pk, err = f.scan(ctx, tablescan.Wanted{Since: f.from(), Match: func(r *store.Record) bool { return f.in(r) && c.IsOf(ctx, r) }}, true)
-	}
-	switch {
-	case err != nil:
+	found, err := recordkey.Find(ctx, f.op.store, c, stream.NewWaiting(f.op.client, f.op.store).All(ctx))
+	if err != nil {
 		return nil, err
-	case pk == "":
-		return nil, notFound("no record has this key under this scope in the namespace " + fmt.Sprintf("%q", f.op.namespace))
+	}
+	if len(found) == 0 {
+		f.op.env.note("no record has this key under the callers that can be named, and none that waits for people has it")
+		pk, err := f.scan(ctx, tablescan.Wanted{Since: f.from()}, c)
+		if err != nil {
+			return nil, err
+		}
+		return f.op.load(ctx, pk, "the record has gone since it was found")
+	}
+	pk, err := only(found)
+	if err != nil {
+		return nil, err
 	}
 	return f.op.load(ctx, pk, "the record has gone since it was found")
 }
 
-// in reports whether a record is in the namespace that was asked for, if any.
-func (f *finder) in(r *store.Record) bool {
-	return f.op.namespace == "" || state.Namespace(r.PK) == f.op.namespace
+// only is the key of the record that was found. Of several, a person chooses.
+func only(found []*store.Record) (string, error) {
+	if len(found) == 1 {
+		return found[0].PK, nil
+	}
+	says := []string{fmt.Sprintf("%d records match: which one? Give its partition key", len(found))}
+	for _, r := range found {
+		says = append(says, plain.Line(strings.TrimSpace("  "+r.PK+"  "+r.Scope+"  "+r.Route)))
+	}
+	return "", wrongCall(errors.New(strings.Join(says, "\n")))
 }
 
 func (f *finder) from() (t time.Time) {
@@ -203,30 +223,47 @@ func (f *finder) from() (t time.Time) {
 	return t
 }
 
-// scan looks at the whole table, after it has said how much that is, and perhaps asked.
-func (f *finder) scan(ctx context.Context, w tablescan.Wanted, ask bool) (string, error) {
+// scan looks at the whole table, after it has said how much that is, and for a key asked.
+func (f *finder) scan(ctx context.Context, w tablescan.Wanted, c recordkey.Customer) (string, error) {
 	if f.noScan {
-		return "", notFound("not among what waits for people; without --no-scan the whole table is scanned")
+		return "", errors.New("not among what waits for people, and nothing else was compared; without --no-scan the whole table is scanned")
 	}
 	total := f.op.tellScan(f.pages)
-	if ask && !agreed(f.op.env) {
-		return "", notFound("the table was not scanned")
+	if c.Key != "" && !agreed(f.op.env) {
+		return "", errors.New("the table was not scanned: records of other callers, and of callers with an issuer or API before the subject, were not compared")
 	}
 	f.progress.start("items seen")
 	defer f.progress.end()
-	pk, err := tablescan.Find(ctx, f.op.client, tablescan.Options{
+	opt := tablescan.Options{
 		Table: f.op.store.Table().Name, Segments: f.segments, PagesPerSecond: f.pages, Seen: func(n int64) { f.progress.at(n, total) },
-	}, w)
+	}
+	var found *tablescan.Found
+	var err error
+	unknown := recordkey.NoCaller
+	if c.Key != "" {
+		found, err = recordkey.Search(ctx, f.op.client, f.op.store, opt, c, w.Since)
+	} else {
+		unknown = "whose attempt never came back: --service names what it may have called"
+		w.Load = f.op.store.Load
+		found, err = tablescan.Find(ctx, f.op.client, opt, w)
+	}
 	switch {
 	case err != nil:
 		return "", err
-	case pk == "":
-		if err := f.op.ours(ctx); err != nil {
-			return "", err
-		}
-		return "", notFound("no record matches; it may have expired")
+	case len(found.Records) > 0:
+		return only(found.Records)
 	}
-	return pk, nil
+	if err := f.op.ours(ctx); err != nil {
+		return "", err
+	}
+	if says := found.Untold(unknown); says != "" {
+		return "", errors.New("no other record matches; " + plain.Line(says))
+	}
+	compared := "all records were compared"
+	if !w.Since.IsZero() {
+		compared = "all records since " + plain.Time(w.Since) + " were compared"
+	}
+	return "", notFound("no record matches: " + compared)
 }
 
 // tellScan says what a scan costs, from the table's description, which may be six hours
@@ -258,7 +295,7 @@ func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Reco
 
 // customer is whom the flags name.
 func (f *finder) customer() (c recordkey.Customer, err error) {
-	c = recordkey.Customer{Namespace: f.op.namespace, Key: f.key, Scope: f.scope, Route: f.route}
+	c = recordkey.Customer{Namespace: f.op.namespace, Only: f.op.limited(), Key: f.key, Scope: f.scope, Route: f.route}
 	if f.key == "-" {
 		if c.Key, err = readLine(f.op.env.stdin); err != nil {
 			return c, wrongCallf("no key on standard input: %w", err)

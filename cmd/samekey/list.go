@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,10 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -34,6 +38,7 @@ type lister struct {
 	each     bool
 	pages    float64
 	grace    time.Duration
+	caller   string
 
 	outages []*outage // in the order of their first entries
 	places  map[place]*outage
@@ -46,6 +51,7 @@ type listed struct {
 	Complete bool                           `json:"complete"`
 	Scanned  int                            `json:"scanned,omitempty"`
 	ByReason map[stream.Reason]stream.Tally `json:"by_reason"` // of all that match
+	Others   int                            `json:"others"`    // that the filters leave out
 	Entries  []stream.Entry                 `json:"entries"`
 }
 
@@ -59,7 +65,11 @@ index, it reads the whole table slowly, and lists everything that is left undone
 abandoned operations and late jobs, which the worker ends.
 
 Entries with the same reason, route and place are one row, with their count; the row has
-the record and the error of the oldest. --each prints every record, and so does --json.`,
+the record and the error of the oldest. --each prints every record, and so does --json.
+
+With --caller it reads the whole table, and lists all operations of one caller, finished
+ones too, the newest first: a SCOPE as samekey get prints it, or a bare subject, which means
+it in every form and namespace.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -72,8 +82,11 @@ the record and the error of the oldest. --each prints every record, and so does 
 		if err := l.op.open(cmd.Context()); err != nil {
 			return err
 		}
+		if l.caller != "" {
+			return l.ofCaller(cmd.Context())
+		}
 		rep, err := l.list(cmd.Context())
-		if err == nil && len(rep.ByReason) == 0 {
+		if err == nil && len(rep.ByReason)+rep.Others == 0 {
 			if err := l.op.ours(cmd.Context()); err != nil {
 				return err
 			}
@@ -92,7 +105,7 @@ the record and the error of the oldest. --each prints every record, and so does 
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete"})
+	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete", exitFound: "no operation is of the --caller"})
 }
 
 func (l *lister) register(env environment, fs *pflag.FlagSet) {
@@ -103,6 +116,8 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")
 	fs.BoolVar(&l.each, "each", false, "a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
+	fs.StringVar(&l.caller, "caller", "", "all operations of this caller: a `SCOPE`, or a bare subject")
+	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 1000 records of 1 KB takes 128 read units")
 	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")
 }
@@ -120,18 +135,16 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 }
 
 func (l *lister) index(ctx context.Context) (*listed, error) {
-	var only []stream.Reason
 	for _, why := range l.reasons {
 		if !slices.Contains(stream.WaitingReasons(), stream.Reason(why)) {
 			return nil, wrongCallf("--reason %s is not in the index; --scan looks for it", plain.Line(why))
 		}
-		only = append(only, stream.Reason(why))
 	}
 	rep := &listed{From: "index", ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
 	l.progress.start("entries read")
 	defer l.progress.end()
 	n := int64(0)
-	for e, err := range stream.NewWaiting(l.op.client, l.op.store, func(o *stream.WaitingOptions) { o.Only = only }).All(ctx) {
+	for e, err := range stream.NewWaiting(l.op.client, l.op.store).All(ctx) {
 		if err != nil {
 			if n == 0 {
 				return nil, err
@@ -162,17 +175,68 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 	}
 	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
 	for _, e := range got.Entries {
-		if len(l.reasons) == 0 || slices.Contains(l.reasons, string(e.Reason)) {
-			l.add(rep, e)
-		}
+		l.add(rep, e)
 	}
 	return rep, err
+}
+
+// owned is an operation of a caller.
+type owned struct {
+	Record    string    `json:"record"`
+	Operation string    `json:"operation"`
+	Scope     string    `json:"scope"`
+	Route     string    `json:"route,omitempty"`
+	State     string    `json:"state"`
+	Status    int       `json:"status,omitempty"` // of the answer
+	Claimed   time.Time `json:"claimed"`
+}
+
+// ofCaller lists all operations of a caller.
+func (l *lister) ofCaller(ctx context.Context) error {
+	total := l.op.tellScan(l.pages)
+	s := &scan{opt: tablescan.Options{PagesPerSecond: l.pages}, progress: l.progress}
+	found, err := s.of(ctx, l.op, total, recordkey.Customer{Namespace: l.op.namespace, Only: l.op.limited(), Scope: l.caller})
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found.Records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
+	all, rows := make([]owned, 0, len(found.Records)), make([][]string, 0, len(found.Records))
+	for _, r := range found.Records {
+		o := owned{Record: r.PK, Operation: r.ID, Scope: r.Scope, Route: r.Route, State: state.Word(r, l.op.env.now()), Claimed: r.Created.UTC()}
+		answer := ""
+		if r.Response != nil && r.Response.Status != 0 {
+			o.Status, answer = r.Response.Status, strconv.Itoa(r.Response.Status)
+		}
+		all, rows = append(all, o), append(rows, []string{at(r.Created), o.State, answer, o.Route, o.Scope, o.Record})
+	}
+	if l.op.json {
+		err = l.op.env.printJSON(struct {
+			Operations []owned `json:"operations"`
+			Seen       int     `json:"seen"`
+			Unknown    int     `json:"not_compared"`
+		}{all, found.Seen, found.Unknown()})
+	} else {
+		err = l.op.env.printTable([]string{"CLAIMED", "STATE", "ANSWER", "ROUTE", "SCOPE", "RECORD"}, rows)
+	}
+	switch says := found.Untold(recordkey.NoCaller); {
+	case err != nil:
+		return err
+	case says != "":
+		return errors.New(plain.Line(says))
+	case len(all) > 0:
+		return nil
+	}
+	if err := l.op.ours(ctx); err != nil {
+		return err
+	}
+	return notFound(fmt.Sprintf("no operation is of %s: %d records were compared", plain.Line(l.caller), found.Seen))
 }
 
 // add adds an entry that the flags ask for.
 func (l *lister) add(rep *listed, e stream.Entry) {
 	age := l.age(e)
-	if l.route != "" && e.Route != l.route || age < l.older {
+	if l.route != "" && e.Route != l.route || age < l.older || len(l.reasons) > 0 && !slices.Contains(l.reasons, string(e.Reason)) {
+		rep.Others++
 		return
 	}
 	t := rep.ByReason[e.Reason]
@@ -225,6 +289,10 @@ func (l *lister) print(rep *listed) error {
 	switch {
 	case !rep.Complete:
 		counts = append(counts, "the list is incomplete")
+	case len(rep.ByReason) == 0 && rep.Others == 1:
+		counts = append(counts, "none matches; 1 other waits")
+	case len(rep.ByReason) == 0 && rep.Others > 0:
+		counts = append(counts, fmt.Sprintf("none matches; %d others wait", rep.Others))
 	case len(rep.ByReason) == 0:
 		counts = append(counts, "nothing waits for people")
 	}

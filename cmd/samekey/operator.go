@@ -81,6 +81,7 @@ type operator struct {
 	account
 	table, namespace string
 	json             bool
+	flags            *pflag.FlagSet
 	keysFrom         string // the program that has the data keys, with its arguments
 	sealer           *seal.Sealer
 	sealed           string // why the contents of the last record that was loaded can't be opened
@@ -99,9 +100,13 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	fs.StringVar(&op.table, "table", env.getenv("IDEM_TABLE"), "the `TABLE` of the records; default IDEM_TABLE")
 	fs.StringVar(&op.namespace, "namespace", env.getenv("IDEM_NAMESPACE"), "the `NAMESPACE` of the application's records, as in idem.Options; default IDEM_NAMESPACE")
 	fs.BoolVar(&op.json, "json", false, "print JSON")
+	op.flags = fs
 	op.register(fs)
 	return op
 }
+
+// limited reports whether --namespace was given as a flag: nothing outside of it is meant then.
+func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
 // open connects to the table, and says where it is.
 func (op *operator) open(ctx context.Context) error {

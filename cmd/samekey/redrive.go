@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // redriver hands out the parked jobs of many records.
@@ -39,7 +40,8 @@ func newRedrive(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS]", Short: "Deliver parked jobs again",
 		Long: `Hands parked jobs of a record out again: all, or those named by their id or by PHASE.INDEX.
-Without a record it hands out those of the whole table that all its filters match.
+Without a record it hands out those of the whole table that all its filters match, or with
+--namespace as a flag, those of the namespace.
 Remove the cause of their failures first.`,
 	}
 	m := &redriver{kinds: make(map[string]int)}
@@ -100,7 +102,7 @@ func (m *redriver) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if e.Reason == stream.ReasonUnreadable || m.env.now().Sub(e.Since) < m.older {
+		if e.Reason == stream.ReasonUnreadable || m.env.now().Sub(e.Since) < m.older || m.op.limited() && state.Namespace(e.PK) != m.op.namespace {
 			continue
 		}
 		rec, err := m.op.readable(m.op.store.Load(ctx, e.PK))

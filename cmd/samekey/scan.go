@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
@@ -36,6 +38,15 @@ func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tabl
 	defer s.progress.end()
 	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
 	return tablescan.Each(ctx, op.client, s.opt, fn)
+}
+
+// of finds all records of a caller.
+func (s *scan) of(ctx context.Context, op *operator, about int64, c recordkey.Customer) (*tablescan.Found, error) {
+	s.opt.Table = op.table
+	s.progress.start("items seen")
+	defer s.progress.end()
+	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
+	return recordkey.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 
 // size is the number of items and bytes of the table, up to six hours old; 0 if unknown.

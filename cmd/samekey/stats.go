@@ -96,7 +96,7 @@ func (e environment) printStats(rep *stats.Report) error {
 		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
 	}
 	err = errors.Join(err, e.section([]string{"FUNCTION", "RETENTION, LEAST", "MOST", "COUNT"}, rows))
-	err = errors.Join(err, e.say("jobs: %d waiting, %d parked", rep.Jobs, rep.Parked))
+	err = errors.Join(err, e.say("jobs: %d waiting, %d for their time, %d parked", rep.Jobs, rep.Later, rep.Parked))
 	if rep.Waiting != nil {
 		err = errors.Join(err, e.say("waiting for people (of the whole table, by its index): %d", rep.Waiting.Count))
 	}

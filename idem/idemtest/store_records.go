@@ -109,7 +109,7 @@ func storeRecords(s suite) {
 // finishedNext is what follows r when it finishes with body.
 func finishedNext(r *store.Record, body []byte) *store.Record {
 	return storetest.Next(r, func(n *store.Record) {
-		n.State, n.Lease, n.Keep, n.Calls, n.Retention = store.Done, time.Time{}, store.KeepNothing, nil, 0
+		n.State, n.Lease, n.Keep, n.Retention = store.Done, time.Time{}, store.KeepNothing, 0
 		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
 		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}
 	})

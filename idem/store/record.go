@@ -73,8 +73,8 @@ type Record struct {
 	Input  *Input         // the request, if a completer may finish it without its client
 
 	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by
-	// service, or once for each step. Derived keys are made from Calls. A finish
-	// drops Calls.
+	// service, or once for each step. Derived keys are made from Calls. A
+	// finished record keeps them: a provider's key names its operation by them.
 	Calls map[string]int
 	// Doubts names calls that may have been made but are recorded in no phase; "?"
 	// means any call. DoubtSince is the earliest time of such a call. Both are zero

@@ -116,6 +116,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"an ARN for a queue":     {"SAMEKEY_SINKS", "a=sqs:arn:aws:sqs:us-east-1:1:q", "a queue's URL"},
 		"a machine's name":       {"SAMEKEY_SINKS", "a=states:ship", "a state machine's ARN"},
 		"an execution":           {"SAMEKEY_SINKS", "a=states:arn:aws:states:us-east-1:1:execution:ship:x", "a state machine's ARN"},
+		"the tickets' own queue": {"SAMEKEY_SINKS", "a=sqs:" + sound()["SAMEKEY_TICKETS_URL"] + "/", "another queue than SAMEKEY_TICKETS_URL"},
 		"no version":             {"SAMEKEY_SINKS", "a=durable:packer", "its version or alias"},
 		"no version in the ARN":  {"SAMEKEY_SINKS", "a=durable:arn:aws:lambda:us-east-1:1:function:packer", "its version or alias"},
 		"a name for a topic":     {"SAMEKEY_SINKS", "a=sns:news", "a topic's ARN"},

@@ -114,6 +114,8 @@ func (e *environment) sink(c clients, name, of, address string) jobs.Sink {
 	switch {
 	case i < 0:
 		e.wrong(name, "has %s:%s: write %s", of, address, sinksExample)
+	case of == "sqs" && strings.EqualFold(strings.TrimSuffix(address, "/"), strings.TrimSuffix(e.text("SAMEKEY_TICKETS_URL"), "/")):
+		e.wrong(name, "has %s:%s: write another queue than SAMEKEY_TICKETS_URL, whose messages the worker takes for tickets", of, address)
 	case !targets[i].valid(address):
 		e.wrong(name, "has %s:%s: write %s", of, address, targets[i].write)
 	default:

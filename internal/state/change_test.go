@@ -60,7 +60,7 @@ func stuck(r *store.Record) {
 }
 func noDoubt(r *store.Record) { r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil }
 func answered200(r *store.Record) {
-	r.State, r.Lease, r.LastErr, r.Input, r.Calls, r.Retention = store.Done, time.Time{}, "", nil, nil, 0
+	r.State, r.Lease, r.LastErr, r.Input, r.Retention = store.Done, time.Time{}, "", nil, 0
 	r.Phases = []store.Phase{{Name: "zero", At: 5 * time.Millisecond}}
 	r.Response = &store.Response{Status: 200, Body: []byte("ok")}
 	noDoubt(r)

@@ -35,6 +35,7 @@
 //	replayable --> tombstone: the answer ends
 //	replayable --> replayable: Erased
 //	tombstone --> tombstone: Erased
+//	[*] --> [*]: Erased
 //	kept --> [*]: let go, Forgotten
 //	replayable --> [*]: expires, Forgotten
 //	tombstone --> [*]: expires, Forgotten

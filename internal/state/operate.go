@@ -96,21 +96,30 @@ func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// Erased returns rec, which has finished, without its caller, its answer and the texts of
-// its errors. The key stays taken: fingerprint and status are left.
+// Erased returns rec without its caller, its answer and the texts of its errors. rec has
+// finished, or its key is free: TTL deletes late. The key of a finished one stays taken:
+// fingerprint and status are left.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
+	done := rec.State == store.Done
 	switch {
-	case Free(rec, now):
-		return nil, errors.New("it has expired, or its key was freed: the table's TTL removes it")
-	case rec.State != store.Done:
+	case !done && !Free(rec, now):
 		return nil, ErrOpen
 	case len(rec.Jobs) > 0:
 		return nil, ErrJobs
-	case rec.Scope == "" && !answerKept(rec):
+	case rec.Scope == "" && (!done || !answerKept(rec)):
 		return nil, ErrErased
 	}
 	r := *rec
-	r.Scope, r.Response, r.Overflow, r.LastErr = "", &store.Response{Status: rec.Response.Status}, &store.Overflow{}, ""
+	r.Scope, r.LastErr = "", ""
+	if done {
+		r.Response, r.Overflow = &store.Response{Status: rec.Response.Status}, &store.Overflow{}
+	} else {
+		r.Input, r.Lease = nil, time.Time{}
+		r.Phases = slices.Clone(rec.Phases)
+		for i, p := range r.Phases {
+			r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
+		}
+	}
 	r.Handovers = slices.Clone(rec.Handovers)
 	for i := range r.Handovers {
 		r.Handovers[i].Err = ""

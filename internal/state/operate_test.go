@@ -280,7 +280,6 @@ func TestLeaseEndedNeedsALease(t *testing.T) {
 // caller, or the body of its answer.
 func TestErasedNeedsSomethingToErase(t *testing.T) {
 	t.Parallel()
-	errFree := errors.New("any other error")
 	elsewhere, notKept := &store.Overflow{Count: 1}, &store.Overflow{Length: 4}
 	for name, tt := range map[string]struct {
 		change func(r *store.Record)
@@ -293,11 +292,14 @@ func TestErasedNeedsSomethingToErase(t *testing.T) {
 		"neither":                   {func(r *store.Record) { r.Scope, r.Overflow = "", notKept }, ErrErased},
 		"it is open":                {func(r *store.Record) { r.State = store.Open }, ErrOpen},
 		"it has jobs":               {func(r *store.Record) { r.Jobs = busy().Jobs }, ErrJobs},
-		"it has expired":            {func(r *store.Record) { r.Expires = clock.Add(-time.Second) }, errFree},
-		"its key was freed":         {func(r *store.Record) { r.Keep = store.KeepFreed }, errFree},
+		"it has expired":            {func(r *store.Record) { r.Expires = clock.Add(-time.Second) }, nil},
+		"its key was freed":         {func(r *store.Record) { r.Keep = store.KeepFreed }, nil},
+		"it was given up, unfinished": {func(r *store.Record) {
+			r.State, r.Response, r.Expires = store.Open, nil, clock.Add(-time.Second)
+		}, nil},
 	} {
 		r, err := Erased(with(both(finished, tt.change)), clock, "jane")
-		if (r == nil) != (err != nil) || (err == nil) != (tt.want == nil) || !errors.Is(tt.want, errFree) && !errors.Is(err, tt.want) {
+		if (r == nil) != (err != nil) || (err == nil) != (tt.want == nil) || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %+v, %v, want %v", name, r, err, tt.want)
 		}
 	}

@@ -116,7 +116,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	}{*held, resp}
 	r := &whole.record
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
-	r.Phases, r.Calls, r.Blocked = slices.Clone(held.Phases), nil, false
+	r.Phases, r.Blocked = slices.Clone(held.Phases), false
 	for i, p := range r.Phases {
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}

@@ -38,7 +38,8 @@ func Escape(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), "|", "%7C")
 }
 
-func plain(part string) string {
+// Unescape is the inverse of Escape.
+func Unescape(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "%7C", "|"), "%25", "%")
 }
 
@@ -73,7 +74,7 @@ func cutPart(text, name string) (value, rest string) {
 	if !ok {
 		return "", text
 	}
-	return plain(value), rest
+	return Unescape(value), rest
 }
 
 // Path returns the single spelling of a path: it decodes every segment, if

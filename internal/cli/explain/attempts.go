@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -38,7 +39,11 @@ func attempts(r *store.Record, o Options) []Attempt {
 			last.End, last.Ended, last.Error = endReleased, h.At.UTC(), h.Err
 			continue
 		}
-		if last.End == "" {
+		switch {
+		case last.End != "":
+		case settledBetween(r, last.Began, h.At):
+			last.End = endStuck
+		default:
 			last.End = endDied
 		}
 		all = append(all, Attempt{By: h.Kind, Began: h.At.UTC(), Function: h.Function})
@@ -76,12 +81,22 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 		last.End, last.Error = endStuck, r.LastErr
 	case r.Lease.After(now):
 		last.End = endWorking
+	case r.Lease.IsZero() && settledBetween(r, last.Began, now):
+		last.End = endStuck
 	case r.Lease.IsZero():
 		last.End, last.Ended, last.Error = endReleased, r.Run.UTC(), r.LastErr
 	default:
 		last.End, last.Note = endDied, "its lease ended at "+plain.Time(r.Lease)
 	}
 	return all
+}
+
+// settledBetween reports whether people decided in that time about the operation, which was
+// stuck: its attempt ended by giving up.
+func settledBetween(r *store.Record, from, to time.Time) bool {
+	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
+		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)
+	})
 }
 
 // taken reports whether a record without handovers was taken over. The time of the

@@ -32,9 +32,6 @@ type Call struct {
 // calls lists the calls of r. The note says what the list lacks.
 func calls(r *store.Record) (all []Call, note string) {
 	all = []Call{}
-	if r.State == store.Done {
-		return all, "a finished record names its calls no longer"
-	}
 	skipped := r.Calls[state.Skipped]
 	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
 		switch service, numbered := strings.CutSuffix(name, "#"); {
@@ -102,11 +99,12 @@ func unescaped(s string) string {
 }
 
 // Derives reports whether r's operation derived key for a call that r names, or for
-// one of the first calls to these services.
-func Derives(r *store.Record, key string, services ...string) bool {
-	known, _ := calls(r)
-	if slices.ContainsFunc(known, func(c Call) bool { return c.Key == key }) {
-		return true
+// one of the first calls to these services. known is false if the record doesn't name all
+// calls: an attempt that never came back may have made others.
+func Derives(r *store.Record, key string, services ...string) (is, known bool) {
+	all, _ := calls(r)
+	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
+		return true, true
 	}
 	for _, s := range services {
 		service, step, _ := strings.Cut(s, "/")
@@ -116,18 +114,18 @@ func Derives(r *store.Record, key string, services ...string) bool {
 				parts[i] = url.PathEscape(p)
 			}
 			if state.DerivedKey(r.ID, url.PathEscape(service)+"/"+strings.Join(parts, "/")) == key {
-				return true
+				return true, true
 			}
 			continue
 		}
 		for n := range guesses {
 			if state.DerivedKey(r.ID, url.PathEscape(service)+"#"+strconv.Itoa(n+1)) == key {
-				return true
+				return true, true
 			}
 		}
 	}
-	return false
+	return false, len(services) > 0 || !slices.Contains(r.Doubts, state.AnyCall)
 }
 
-// guesses is how many calls to a service are tried in finished records.
+// guesses is how many calls to a service are tried.
 const guesses = 20

@@ -267,7 +267,7 @@ func TestStoryOfTheEngine(t *testing.T) {
 		story.Calls[0].State != "recorded" || story.Calls[1].State != "in doubt" || story.Calls[1].Number != 2 {
 		t.Errorf("calls %+v, keys %v", story.Calls, keys)
 	}
-	if !explain.Derives(rec, keys[1]) || explain.Derives(rec, keys[1]+"0") {
+	if !derives(rec, keys[1]) || derives(rec, keys[1]+"0") {
 		t.Error("the key in doubt is not found, or any key is")
 	}
 	if len(story.Attempts) != 1 || story.Attempts[0].End != "released" || !strings.Contains(story.Attempts[0].Error, "bank is down") {
@@ -286,8 +286,38 @@ func TestStoryOfTheEngine(t *testing.T) {
 		!story.Phases[1].Committed.Equal(clock.Now()) {
 		t.Errorf("story %+v", story)
 	}
-	if explain.Derives(rec, keys[1]) || !explain.Derives(rec, keys[1], "the bank") {
-		t.Error("a finished record names no calls: its service has to be given, and then its key is found")
+	if len(story.Calls) != 2 || story.Calls[1].Key != keys[1] || !derives(rec, keys[1]) {
+		t.Errorf("a finished record has the calls %+v, want the keys %q", story.Calls, keys)
+	}
+}
+
+func derives(rec *store.Record, key string, services ...string) bool {
+	is, _ := explain.Derives(rec, key, services...)
+	return is
+}
+
+// What people settled was given up, not killed, and a call without an outcome has no length.
+func TestWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	now := claimed.Add(time.Hour)
+	settled := func() *store.Record {
+		r := base()
+		r.State, r.Lease, r.Run, r.Handovers = store.Open, time.Time{}, claimed.Add(time.Minute), nil
+		r.Settled = []store.Decision{{By: "jane", At: claimed.Add(time.Minute), What: "not made: charged", From: "stuck", To: "released"}}
+		return r
+	}
+	if got := explain.Of(settled(), explain.Options{Now: now}).Attempts; len(got) != 1 || got[0].End != "stuck" {
+		t.Errorf("after settle got %+v, want one attempt that was stuck", got)
+	}
+	r := settled()
+	r.Handovers = []store.Handover{{At: claimed.Add(2 * time.Minute), Kind: state.HandoverRetry}}
+	r.Lease = now.Add(time.Minute)
+	if got := explain.Of(r, explain.Options{Now: now}).Attempts; len(got) != 2 || got[0].End != "stuck" || got[1].End != "working" {
+		t.Errorf("after the retry got %+v, want stuck, then working", got)
+	}
+	r.Phases = []store.Phase{{Name: "charged", At: 15 * time.Millisecond, Intent: true}}
+	if got := explain.Of(r, explain.Options{Now: now}).Phases; len(got) != 1 || got[0].TookMS != 0 {
+		t.Errorf("a call without an outcome took %+v, want no length", got)
 	}
 }
 
@@ -306,10 +336,10 @@ func TestDerives(t *testing.T) {
 		"the%20bank/pay/a%20c": {"the bank/pay/a b", false},
 		"the%20bank#2":         {"the bank/pay/a b", false},
 	} {
-		if got := explain.Derives(base(), state.DerivedKey("OPERATION", name), "mails", tt.service); got != tt.want {
+		if got := derives(base(), state.DerivedKey("OPERATION", name), "mails", tt.service); got != tt.want {
 			t.Errorf("%s of %q: %t", name, tt.service, got)
 		}
-		if explain.Derives(base(), state.DerivedKey("OPERATION", name)) {
+		if derives(base(), state.DerivedKey("OPERATION", name)) {
 			t.Errorf("%s without a service", name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -77,6 +78,9 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
 	}
 	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
+	if operate.FromSource(r) {
+		all = []Next{{Who: "source", What: "deliveries of its message fail until people settle the operation; a message in a dead-letter queue comes again only after a redrive of that queue"}}
+	}
 	n := len(r.Phases)
 	switch {
 	case n > 0 && r.Phases[n-1].Intent:
@@ -121,6 +125,9 @@ func open(r *store.Record, o Options) (string, []Next) {
 	}
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
 	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
+	if operate.FromSource(r) {
+		all = []Next{{Who: "source", What: "the next delivery of its message takes the operation over; from a dead-letter queue, after a redrive of that queue"}}
+	}
 	if r.Blocked {
 		all = []Next{
 			{Who: "people", What: "deploy a program that can go on; the next try then does"},
@@ -148,6 +155,9 @@ func leftOpen(r *store.Record, o Options) []Next {
 			When: state.LeftUntil(r).UTC(), Who: "people",
 			What: "its request is not stored: only its client can end it; after this time it is stuck",
 		}}
+		if operate.FromSource(r) {
+			all[0].What = "only its message can end it; after this time it is stuck"
+		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
 	default:

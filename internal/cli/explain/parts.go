@@ -23,7 +23,7 @@ func phases(r *store.Record, data bool) []Phase {
 		all[i] = Phase{Name: p.Name, Unknown: p.Intent, Reads: shape.Example(p.Shape)}
 		if p.At > 0 {
 			all[i].Committed = r.Created.Add(p.At).UTC()
-			if known {
+			if known && !p.Intent { // of a call that began, only the begin was measured
 				all[i].TookMS = max(p.At-before, time.Millisecond).Milliseconds()
 			}
 		}

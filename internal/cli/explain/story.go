@@ -135,7 +135,7 @@ type Decision struct {
 // Next is an event that comes next, or may.
 type Next struct {
 	When    time.Time `json:"when,omitzero"` // zero: at any time
-	Who     string    `json:"who"`           // client, attempt, completer, drain, time, people
+	Who     string    `json:"who"`           // client, source, attempt, completer, drain, time, people
 	What    string    `json:"what"`
 	Command string    `json:"command,omitempty"` // of samekey, for people
 }

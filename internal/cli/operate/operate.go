@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +14,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
@@ -113,10 +116,20 @@ func (p *Plan) retry(now time.Time) error {
 
 // Continues says who takes an open operation up.
 func Continues(rec *store.Record) string {
+	if FromSource(rec) {
+		return "only its message's next delivery takes it up: if the message is in the dead-letter queue, redrive that queue now"
+	}
 	if rec.Input == nil {
 		return "only its client's next retry with the same key takes it up, since its request is not stored"
 	}
 	return "its client's next retry takes it up, or the completer"
+}
+
+// FromSource reports whether an operation came from a queue or another source of events,
+// and no client or completer can go on with it.
+func FromSource(rec *store.Record) bool {
+	_, _, caller, ok := scope.Parse(rec.Scope)
+	return ok && caller.Kind == scope.Source && rec.Input == nil
 }
 
 // refused says why an operation that is not stuck needs no decision, or none of this kind.
@@ -153,6 +166,8 @@ func (p *Plan) settle(now time.Time) error {
 	switch {
 	case s.Answer != nil && (s.Answer.Status < 200 || s.Answer.Status > 599):
 		return fmt.Errorf("a status is 200 to 599, not %d", s.Answer.Status)
+	case s.Answer != nil && carried(s.Answer.Body) > maxAnswer:
+		return fmt.Errorf("the body takes %d bytes of Lambda's answer, which has at most %d (6 MB): no gateway could return it", carried(s.Answer.Body), maxAnswer)
 	case s.Answer != nil:
 		p.done = fmt.Sprintf("done: its client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
@@ -175,6 +190,21 @@ func (p *Plan) settle(now time.Time) error {
 		p.Says = append(p.Says, "It is opened: "+Continues(p.rec)+".")
 	}
 	return nil
+}
+
+// maxAnswer is the most that Lambda returns, of which the body is a JSON text, or Base64.
+const maxAnswer = 6 << 20
+
+// carried is how many bytes of Lambda's answer a body takes.
+func carried(body []byte) int {
+	if !utf8.Valid(body) {
+		return base64.StdEncoding.EncodedLen(len(body))
+	}
+	text, err := json.Marshal(string(body))
+	if err != nil { // no text's does
+		return len(body)
+	}
+	return len(text)
 }
 
 // replayed says until when the answer of a finished record is replayed, and what follows.
@@ -203,6 +233,9 @@ func (p *Plan) release(now time.Time) error {
 		"Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap.",
 	}
 	p.done = "released: its client's next retry goes on at once"
+	if FromSource(p.rec) {
+		p.done = "released: " + Continues(p.rec)
+	}
 	return nil
 }
 

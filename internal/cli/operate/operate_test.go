@@ -81,6 +81,18 @@ func TestVerbsOfReasons(t *testing.T) {
 	}
 }
 
+// Who goes on with an open operation depends on where it came from.
+func TestContinues(t *testing.T) {
+	t.Parallel()
+	for scope, want := range map[string]string{
+		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "its client's next retry", "": "its client's next retry",
+	} {
+		if got := operate.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
+			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
+		}
+	}
+}
+
 // What an operator may do with a record of each state.
 func TestMay(t *testing.T) {
 	t.Parallel()
@@ -97,7 +109,7 @@ func TestMay(t *testing.T) {
 		"later":      {"cancel", "forget all"},
 		"replayable": {"erase", "forget all"},
 		"tombstone":  {"erase", "forget all"},
-		"free":       {},
+		"free":       {"erase"},
 	}
 	for name, rec := range hostiletest.Records("rides", now) {
 		want, known := may[name]
@@ -331,8 +343,8 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		record string
 		broken bool
 	}{
-		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
 		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
 		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
 		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},

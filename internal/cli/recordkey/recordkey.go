@@ -11,20 +11,39 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 
 // Customer is a key as its client sent it, and whose it is.
 type Customer struct {
-	Namespace string // of idem.Options
-	Key       string // also with spaces, which only a quoted header can have
-	Scope     string // as records have it; "one" or "one:" for callers under idem.OneScope
+	Namespace string // of idem.Options: where the key is looked for first
+	Only      bool   // nothing outside of Namespace is the customer's
+	Key       string // also as a header has it, in quotes, or with spaces
+	Scope     string // what [Means] takes; "one" or "one:" for callers under idem.OneScope
 	Route     string // of the request, with idem.Options.ScopeRoute; else ""
+}
+
+// keys are the keys that a text may be: as it stands, and as a header with it names one.
+func keys(text string) []string {
+	all := []string{text}
+	if trimmed := strings.Trim(text, " \t"); trimmed != text {
+		all = append(all, trimmed)
+	}
+	if item, err := httpsfv.UnmarshalItem([]string{text}); err == nil {
+		if key, ok := item.Value.(string); ok {
+			all = append([]string{key}, all...)
+		}
+	}
+	return all
 }
 
 // Of returns the partition key of the customer's record. An engine makes it, so that it
@@ -50,77 +69,126 @@ func Of(ctx context.Context, c Customer) (pk string, err error) {
 	return p.pk, nil
 }
 
-// Exact reports whether c names one record: in a namespace, for a caller with its kind.
-func (c Customer) Exact() bool {
-	_, _, caller, ok := scope.Parse(c.Scope)
-	return c.Namespace != "" && (ok && slices.Contains(kinds, caller.Kind) || isOne(c.Scope))
+// Check is the error of a key that no handler accepts.
+func (c Customer) Check(ctx context.Context) (err error) {
+	for _, key := range keys(c.Key) {
+		if _, err = Of(ctx, Customer{Key: key, Scope: scope.One}); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
-// Find returns the partition key of the customer's record; "" without one. Of a Customer
-// that isn't exact it looks in every namespace that can be named (that of c, or none and
-// those of what waits for people), for every caller: a scope may be the bare subject of a caller, or ""
-// for callers whom nobody verifies. Then it reads what waits: those records have their scopes.
-func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stream.Entry, error]) (pk string, err error) {
+// Find returns the records of the customer's key that cost no scan: under every caller that
+// can be named, in every namespace that can be named (that of c, none, and those of what
+// waits for people), and among what waits. A scope may be the bare subject of a caller, or
+// "" for callers whom nobody verifies. It returns no record of a key that is elsewhere, such as
+// under a caller with an issuer: [Search] looks there.
+func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	tried := make(map[string]bool)
-	try := func(namespace string) (string, error) {
+	try := func(namespace string) error {
 		if tried[namespace] {
-			return "", nil
+			return nil
 		}
 		tried[namespace] = true
-		named := c
-		for _, named.Scope = range callers(c.Scope) {
-			named.Namespace = namespace
-			pk, err := Of(ctx, named)
-			if err != nil {
-				return "", err
-			}
+		for _, pk := range c.named(ctx, namespace) {
 			rec, err := s.Load(ctx, pk)
-			if rec != nil && (err == nil || errors.Is(err, store.ErrSealed)) {
-				return pk, nil
+			if err != nil && !errors.Is(err, store.ErrSealed) {
+				return err
 			}
-			if err != nil {
-				return "", err
+			if rec != nil {
+				found = append(found, rec)
 			}
 		}
-		return "", nil
+		return nil
 	}
-	if pk, err = try(c.Namespace); pk != "" || err != nil || c.Exact() {
-		return pk, err
+	if err := try(c.Namespace); err != nil || len(found) > 0 {
+		return found, err
 	}
 	for one, err := range waiting {
 		namespace := state.Namespace(one.PK)
 		switch {
 		case errors.Is(err, stream.ErrNoIndex):
-			return "", nil
+			return nil, nil
 		case err != nil:
-			return "", err
-		case c.Namespace != "" && namespace != c.Namespace:
+			return nil, err
+		case c.Only && namespace != c.Namespace:
 			continue
 		}
-		if pk, err := try(namespace); pk != "" || err != nil {
-			return pk, err
+		if err := try(namespace); err != nil || len(found) > 0 {
+			return found, err
 		}
 		rec, err := s.Load(ctx, one.PK)
 		switch {
-		case rec != nil && c.IsOf(ctx, rec):
-			return one.PK, nil
 		case err != nil && !errors.Is(err, store.ErrSealed) && !errors.Is(err, store.ErrCorrupt):
-			return "", err
+			return nil, err
+		case rec == nil:
+			continue
+		}
+		if is, _ := c.Compare(ctx, rec); is {
+			return []*store.Record{rec}, nil
 		}
 	}
-	return "", nil
+	return nil, nil
 }
 
-// IsOf reports whether a record is the customer's, by the scope that the record has.
-func (c Customer) IsOf(ctx context.Context, rec *store.Record) bool {
-	for _, c.Route = range []string{"", rec.Route} {
-		c.Namespace, c.Scope = state.Namespace(rec.PK), rec.Scope
-		if pk, err := Of(ctx, c); err == nil && pk == rec.PK {
-			return true
+// named are the partition keys under the callers that can be named in a namespace.
+func (c Customer) named(ctx context.Context, namespace string) (pks []string) {
+	for _, key := range keys(c.Key) {
+		for _, of := range callers(c.Scope) {
+			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: of, Route: c.Route}); err == nil && !slices.Contains(pks, pk) {
+				pks = append(pks, pk)
+			}
 		}
 	}
-	return false
+	return pks
 }
+
+// Compare reports whether a record is the customer's, by the scope that the record has.
+// known is false if that can't be told: the record's caller is sealed, or was erased.
+func (c Customer) Compare(ctx context.Context, rec *store.Record) (is, known bool) {
+	namespace := state.Namespace(rec.PK)
+	switch {
+	case c.Only && namespace != c.Namespace, rec.Scope != "" && !Means(c.Scope, rec.Scope):
+		return false, true
+	case c.Key == "":
+		return rec.Scope != "", rec.Scope != ""
+	case rec.Scope == "":
+		is = slices.Contains(c.named(ctx, namespace), rec.PK)
+		return is, is
+	}
+	routes := []string{"", rec.Route, c.Route}
+	if in := rec.Input; in != nil {
+		routes = append(routes, in.Method+" "+in.Path)
+	}
+	for _, key := range keys(c.Key) {
+		for _, route := range routes {
+			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: rec.Scope, Route: route}); err == nil && pk == rec.PK {
+				return true, true
+			}
+		}
+	}
+	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
+}
+
+// byPath reports whether the path of a record's request may be part of its scope, though
+// its route doesn't say the path: under ACP and UCP, and of routes for several paths with
+// idem.Options.ScopeRoute. A finished record has no request any longer.
+func byPath(rec *store.Record) bool {
+	commerce := rec.Scheme == "func acp" || rec.Scheme == "func ucp"
+	return commerce && strings.Contains(rec.Route, "{") || strings.Contains(rec.Route, "+}") || strings.Contains(rec.Route, "...}")
+}
+
+// Search compares every record of the table with the customer; without a Key, it finds all
+// of the caller's. Records that are sealed are opened, if s has their keys.
+func Search(ctx context.Context, api tablescan.API, s store.Store, opt tablescan.Options, c Customer, since time.Time) (*tablescan.Found, error) {
+	return tablescan.Find(ctx, api, opt, tablescan.Wanted{
+		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.Compare(ctx, r) },
+	})
+}
+
+// NoCaller says in [tablescan.Found.Untold] why a record's caller could not be compared.
+const NoCaller = "whose caller was erased, or whose path is not stored: give the whole --scope and the --namespace, or --key-route 'METHOD PATH'"
 
 // kinds are those of callers that can be named.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
@@ -151,8 +219,8 @@ func whose(r *idem.Request, text string) error {
 		operation, tenant, caller, ok = scope.Parse(text + ":")
 	}
 	if !ok {
-		return fmt.Errorf("the scope %q has no kind: a scope is program:NAME for what the program names (Options.Scope), jwt:SUBJECT, iam:SUBJECT or "+
-			"lambda:SUBJECT for an authorizer's subject, source:NAME for a queue's or a function's, or one for callers whom nobody verifies", text)
+		return fmt.Errorf("the scope %q has no kind: a scope is program:NAME for what the program names (Options.Scope), jwt:ISSUER|SUBJECT, iam:SUBJECT or "+
+			"lambda:APIID|SUBJECT for an authorizer's subject, source:NAME for a queue's or a function's, or one for callers whom nobody verifies", text)
 	}
 	r.Operation, r.Tenant = operation, tenant
 	switch caller.Kind {

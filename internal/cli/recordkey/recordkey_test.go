@@ -77,26 +77,44 @@ func TestOf(t *testing.T) {
 	if pk, err := Of(t.Context(), Customer{Key: "\x00", Scope: "one"}); err == nil {
 		t.Errorf("a key that no handler takes has the record %s", pk)
 	}
-	if (Customer{Key: "\x00"}).IsOf(t.Context(), &store.Record{Scope: "one"}) {
-		t.Error("a key that no handler takes is that of a record")
-	}
 }
 
-// A customer with a namespace, and a scope with its kind, has one record.
-func TestExact(t *testing.T) {
+// A text means a caller in every form that leaves something of its scope out, and nobody else.
+func TestMeans(t *testing.T) {
 	t.Parallel()
-	for c, want := range map[Customer]bool{
-		{Namespace: "rides", Scope: "jwt:jane"}:     true,
-		{Namespace: "rides", Scope: "one"}:          true,
-		{Namespace: "rides", Scope: "tenant:t|one"}: true,
-		{Scope: "jwt:jane"}:                         false,
-		{Namespace: "rides", Scope: "jwt"}:          false,
-		{Namespace: "rides", Scope: "jane"}:         false,
-		{Namespace: "rides", Scope: "arn:aws:x"}:    false,
-		{Namespace: "rides"}:                        false,
+	const real = "jwt:https://id.example|jane"
+	for _, tt := range []struct {
+		text, of string
+		want     bool
+	}{
+		{"", real, true},
+		{real, real, true},
+		{"jane", real, true},
+		{"jwt:jane", real, true},
+		{"https://id.example|jane", real, true},
+		{"jane", "lambda:a1b2c3|jane", true},
+		{"lambda:jane", "lambda:a1b2c3|jane", true},
+		{"jwt:jane", "lambda:a1b2c3|jane", false},
+		{"jane", "operation:refund|tenant:acme|" + real, true},
+		{real, "operation:refund|tenant:acme|" + real, true},
+		{"tenant:acme|jane", "operation:refund|tenant:acme|" + real, true},
+		{"tenant:acme|jane", "tenant:other|" + real, false},
+		{"tenant:acme|jane", real, false},
+		{"jane", "program:jane", true},
+		{"jane", "program:acme|jane", false},
+		{"arn:aws:iam::1:user/j", "program:iam:arn:aws:iam::1:user/j", true},
+		{"certificate:jane", "program:certificate:CA|jane", true},
+		{"auth0|7", "jwt:https://id.example|auth0|7", true},
+		{"7", "jwt:https://id.example|auth0|7", false},
+		{"jan", real, false},
+		{"jwt:https://other.example|jane", real, false},
+		{"one", "one:", true},
+		{"one", "tenant:acme|one:", true},
+		{"one", "jwt:CA|two", false},
+		{"jane", "", false},
 	} {
-		if c.Exact() != want {
-			t.Errorf("%+v: exact %t", c, c.Exact())
+		if got := Means(tt.text, tt.of); got != tt.want {
+			t.Errorf("Means(%q, %q) = %t, want %t", tt.text, tt.of, got, tt.want)
 		}
 	}
 }
@@ -146,12 +164,13 @@ func TestFind(t *testing.T) {
 		"exact, of another":               {Customer{Namespace: "rides", Key: "k", Scope: "jwt:joe"}, []string{jane}, "", nil, nil},
 		"a bare subject":                  {Customer{Namespace: "rides", Key: "k", Scope: "jane"}, nil, jane, nil, nil},
 		"a bare subject with colons":      {Customer{Namespace: "rides", Key: "k", Scope: "arn:aws:x"}, nil, colon, nil, nil},
+		"a key as its header has it":      {Customer{Namespace: "rides", Key: ` "k" `, Scope: "jane"}, nil, jane, nil, nil},
 		"a bare subject of a tenant":      {Customer{Namespace: "rides", Key: "k", Scope: "tenant:t|joe"}, nil, tenants, nil, nil},
 		"a subject in no namespace":       {Customer{Key: "k", Scope: "jane"}, nil, "", nil, nil},
 		"nothing but the key":             {Customer{Key: "k"}, nil, one, nil, nil},
 		"in the namespace of what waits":  {Customer{Key: "k", Scope: "jwt:jane"}, []string{colon}, jane, nil, nil},
-		"by the scope of what waits":      {Customer{Namespace: "rides", Key: "k"}, []string{one, other, tenants}, tenants, nil, nil},
-		"not in another namespace":        {Customer{Namespace: "rides", Key: "k"}, []string{other}, "", nil, nil},
+		"by the scope of what waits":      {Customer{Namespace: "rides", Only: true, Key: "k"}, []string{one, other, tenants}, tenants, nil, nil},
+		"not in another namespace":        {Customer{Namespace: "rides", Only: true, Key: "k"}, []string{other}, "", nil, nil},
 		"another key":                     {Customer{Key: "other"}, []string{jane, tenants}, "", nil, nil},
 		"what waits has gone":             {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone"}, "", nil, nil},
 		"a record's namespace, exact one": {Customer{Namespace: "shop", Key: "k", Scope: "lambda:jane"}, nil, other, nil, nil},
@@ -164,8 +183,7 @@ func TestFind(t *testing.T) {
 		"its namespace can't be read":     {Customer{Key: "k", Scope: "jane"}, []string{tenants}, "", map[string]error{jane: errDown}, errDown},
 		"what waits can't be read":        {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, "", map[string]error{"v1#rides#gone": errDown}, errDown},
 		"what waits is sealed or corrupt": {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", "v1#rides#bad", tenants}, tenants, map[string]error{"v1#rides#gone": store.ErrSealed, "v1#rides#bad": store.ErrCorrupt}, nil},
-		"what waits is another's":         {Customer{Namespace: "rides", Key: "k"}, []string{"v1#rides#gone", tenants}, tenants, nil, nil},
-		"a key that no handler takes":     {Customer{Key: "\x00"}, nil, "", nil, idem.ErrKeyInvalid},
+		"what waits is another's":         {Customer{Namespace: "rides", Only: true, Key: "k"}, []string{"v1#rides#gone", tenants}, tenants, nil, nil},
 	} {
 		waiting := func(yield func(stream.Entry, error) bool) {
 			for _, pk := range tt.waiting {
@@ -180,8 +198,13 @@ func TestFind(t *testing.T) {
 			yield(stream.Entry{}, stream.ErrNoIndex)
 		}
 		table := &faulty{mem, tt.errs, make(map[string]int)}
-		if pk, err := Find(t.Context(), table, tt.c, waiting); !errors.Is(err, tt.err) || pk != tt.want {
-			t.Errorf("%s: %q, %v; not %q, %v", name, pk, err, tt.want, tt.err)
+		recs, err := Find(t.Context(), table, tt.c, waiting)
+		pk := ""
+		if len(recs) > 0 {
+			pk = recs[0].PK
+		}
+		if !errors.Is(err, tt.err) || pk != tt.want {
+			t.Errorf("%s: %q, %v; want %q, %v", name, pk, err, tt.want, tt.err)
 		}
 		for pk, n := range table.reads {
 			if n > 1 && !slices.Contains(tt.waiting, pk) {

@@ -36,6 +36,7 @@ type Report struct {
 	Needs     []*Need  `json:"fingerprints"`
 
 	Jobs   int `json:"jobs_waiting"`
+	Later  int `json:"jobs_later"` // that wait for their time
 	Parked int `json:"jobs_parked"`
 	// Waiting is what waits for people in the whole table; nil without its index.
 	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
@@ -145,10 +146,22 @@ func count[K comparable](all map[K]*Count, key K, fresh Count) {
 	all[key].Count++
 }
 
+// onlyLater reports whether all jobs of a record wait for their time.
+func onlyLater(r *store.Record, now time.Time) bool {
+	for _, j := range r.Jobs {
+		if j.Failed != "" || !state.Later(j, now) {
+			return false
+		}
+	}
+	return len(r.Jobs) > 0
+}
+
 // why is the cause of a record's state, for people.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
 	waiting, _ := state.Waits(r, now, grace)
 	switch {
+	case r.State == store.Done && r.Keep == store.KeepJobs && onlyLater(r, now):
+		return "its jobs wait for their time"
 	case r.State == store.Done && r.Keep == store.KeepJobs:
 		return "its jobs are not delivered"
 	case r.State == store.Done && !r.Expires.After(now):
@@ -192,9 +205,12 @@ func (rep *Report) size(n int, r *store.Record, age time.Duration) {
 
 func (rep *Report) work(r *store.Record) {
 	for _, j := range r.Jobs {
-		if j.Failed != "" {
+		switch {
+		case j.Failed != "":
 			rep.Parked++
-		} else {
+		case state.Later(j, rep.now):
+			rep.Later++
+		default:
 			rep.Jobs++
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,33 +17,120 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Wanted says which record [Find] looks for. Set fields all have to match.
+// Wanted says which records [Find] looks for. Set fields all have to match.
 type Wanted struct {
-	ID    string                   // id of the operation
-	Short string                   // short name of the record in logs and metrics
-	Since time.Time                // the record's last attempt began, or its last write was, no earlier
-	Match func(*store.Record) bool // a record of the others
+	ID    string    // id of the operation
+	Short string    // short name of the record in logs and metrics
+	Since time.Time // the record's last attempt began, or its last write was, no earlier
+	// Match compares a record; known is false if the record hasn't what is compared.
+	// Without Match the search ends with the first record.
+	Match func(*store.Record) (is, known bool)
+	// Load reads a record that Match could not compare: its contents may be sealed.
+	Load func(ctx context.Context, pk string) (*store.Record, error)
+}
+
+// Found is what a search has found, and how many records it could compare.
+type Found struct {
+	Records []*store.Record // those that match; by ID and Short only their PK is set
+	Seen    int             // records that were looked at; without Match those that match
+	// Sealed, Missing and Unreadable could not be compared: their contents are sealed, they
+	// have no longer what is compared, or this program can't read them.
+	Sealed, Missing, Unreadable int
+	Why                         error // why a sealed record was not opened
+}
+
+// Unknown is how many records could not be compared.
+func (f *Found) Unknown() int { return f.Sealed + f.Missing + f.Unreadable }
+
+// Untold says which records could not be compared; "" if all were. missing says why those
+// with readable contents couldn't.
+func (f *Found) Untold(missing string) string {
+	if f.Unknown() == 0 {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		n   int
+		why string
+	}{{f.Sealed, "sealed: --keys-from names the program that has their keys"}, {f.Missing, missing}, {f.Unreadable, "not readable by this version"}} {
+		if p.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.why))
+		}
+	}
+	text := fmt.Sprintf("couldn't compare %d of %d records (%s)", f.Unknown(), f.Seen, strings.Join(parts, "; "))
+	if f.Why != nil {
+		text += ": " + f.Why.Error()
+	}
+	return text
 }
 
 var errFound = errors.New("found")
 
-// Find returns the partition key of the first record that matches; "" if none does. Records
-// that this program can't read match by ID and Short. Reads are eventually consistent. By
-// default it reads 8 segments at once, and 8 pages in a second.
-func Find(ctx context.Context, api API, opt Options, w Wanted) (pk string, _ error) {
+// Find looks for records in the whole table: for all that match by Match, or the first one
+// by ID or Short, which this program need not be able to read. Reads are eventually consistent.
+// By default it reads 8 segments at once, and 8 pages in a second.
+func Find(ctx context.Context, api API, opt Options, w Wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
+	f, closed := &Found{}, []string(nil)
 	_, err := Each(ctx, api, opt, func(it Item) error {
-		if !w.matches(it) {
+		switch {
+		case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may begin so
+			return nil
+		case w.Match == nil:
+			f.Records, f.Seen = []*store.Record{{PK: it.PK}}, 1
+			return errFound
+		case it.Err != nil:
+			f.Seen++
+			f.Unreadable++
+			return nil
+		case it.Record == nil:
 			return nil
 		}
-		pk = it.PK
-		return errFound
+		f.Seen++
+		switch is, known := w.Match(it.Record); {
+		case is:
+			f.Records = append(f.Records, it.Record)
+		case !known:
+			closed = append(closed, it.PK)
+		}
+		return nil
 	})
-	if pk != "" {
-		return pk, nil
+	if err != nil && !errors.Is(err, errFound) {
+		return nil, err
 	}
-	return "", err
+	return f, f.open(ctx, w, closed)
+}
+
+// open compares the records of closed, with their contents if those can be opened.
+func (f *Found) open(ctx context.Context, w Wanted, closed []string) error {
+	for _, pk := range closed {
+		if w.Load == nil {
+			f.Missing++
+			continue
+		}
+		rec, err := w.Load(ctx, pk)
+		switch {
+		case errors.Is(err, store.ErrSealed):
+			f.Sealed, f.Why = f.Sealed+1, err
+			continue
+		case errors.Is(err, store.ErrCorrupt):
+			f.Unreadable++
+			continue
+		case err != nil:
+			return err
+		case rec == nil: // it has gone meanwhile
+			f.Seen--
+			continue
+		}
+		switch is, known := w.Match(rec); {
+		case is:
+			f.Records = append(f.Records, rec)
+		case !known:
+			f.Missing++
+		}
+	}
+	return nil
 }
 
 // filter has the service leave out items that can't match. Companions have no st.
@@ -66,14 +155,4 @@ func (w *Wanted) filter(in *dynamodb.ScanInput) {
 	if w.Match == nil {
 		in.ProjectionExpression = aws.String("pk")
 	}
-}
-
-func (w *Wanted) matches(it Item) bool {
-	switch {
-	case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may begin so
-		return false
-	case w.Match == nil:
-		return true
-	}
-	return it.Record != nil && w.Match(it.Record)
 }

@@ -23,11 +23,14 @@ func found(t *testing.T, item map[string]types.AttributeValue, w tablescan.Wante
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: whole}); err != nil {
 		t.Fatal(err)
 	}
-	pk, err := tablescan.Find(t.Context(), db, tablescan.Options{Table: table, Segments: 1, PagesPerSecond: 1e6}, w)
+	f, err := tablescan.Find(t.Context(), db, tablescan.Options{Table: table, Segments: 1, PagesPerSecond: 1e6}, w)
 	if err != nil {
-		t.Error(err)
+		t.Fatal(err)
 	}
-	return pk
+	if len(f.Records) == 0 {
+		return ""
+	}
+	return f.Records[0].PK
 }
 
 // A search by time finds a record by its last attempt, and by its claim if there was no
@@ -72,7 +75,7 @@ func TestFindWhatCannotBeRead(t *testing.T) {
 		"its short name":          {tablescan.Wanted{Short: "abcdefgh"}, pk},
 		"another short name":      {tablescan.Wanted{Short: "12345678"}, ""},
 		"a namespace":             {tablescan.Wanted{Short: "rides"}, ""},
-		"anything of its content": {tablescan.Wanted{Match: func(*store.Record) bool { return true }}, ""},
+		"anything of its content": {tablescan.Wanted{Match: func(*store.Record) (is, known bool) { return true, true }}, ""},
 	} {
 		if got := found(t, item, tt.w); got != tt.want {
 			t.Errorf("%s: found %q, want %q", name, got, tt.want)

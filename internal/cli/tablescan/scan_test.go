@@ -137,7 +137,7 @@ func TestEachAsks(t *testing.T) {
 	}{
 		"by default":     {each(tablescan.Options{Table: "t"}), 4, dynamodb.ScanInput{}, 2 * time.Second},
 		"what is open":   {each(tablescan.Options{Table: "t", Segments: 2, PagesPerSecond: 1, OpenOnly: true}), 2, dynamodb.ScanInput{FilterExpression: aws.String("st <> :done"), ExpressionAttributeValues: map[string]types.AttributeValue{":done": text("done")}}, 10 * time.Second},
-		"by its content": {find(tablescan.Wanted{Match: func(*store.Record) bool { return false }}), 8, dynamodb.ScanInput{FilterExpression: aws.String(st)}, 5 * time.Second},
+		"by its content": {find(tablescan.Wanted{Match: func(*store.Record) (is, known bool) { return false, true }}), 8, dynamodb.ScanInput{FilterExpression: aws.String(st)}, 5 * time.Second},
 		"by its names": {find(tablescan.Wanted{ID: "OP", Short: "abcdefgh", Since: since}), 8, dynamodb.ScanInput{
 			FilterExpression:     aws.String(st + " AND id = :id AND contains(pk, :short) AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"),
 			ProjectionExpression: aws.String("pk"),
@@ -197,27 +197,35 @@ func TestEachDecodes(t *testing.T) {
 	}
 }
 
-// A search ends with the first record that matches, and with an error if the table can't be read.
-func TestFindEnds(t *testing.T) {
+// A search says what it found, and how many records it could not compare; a table that can't
+// be read is an error.
+func TestFindTells(t *testing.T) {
 	t.Parallel()
 	opt := tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}
 	api := &paged{pages: 9}
-	if pk, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{ID: "OP"}); pk != "a" || err != nil || api.calls != 1 {
-		t.Errorf("%q, %v, %d calls", pk, err, api.calls)
+	if f, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{ID: "OP"}); err != nil || len(f.Records) != 1 || api.calls != 1 {
+		t.Errorf("%+v, %v, %d calls", f, err, api.calls)
 	}
-	named := func(id string) tablescan.Wanted {
-		return tablescan.Wanted{Match: func(r *store.Record) bool { return r.ID == id }}
-	}
-	api = &paged{pages: 1, items: items()}
-	if pk, err := tablescan.Find(t.Context(), api, opt, named("ID")); pk != "v1#n#a" || err != nil {
-		t.Errorf("%q, %v", pk, err)
-	}
-	if pk, err := tablescan.Find(t.Context(), api, opt, named("OTHER")); pk != "" || err != nil {
-		t.Errorf("%q, %v", pk, err)
+	for name, tt := range map[string]struct {
+		is, known bool
+		loaded    error
+		want      tablescan.Found
+	}{
+		"found":        {true, true, nil, tablescan.Found{Seen: 2, Unreadable: 1, Records: []*store.Record{{ID: "ID"}}}},
+		"not there":    {false, true, nil, tablescan.Found{Seen: 2, Unreadable: 1}},
+		"sealed":       {false, false, store.ErrSealed, tablescan.Found{Seen: 2, Unreadable: 1, Sealed: 1}},
+		"no such part": {false, false, nil, tablescan.Found{Seen: 2, Unreadable: 1, Missing: 1}},
+	} {
+		f, err := tablescan.Find(t.Context(), &paged{pages: 1, items: items()}, opt, tablescan.Wanted{
+			Match: func(*store.Record) (bool, bool) { return tt.is, tt.known },
+			Load:  func(context.Context, string) (*store.Record, error) { return &store.Record{ID: "ID"}, tt.loaded },
+		})
+		if err != nil || f.Seen != tt.want.Seen || len(f.Records) != len(tt.want.Records) || f.Sealed != tt.want.Sealed || f.Missing != tt.want.Missing || f.Unreadable != tt.want.Unreadable {
+			t.Errorf("%s: got %+v, %v, want %+v", name, f, err, tt.want)
+		}
 	}
 	opt.Segments = 2
-	api = &paged{pages: 9, fails: 1}
-	if pk, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{Match: func(*store.Record) bool { return true }}); pk != "" || !errors.Is(err, errThrottled) {
-		t.Errorf("%q, %v, although a segment can't be read, and no item is a record", pk, err)
+	if f, err := tablescan.Find(t.Context(), &paged{pages: 9, fails: 1}, opt, tablescan.Wanted{Match: func(*store.Record) (bool, bool) { return true, true }}); !errors.Is(err, errThrottled) {
+		t.Errorf("got %+v, %v, although a segment can't be read", f, err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
@@ -32,11 +33,11 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
 			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
-			Hint: "First look at the other system: was the call made? The derived keys are on this page.",
+			Hint: "First look at the other system: was the call made? " + lookBy(r, now),
 		})
 	case again && len(r.Doubts) > 0:
 		offers = append(offers, Offer{
-			Do: string(operate.Retry), Label: "Decide", Call: strings.Join(r.Doubts, ", "), Hint: "First look at the other system, by the derived keys on this page.",
+			Do: string(operate.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the other system. " + lookBy(r, now),
 		})
 	case again:
 		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
@@ -84,6 +85,26 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		})
 	}
 	return offers
+}
+
+// lookBy says by what to look for the calls in doubt.
+func lookBy(r *store.Record, now time.Time) string {
+	story := explain.Of(r, explain.Options{Now: now})
+	if slices.ContainsFunc(story.Calls, func(c explain.Call) bool { return c.State != "recorded" }) {
+		return "The derived keys in doubt are on this page."
+	}
+	return "The record has no derived key of it: look by its data."
+}
+
+// inDoubt names the calls in doubt.
+func inDoubt(r *store.Record) string {
+	names := make([]string, len(r.Doubts))
+	for i, name := range r.Doubts {
+		if names[i] = name; name == state.AnyCall {
+			names[i] = "any call of an attempt that never came back"
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // Ask implements [Source].

@@ -75,8 +75,8 @@ func spansOf(e *explain.Story) (spans []Span) {
 	}
 	for _, p := range e.Phases {
 		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed) - p.TookMS, To: milli(p.Committed)}
-		if p.Unknown {
-			s.State = "unknown"
+		if p.Unknown { // it began then, and nobody has seen its end
+			s.State, s.From, s.To = "unknown", milli(p.Committed), 0
 		}
 		spans = append(spans, s)
 	}

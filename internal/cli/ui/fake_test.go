@@ -78,7 +78,9 @@ func (f *fake) Follow(ctx context.Context, started func(), changed func([]string
 	}
 }
 
-func (f *fake) Find(context.Context, ui.Search) ([]string, error) { return []string{"found"}, f.fails }
+func (f *fake) Find(context.Context, ui.Search) (*ui.Found, error) {
+	return &ui.Found{PKs: []string{"found"}}, f.fails
+}
 
 func (f *fake) Story(_ context.Context, pk string, personal bool) (*ui.Story, error) {
 	if pk != "v1##a" {

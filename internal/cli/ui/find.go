@@ -1,51 +1,67 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
-	"github.com/samekey/samekey/internal/state"
 )
 
-// Find implements [Source]. A record that isn't in the list is found by its key only: the
-// server looks for other names in the list before it asks.
-func (t *Table) Find(ctx context.Context, s Search) ([]string, error) {
-	if s.Key != "" {
-		return t.byKey(ctx, recordkey.Customer{Namespace: s.Namespace, Key: s.Key, Scope: s.Scope}, s.Scan)
+// Find implements [Source]. A record that isn't in the list is found by its key, a
+// customer's key or its caller: the server looks for other names in the list before it asks.
+func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
+	if s.Key != "" || s.Caller {
+		return t.byKey(ctx, s)
 	}
 	pk := s.Any
 	if strings.Count(pk, "#") != 2 { // no record has such a key
-		return nil, nil
+		return &Found{Only: "only a record's whole key is looked for outside of the list"}, nil
 	}
 	_, ok, err := t.Row(ctx, pk)
 	if !ok || err != nil {
-		return nil, err
+		return &Found{}, err
 	}
-	return []string{pk}, nil
+	return &Found{PKs: []string{pk}}, nil
 }
 
-// byKey is the search of samekey get --key.
-func (t *Table) byKey(ctx context.Context, c recordkey.Customer, scan bool) ([]string, error) {
-	if _, err := recordkey.Of(ctx, recordkey.Customer{Key: c.Key, Scope: "one"}); err != nil {
+// byKey is the search of samekey get --key, or of samekey list --caller.
+func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
+	c := recordkey.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
+	if s.Caller && strings.TrimSpace(s.Scope) == "" {
+		return nil, fmt.Errorf("%w: whose operations? A caller is a scope, or its subject", ErrRefused)
+	}
+	if err := c.Check(ctx); err != nil && !s.Caller {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if scan {
-		pk, err := tablescan.Find(ctx, t.client, tablescan.Options{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, tablescan.Wanted{Match: func(r *store.Record) bool {
-			return (c.Namespace == "" || c.Namespace == state.Namespace(r.PK)) && c.IsOf(ctx, r)
-		}})
-		if pk == "" {
-			return nil, t.said(err)
+	found := &Found{}
+	add := func(records []*store.Record) {
+		slices.SortFunc(records, func(a, b *store.Record) int {
+			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK))
+		})
+		for _, r := range records {
+			found.PKs = append(found.PKs, r.PK)
 		}
-		return []string{pk}, nil
 	}
-	pk, err := recordkey.Find(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
-	if pk == "" {
+	if !s.Scan {
+		records, err := recordkey.Find(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
+		add(records)
+		found.Only = "only callers that can be named, and what waits for people, were compared: read the table"
+		return found, t.said(err)
+	}
+	all, err := recordkey.Search(ctx, t.client, t.store, tablescan.Options{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})
+	if err != nil {
 		return nil, t.said(err)
 	}
-	return []string{pk}, nil
+	add(all.Records)
+	if found.Only = all.Untold(recordkey.NoCaller); found.Only == "" && len(found.PKs) == 0 {
+		found.Only = "No record of the table matches; all were compared."
+	}
+	return found, nil
 }

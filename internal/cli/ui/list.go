@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -37,7 +38,8 @@ func (r Row) kind() string {
 // filter selects rows; its zero value selects all.
 type filter struct {
 	kind, reason, route string
-	from, to            int64 // epoch ms; 0 for no bound
+	caller              string // as recordkey.Means reads it
+	from, to            int64  // epoch ms; 0 for no bound
 	oldestFirst         bool
 	page, size          int
 }
@@ -54,13 +56,14 @@ func filterOf(q url.Values) filter {
 	}
 	const always = 1 << 53
 	return filter{
-		kind: q.Get("kind"), reason: q.Get("reason"), route: q.Get("route"), from: number("from", 0, always), to: number("to", 0, always),
+		kind: q.Get("kind"), reason: q.Get("reason"), route: q.Get("route"), caller: q.Get("caller"), from: number("from", 0, always), to: number("to", 0, always),
 		oldestFirst: q.Get("order") == "oldest", page: int(number("page", 0, 1<<20)), size: max(1, int(number("size", 100, maxPage))),
 	}
 }
 
 func (f filter) selects(r Row) bool {
 	return (f.kind == "" || f.kind == r.kind()) && (f.reason == "" || slices.Contains(r.Reasons, f.reason)) && (f.route == "" || f.route == plain.Text(r.Route)) &&
+		recordkey.Means(f.caller, r.Caller) &&
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 

@@ -105,6 +105,11 @@ func (l *loader) waiting(ctx context.Context) {
 		return
 	}
 	l.view.put(rows...)
+	if err == nil && len(rows) < l.view.limit {
+		if settled := l.view.waitingBut(rows); len(settled) > 0 { // by others
+			l.changed(ctx, settled)
+		}
+	}
 	l.set(func(s *scanState) {
 		s.Query, s.Error = err == nil, ""
 		if err != nil && ctx.Err() == nil {

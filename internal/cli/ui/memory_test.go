@@ -272,23 +272,32 @@ func TestFinds(t *testing.T) {
 	rec.PK = pk
 	k := keep(t, rec, nil, nil)
 	for _, s := range []Search{{Any: pk}, {Key: "k", Scope: "jwt:jane", Namespace: "rides"}, {Key: "k", Scan: true}, {Key: "k", Scan: true, Namespace: "rides"}} {
-		if got, err := k.Find(t.Context(), s); err != nil || !slices.Equal(got, []string{pk}) {
-			t.Errorf("%+v: %q, %v", s, got, err)
+		if got, err := k.Find(t.Context(), s); err != nil || !slices.Equal(got.PKs, []string{pk}) {
+			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
 	}
 	for _, s := range []Search{{Any: "v1#none"}, {Any: "v1#rides#none"}, {Any: pk + "#"}, {Key: "x", Scope: "jwt:jane", Namespace: "rides"}, {Key: "x", Scan: true}, {Key: "k", Scan: true, Namespace: "tips"}} {
-		if got, err := k.Find(t.Context(), s); err != nil || got != nil {
-			t.Errorf("%+v: %q, %v", s, got, err)
+		if got, err := k.Find(t.Context(), s); err != nil || len(got.PKs) > 0 {
+			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
+	}
+	other := rides()["released"]
+	other.PK, other.Scope = "v1#shop#other", "tenant:acme|jwt:https://id.example|jane"
+	k.add(t, other)
+	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "jane", Scan: true}); err != nil || len(got.PKs) != 2 || got.Only != "" {
+		t.Errorf("all of jane's: got %+v, %v, want both", got, err)
+	}
+	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "omar", Scan: true}); err != nil || got.Only != "No record of the table matches; all were compared." {
+		t.Errorf("omar's: got %+v, %v", got, err)
 	}
 	k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
 	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
-		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || got != nil {
-			t.Errorf("%s: %q, %v", any, got, err)
+		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || len(got.PKs) > 0 {
+			t.Errorf("%s: %+v, %v", any, got, err)
 		}
 	}
 	if got, err := k.Find(t.Context(), Search{Key: "\x00"}); !errors.Is(err, ErrRefused) {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

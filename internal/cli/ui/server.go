@@ -203,24 +203,30 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	in.Any = strings.TrimSpace(in.Any)
-	if (in.Key == "") == (in.Any == "") {
-		refuse(w, http.StatusBadRequest, "search for a customer's key, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs")
+	if in.Caller {
+		in.Scan = true
+	}
+	if !in.Caller && (in.Key == "") == (in.Any == "") {
+		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs")
 		return
 	}
 	if rows, _, _ := s.view.snapshot(); in.Any != "" { // what is shown needs no call
 		for _, row := range rows {
 			if row.PK == in.Any || row.Name == in.Any {
-				reply(w, map[string][]string{"pks": {row.PK}})
+				reply(w, &Found{PKs: []string{row.PK}})
 				return
 			}
 		}
 	}
-	pks, err := s.src.Find(r.Context(), in)
+	found, err := s.src.Find(r.Context(), in)
 	if err != nil {
 		fail(w, err)
 		return
 	}
-	reply(w, map[string][]string{"pks": pks})
+	if in.Caller { // all of the caller's are shown in the list
+		s.loader.changed(r.Context(), found.PKs)
+	}
+	reply(w, found)
 }
 
 func (s *Server) ask(w http.ResponseWriter, r *http.Request) { s.decide(w, r, s.src.Ask) }

@@ -372,7 +372,7 @@ func TestAnswers(t *testing.T) {
 		return ui.Action{Do: "settle", PK: pk, Seen: "x", By: "jane", Body: body}
 	}
 	state := `"complete":true,"live":true`
-	const ask = `{"error":"search for a customer's key, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs"}`
+	const ask = `{"error":"search for a customer's key, a caller, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs"}`
 	for _, tt := range []struct {
 		method, path string
 		in           any

@@ -24,8 +24,8 @@ type Source interface {
 	// Follow calls changed with the keys of records that are written after it has called
 	// started, until ctx ends, or returns ErrNoStream at once.
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
-	// Find returns the keys of the records that a search names.
-	Find(ctx context.Context, s Search) ([]string, error)
+	// Find returns the records that a search names, the newest first.
+	Find(ctx context.Context, s Search) (*Found, error)
 	// Story explains a record. Only with personal does the story have the request, the
 	// answer, results of phases and arguments of jobs. Errors match ErrGone if there is
 	// no record.
@@ -99,14 +99,22 @@ type Row struct {
 	Lease   int64    `json:"lease,omitempty"`
 }
 
-// Search is a search for one request, by Key or Any.
+// Search is a search for one request, by Key or Any, or for all of one caller.
 type Search struct {
 	Key       string `json:"key,omitempty"` // the client's
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	Scan      bool   `json:"scan,omitempty"` // read the whole table for Key
+	Caller    bool   `json:"caller,omitempty"` // all requests of Scope
+	Scan      bool   `json:"scan,omitempty"`   // read the whole table
 	// Any is a record's key, its short name, an operation's id or a job's id.
 	Any string `json:"any,omitempty"`
+}
+
+// Found is what a search has found.
+type Found struct {
+	PKs []string `json:"pks"`
+	// Only says what was not compared, or that everything was and nothing found.
+	Only string `json:"only,omitempty"`
 }
 
 // Action is a decision of an operator.

@@ -17,7 +17,7 @@ type Story struct {
 // Step is an event that comes next, or may.
 type Step struct {
 	At      int64  `json:"at,omitempty"` // 0: at any time
-	Who     string `json:"who"`          // client, attempt, completer, drain, time or people
+	Who     string `json:"who"`          // client, source, attempt, completer, drain, time or people
 	What    string `json:"what"`
 	Command string `json:"command,omitempty"`
 }

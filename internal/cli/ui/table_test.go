@@ -76,11 +76,11 @@ func (d *desk) stuck(t *testing.T, key string) *ui.Story {
 
 func (d *desk) story(t *testing.T, key string) *ui.Story {
 	t.Helper()
-	pks, err := d.Find(t.Context(), ui.Search{Key: key, Scope: jane, Namespace: "rides"})
-	if err != nil || len(pks) != 1 {
-		t.Fatalf("found %v, %v", pks, err)
+	found, err := d.Find(t.Context(), ui.Search{Key: key, Scope: jane, Namespace: "rides"})
+	if err != nil || len(found.PKs) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
 	}
-	s, err := d.Story(t.Context(), pks[0], false)
+	s, err := d.Story(t.Context(), found.PKs[0], false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,13 +183,13 @@ func TestWaitingAndFind(t *testing.T) {
 		t.Errorf("%+v, %v", rows, err)
 	}
 	for _, search := range []ui.Search{{Key: "other", Scope: jane, Namespace: "rides"}, {Key: "k", Scope: "jwt:omar", Namespace: "rides"}, {Any: "nonsense"}, {Any: "v1#rides#none"}} {
-		if pks, err := d.Find(t.Context(), search); err != nil || len(pks) != 0 {
-			t.Errorf("%+v: %v, %v", search, pks, err)
+		if found, err := d.Find(t.Context(), search); err != nil || len(found.PKs) != 0 {
+			t.Errorf("%+v: got %+v, %v, want none", search, found, err)
 		}
 	}
-	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: "jane@example.com", Namespace: "rides"}, {Key: "k", Scan: true}} {
-		if pks, err := d.Find(t.Context(), search); err != nil || len(pks) != 1 || pks[0] != s.PK {
-			t.Errorf("%+v: %v, %v", search, pks, err)
+	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: leaktest.Mail, Namespace: "rides"}, {Key: "k", Scan: true}} {
+		if found, err := d.Find(t.Context(), search); err != nil || len(found.PKs) != 1 || found.PKs[0] != s.PK {
+			t.Errorf("%+v: got %+v, %v, want %s", search, found, err, s.PK)
 		}
 	}
 	if pks, err := d.Find(t.Context(), ui.Search{Key: "\x00", Scope: jane}); !errors.Is(err, ui.ErrRefused) {

@@ -65,6 +65,18 @@ func (v *view) put(rows ...Row) {
 	v.add(rows, nil)
 }
 
+// waitingBut returns the keys of the rows that wait for people, but those of rows.
+func (v *view) waitingBut(rows []Row) (pks []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for pk, r := range v.rows {
+		if r.forPeople() && !slices.ContainsFunc(rows, func(one Row) bool { return one.PK == pk }) {
+			pks = append(pks, pk)
+		}
+	}
+	return pks
+}
+
 // read puts a row that was read alone, or removes it if there is none.
 func (v *view) read(pk string, row Row, there bool) {
 	v.mu.Lock()

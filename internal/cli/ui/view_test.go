@@ -19,6 +19,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// What was settled elsewhere is read again: the index has it no longer.
+func TestViewDropsWhatOthersSettled(t *testing.T) {
+	t.Parallel()
+	v := newView(10)
+	v.put(Row{PK: "a", Reasons: []string{"stuck"}}, Row{PK: "b", Reasons: []string{"stuck"}}, Row{PK: "c"})
+	if got := v.waitingBut([]Row{{PK: "b"}}); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("got %q, want a", got)
+	}
+}
+
 // A filter is what its address says, within bounds.
 func TestFilters(t *testing.T) {
 	t.Parallel()

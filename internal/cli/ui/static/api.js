@@ -11,12 +11,14 @@ export class Failure extends Error {
   }
 }
 
-async function send(method, path, body, signal) {
+async function send(method, path, body, signal, result) {
   const headers = { "X-Samekey-Token": token };
   if (body !== undefined) headers["Content-Type"] = "application/json";
+  let text = body === undefined ? undefined : JSON.stringify(body);
+  if (result !== undefined) text = `${text.slice(0, -1)},"result":${result}}`; // as it was typed: a Number would round it
   let re;
   try {
-    re = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+    re = await fetch(path, { method, headers, signal, body: text });
   } catch (e) {
     if (e.name === "AbortError") throw e;
     throw new Failure(0, "The server has ended. Start samekey again, and open its link.");
@@ -27,7 +29,7 @@ async function send(method, path, body, signal) {
 }
 
 export const get = async (path, signal) => (await send("GET", path, undefined, signal)).json();
-export const post = async (path, body) => (await send("POST", path, body)).json();
+export const post = async (path, body, result) => (await send("POST", path, body, undefined, result)).json();
 
 // enter exchanges the token in the link's fragment for a session, and takes it out of
 // the address and the history.

@@ -42,12 +42,13 @@ export function open(story, offer, by, done) {
     show(offer.label, "Continue", el("p", { class: "quiet" }, offer.hint), ...form.body,
       el("label", { for: "ask-by" }, "Decided by, for the record’s history", who));
     step = async () => {
-      const action = { do: offer.do, pk: story.pk, seen: story.seen, by: who.value, ...form.read() };
-      const { said } = await post("/api/ask", action);
+      const { result, ...read } = form.read();
+      const action = { do: offer.do, pk: story.pk, seen: story.seen, by: who.value, ...read };
+      const { said } = await post("/api/ask", action, result);
       show(`${offer.label}?`, offer.label, el("p", { class: "sure" }, said));
       $("ask-yes").focus();
       step = async () => {
-        const re = await post("/api/act", action);
+        const re = await post("/api/act", action, result);
         dialog.close();
         done(re.said);
       };
@@ -59,7 +60,8 @@ export function open(story, offer, by, done) {
 }
 
 // field is the form of a value of a shape: "" is a text, 0 a whole number, 0.5 a number,
-// false yes or no, null anything, [x] a list, {"*": x} names, other objects fields.
+// false yes or no, null anything, [x] a list, {"*": x} names, other objects fields. It reads
+// the value as JSON text, as it was typed.
 function field(name, shape, optional) {
   const label = (input) => el("label", {}, name + (optional ? ", if there is one" : ""), input);
   if (shape && typeof shape === "object" && !Array.isArray(shape) && !("*" in shape)) {
@@ -70,18 +72,18 @@ function field(name, shape, optional) {
     return {
       body: name ? el("fieldset", { class: "in" }, el("legend", {}, name), ...parts.map(([, p]) => p.body)) : el("div", {}, ...parts.map(([, p]) => p.body)),
       read() {
-        const all = {};
+        const all = [];
         for (const [key, part] of parts) {
           const v = part.read();
-          if (v !== undefined) all[key] = v;
+          if (v !== undefined) all.push(`${JSON.stringify(key)}:${v}`);
         }
-        return optional && Object.keys(all).length === 0 ? undefined : all;
+        return optional && all.length === 0 ? undefined : `{${all.join()}}`;
       },
     };
   }
   if (typeof shape === "boolean") {
     const input = el("select", {}, el("option", { value: "" }, "choose"), el("option", { value: "true" }, "true"), el("option", { value: "false" }, "false"));
-    return { body: label(input), read: () => need(name, optional, input.value) && input.value === "true" };
+    return { body: label(input), read: () => need(name, optional, input.value) && input.value };
   }
   if (typeof shape === "number") {
     const input = el("input", { inputmode: "decimal", spellcheck: "false" });
@@ -89,14 +91,15 @@ function field(name, shape, optional) {
       body: label(input),
       read() {
         if (need(name, optional, input.value) === undefined) return undefined;
-        if (!Number.isFinite(Number(input.value))) throw new Error(`${name || "The result"} is a number.`);
-        return Number(input.value);
+        const typed = input.value.trim();
+        if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(typed)) throw new Error(`${name || "The result"} is a number.`);
+        return typed;
       },
     };
   }
   if (typeof shape === "string") {
     const input = el("input", { spellcheck: "false" });
-    return { body: label(input), read: () => (optional && !input.value ? undefined : input.value) };
+    return { body: label(input), read: () => need(name, optional, input.value) && JSON.stringify(input.value) };
   }
   const input = el("textarea", { spellcheck: "false", placeholder: "JSON" });
   return {
@@ -104,7 +107,8 @@ function field(name, shape, optional) {
     read() {
       if (need(name, optional, input.value) === undefined) return undefined;
       try {
-        return JSON.parse(input.value);
+        JSON.parse(input.value);
+        return input.value;
       } catch {
         throw new Error(`${name || "The result"} is not JSON. A text needs quotes.`);
       }

@@ -2,7 +2,7 @@
 import { $, ago, el, number, state, svg, ticking, time, took, when, write, reasonText } from "./dom.js";
 import { get } from "./api.js";
 
-const f = { kind: "", reason: "", route: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
+const f = { kind: "", reason: "", route: "", caller: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
 const shown = new Map(); // rows by their key
 let last; // the listing that is shown
 let here = ""; // the record that is open
@@ -14,7 +14,7 @@ export const current = () => last;
 
 function query() {
   const q = new URLSearchParams();
-  for (const k of ["kind", "reason", "route", "order"]) if (f[k]) q.set(k, f[k]);
+  for (const k of ["kind", "reason", "route", "caller", "order"]) if (f[k]) q.set(k, f[k]);
   let { from, to } = f;
   if (f.time && f.time !== "chart") [from, to] = [Date.now() - f.time * 1000, 0];
   if (from) q.set("from", Math.floor(from));
@@ -198,14 +198,14 @@ function set(next, focus) {
   chosen = true;
   if (next.kind !== undefined) unpick();
   Object.assign(f, { page: 0 }, next);
-  for (const k of ["time", "order"]) $(k).value = f[k];
+  for (const k of ["time", "order", "caller"]) $(k).value = f[k];
   $("time").querySelector("[value=chart]").hidden = f.time !== "chart";
   changed(focus);
 }
 
 export function begin(onChange) {
   changed = onChange;
-  for (const k of ["reason", "route", "order", "size"]) $(k).addEventListener("change", (e) => set({ [k]: e.target.value }));
+  for (const k of ["reason", "route", "caller", "order", "size"]) $(k).addEventListener("change", (e) => set({ [k]: e.target.value }));
   $("time").addEventListener("change", (e) => set({ time: e.target.value, from: 0, to: 0 }));
   $("earlier").addEventListener("click", () => set({ page: f.page - 1 }));
   $("later").addEventListener("click", () => set({ page: f.page + 1 }));
@@ -217,6 +217,9 @@ export function begin(onChange) {
     if (!e.target.closest("a, label") && !String(getSelection())) e.target.closest("tr")?.querySelector("a").click();
   });
 }
+
+// ofCaller lists all requests of a caller.
+export const ofCaller = (caller) => set({ caller, kind: "", reason: "", route: "", time: "", from: 0, to: 0 });
 
 // step moves the focus down or up by a row. It reports whether there was a row.
 export function step(by) {

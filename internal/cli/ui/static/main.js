@@ -151,9 +151,9 @@ function closeRecord() {
 
 $("close").addEventListener("click", closeRecord);
 $("search-by").addEventListener("change", () => {
-  const key = $("search-by").value === "key";
-  $("search-more").hidden = !key;
-  $("search-text").placeholder = key ? "Idempotency-Key" : "key or short name  ( / )";
+  const by = $("search-by").value;
+  $("search-more").hidden = by !== "key";
+  $("search-text").placeholder = { key: "Idempotency-Key", caller: "subject, or whole scope" }[by] ?? "key or short name  ( / )";
 });
 // What is searched for goes into the body of a POST: a customer's key never gets into an
 // address, the history or a log.
@@ -162,6 +162,10 @@ $("search").addEventListener("submit", guarded(async (e) => {
   const text = $("search-text").value.trim();
   if (!text) return;
   const key = $("search-by").value === "key";
+  if ($("search-by").value === "caller") {
+    await ofCaller(text);
+    return;
+  }
   await find(key ? { key: text, scope: $("search-scope").value, namespace: $("search-namespace").value } : { any: text }, key);
 }));
 
@@ -169,19 +173,34 @@ async function find(search, scannable) {
   const scan = $("search-scan");
   scan.hidden = true;
   say(search.scan ? "Reading the table…" : "Searching…");
-  const { pks } = await post("/api/find", search);
+  const { pks, only } = await post("/api/find", search);
   if (!pks?.length) {
-    say(search.scan ? "No record of the table has this key." : "Nothing was found.");
+    say(["Nothing was found.", only].filter(Boolean).join(" "));
     if (!scannable || search.scan) return;
     const size = await get("/api/size");
-    say("No caller that can be named has this key, and nothing that waits for people.");
     scan.textContent = `Read the table: about ${number(Math.ceil(size.units))} read units`;
     scan.onclick = guarded(() => find({ ...search, scan: true }, false));
     scan.hidden = false;
     return;
   }
-  say(pks.length === 1 ? "Found." : `${number(pks.length)} were found; the newest is shown.`);
+  say([pks.length === 1 ? "Found." : `${number(pks.length)} were found; the newest is shown.`, search.scan ? only : ""].filter(Boolean).join(" "));
   location.hash = `#/record/${encodeURIComponent(pks[0])}`;
+}
+
+// ofCaller reads the table for all requests of a caller, and lists them.
+async function ofCaller(scope) {
+  const scan = $("search-scan");
+  const size = await get("/api/size");
+  scan.textContent = `Read the table: about ${number(Math.ceil(size.units))} read units`;
+  scan.onclick = guarded(async () => {
+    scan.hidden = true;
+    say("Reading the table…");
+    const { pks, only } = await post("/api/find", { scope, caller: true, scan: true });
+    list.ofCaller(scope);
+    say([pks?.length === 1 ? "1 request is of this caller." : `${number(pks?.length ?? 0)} requests are of this caller.`, only].filter(Boolean).join(" "));
+  });
+  scan.hidden = false;
+  if (about.local) scan.click();
 }
 
 $("help").addEventListener("click", () => $("keys").showModal());
