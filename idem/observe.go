@@ -58,7 +58,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	stored := resp
 	clean(&stored)
-	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored.Status) {
+	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {

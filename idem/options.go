@@ -163,10 +163,13 @@ type Options struct {
 	// idem/quota has an implementation. Default: none.
 	Quota Quota
 
-	// Stored decides by status whether an answer is stored and replayed. Other
-	// answers are given once and free the key, if nothing was done under it, and are
-	// withheld otherwise ([ErrUnfinished]). Default: DefaultStored.
-	Stored func(status int) bool
+	// Stored decides whether an answer of the handler is stored and replayed. The
+	// answer has its status and all its headers, with canonical names; Stored must not
+	// change it, and must be safe for concurrent use. Other answers are given once and
+	// free the key, if nothing was done under it, and are withheld otherwise
+	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters
+	// whose answers have no status have 200. Default: DefaultStored.
+	Stored func(Response) bool
 	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar ones. New refuses headers that carry secrets.
 	StoreHeaders []string

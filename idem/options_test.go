@@ -163,15 +163,15 @@ func TestHeadersOfAConnectionAreNotStored(t *testing.T) {
 	}
 }
 
-// R43, R44, and the default: the stored statuses.
+// The stored statuses.
 func TestWhatIsStored(t *testing.T) {
 	t.Parallel()
-	policy := func(preset func(*Options)) func(int) bool {
+	policy := func(preset func(*Options)) func(Response) bool {
 		var o Options
 		preset(&o)
 		return o.withDefaults().Stored
 	}
-	policies := []func(int) bool{policy(func(*Options) {}), policy(Stripe), policy(StripeV1), policy(IETF)}
+	policies := []func(Response) bool{policy(func(*Options) {}), policy(Stripe), policy(StripeV1), policy(IETF)}
 	for status, want := range map[int][4]bool{ // default, Stripe, StripeV1, IETF
 		200: {true, true, true, true},
 		201: {true, true, true, true},
@@ -180,6 +180,10 @@ func TestWhatIsStored(t *testing.T) {
 		400: {false, false, false, true},
 		401: {false, false, false, false},
 		402: {true, true, true, true},
+		406: {false, false, false, false},
+		407: {false, false, false, false},
+		412: {true, true, true, true},
+		415: {false, false, false, false},
 		408: {false, true, true, true},
 		423: {false, true, true, true},
 		428: {false, true, true, true},
@@ -194,12 +198,39 @@ func TestWhatIsStored(t *testing.T) {
 		502: {false, false, true, false},
 		503: {false, false, true, false},
 	} {
-		if stored := policy(ACP); stored(status) != want[3] || policy(UCP)(status) != want[3] {
+		r := Response{Status: status}
+		if stored := policy(ACP); stored(r) != want[3] || policy(UCP)(r) != want[3] {
 			t.Errorf("ACP and UCP store %d: %t, want %t", status, !want[3], want[3])
 		}
 		for i, stored := range policies {
-			if stored(status) != want[i] {
+			if stored(r) != want[i] {
 				t.Errorf("policy %d stores %d: %t, want %t", i, status, !want[i], want[i])
+			}
+		}
+	}
+}
+
+// A challenge asks for the same request with a proof, which is in a header: it is no
+// contract's answer.
+func TestChallengesAreNotStored(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer Response
+		want   bool
+	}{
+		"a declined card":                {Response{Status: 402, Body: []byte(`{"decline_code":"x402Version"}`)}, true},
+		"x402":                           {Response{Status: 402, Header: http.Header{"Payment-Required": {"e30="}}}, false},
+		"x402, version 1":                {Response{Status: 402, Body: []byte(`{"x402Version":1,"accepts":[]}`)}, false},
+		"a payment challenge":            {Response{Status: 402, Header: http.Header{"Www-Authenticate": {"L402 invoice=1"}}}, false},
+		"a token with too little scope":  {Response{Status: 403, Header: http.Header{"Www-Authenticate": {"Bearer"}}}, false},
+		"a proxy's":                      {Response{Status: 404, Header: http.Header{"Proxy-Authenticate": {"Basic"}}}, false},
+		"a success that names the realm": {Response{Status: 200, Header: http.Header{"Www-Authenticate": {"Negotiate"}}}, true},
+	} {
+		for i, preset := range []func(*Options){func(*Options) {}, Stripe, StripeV1, IETF, ACP, UCP} {
+			var o Options
+			preset(&o)
+			if stored := o.withDefaults().Stored(tc.answer); stored != tc.want {
+				t.Errorf("%s: contract %d stores it: %t, want %t", name, i, stored, tc.want)
 			}
 		}
 	}

@@ -124,9 +124,9 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	return contract{&e.core}.answers(&r, problemOf(err))
 }
 
-// Keeps reports whether answers with this status are stored ([Options.Stored]).
+// Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
 // Keeps is for adapters whose answers have no status of their own.
-func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
+func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(Response{Status: status}) }
 
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
 // [Request.Snapshot].
