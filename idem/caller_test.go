@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -276,6 +277,10 @@ func TestResumableNeedsAFunction(t *testing.T) {
 func TestCallersAreNamedInUTF8(t *testing.T) {
 	t.Parallel()
 	const odd = "caf\xe9"
+	halved := idem.Identity{Kind: "jwt"} // half of a surrogate pair, as encoding/json decodes it
+	if err := json.Unmarshal([]byte(`"ann\ud800"`), &halved.Subject); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		set func(*idem.Options)
 		req idem.Request
@@ -285,6 +290,7 @@ func TestCallersAreNamedInUTF8(t *testing.T) {
 		}, idem.Request{}},
 		"Request.Scope": {known, idem.Request{Scope: odd}},
 		"a source":      {known, idem.Request{Source: odd}},
+		"half a pair":   {func(*idem.Options) {}, idem.Request{Identity: halved}},
 		"an identity":   {func(*idem.Options) {}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: odd}}},
 	} {
 		tt.req.Key, tt.req.Method = "k", "POST"

@@ -132,8 +132,8 @@ type Options struct {
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from
 	// no header. A completer's request has no header that names the caller, so
-	// Resumable needs CallerFromOp where the program names the caller: with Scope, and
-	// for requests with a [Request.Scope].
+	// Resumable needs CallerFromOp where the program names the caller, or there is
+	// one: with Scope, with [OneScope], and for requests with a [Request.Scope].
 	CallerFromOp bool
 	// MismatchIsNew makes the fingerprint part of the scope: the same key with
 	// another request is a new operation instead of a mismatch. A client that
@@ -339,7 +339,7 @@ func (o *Options) validate() error {
 	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
-	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
+	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && !o.oneScope && (o.Former == nil || o.Former.Scope == nil && !o.Former.OneScope), "%s", callerFromOp)
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
@@ -392,5 +392,5 @@ func (o *Options) completable(r *Request, caller store.Identity) error {
 	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
 }
 
-const callerFromOp = "Resumable with a scope that the program finds: a completer has no client's request to find it in; " +
+const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"

@@ -115,6 +115,10 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"every mismatch is new, of a scheme": {&MemoryStore{}, func(o *Options) {
 			o.MismatchIsNew, o.Fingerprint.Known = true, []Fingerprint{{SkipQuery: true}}
 		}, "MismatchIsNew and Fingerprint.Known"},
+		"one caller, and a completer without his token": {&MemoryStore{}, func(o *Options) { OneScope(o); o.Resumable, o.Function = true, "f" }, "CallerFromOp"},
+		"the same, formerly": {&MemoryStore{}, func(o *Options) {
+			o.Former, o.Resumable, o.Function = &Former{OneScope: true}, true, "f"
+		}, "CallerFromOp"},
 		"Stripe":   {&MemoryStore{}, Stripe, ""},
 		"StripeV1": {&MemoryStore{}, StripeV1, ""},
 		"IETF":     {&MemoryStore{}, IETF, ""},

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -50,8 +49,7 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
 	switch {
-	case !utf8.ValidString(s.whose.Subject): // a later attempt would read another name, and so for two callers one
-		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
+	case err != nil:
 	case s.whose.Kind == scope.Program:
 		err = e.opt.completable(s.req, s.whose)
 	case s.whose.Kind == scope.One:
