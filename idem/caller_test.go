@@ -173,7 +173,7 @@ func TestCallerOfEveryAttempt(t *testing.T) {
 		"a verified identity of a tenant": {func(*idem.Options) {}, func(r *idem.Request) {
 			r.Identity, r.Tenant, r.Operation = idem.Identity{Kind: "jwt", Subject: "iss|ann"}, "blue|", "op|"
 		}, idem.Identity{Kind: "jwt", Subject: "iss|ann"}},
-		"OneScope": {func(o *idem.Options) { idem.OneScope(o); o.MinKey = 1 }, func(*idem.Request) {}, idem.Identity{Kind: "one"}},
+		"OneScope": {func(o *idem.Options) { idem.OneScope(o); o.MinKey, o.CallerFromOp = 1, true }, func(*idem.Request) {}, idem.Identity{Kind: "one"}},
 	} {
 		for _, completer := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/completer=%t", name, completer), func(t *testing.T) {

@@ -352,8 +352,7 @@ var programs = map[string]*situation{
 		time.Sleep(90 * time.Second) //nolint:forbidigo // virtual
 		return res, err
 	})},
-	"completes for a caller that it can't know": {opts: []func(*idem.Options){resumable}, before: wasKilled(then(paid, order), named), act: resumes(then(paid, order))},
-	"fails after a completer's last try":        {opts: []func(*idem.Options){resumable, firstTry}, before: all(sentBefore(failing), func(s *stage) { _ = resumes(failing)(s) }), act: sends(failing)},
+	"fails after a completer's last try": {opts: []func(*idem.Options){resumable, firstTry}, before: all(sentBefore(failing), func(s *stage) { _ = resumes(failing)(s) }), act: sends(failing)},
 	"gives up, nothing done": {opts: []func(*idem.Options){resumable}, before: sentBefore(failing), act: decides(func(ctx context.Context, e *idem.Engine, t jobs.Ticket) error {
 		return e.MarkStuck(ctx, t, "nobody came")
 	})},

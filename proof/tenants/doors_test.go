@@ -200,14 +200,6 @@ type rpc struct {
 	Params  note   `json:"params"`
 }
 
-// byFunction is the scope of clients of whom each has a function of its own.
-func byFunction(o *lambda.DirectOptions[rpc]) {
-	o.Scope = func(ctx context.Context, _ rpc) (string, error) {
-		lc, _ := lambdacontext.FromContext(ctx)
-		return lc.InvokedFunctionArn, nil
-	}
-}
-
 // typedDoors adds the doors without HTTP.
 func (w *world) typedDoors(e *idem.Engine, doors map[string]door) {
 	function := func(ctx context.Context, kind string) caller {
@@ -223,7 +215,7 @@ func (w *world) typedDoors(e *idem.Engine, doors map[string]door) {
 		func(ctx context.Context, ev stateTask) (string, error) {
 			return w.text(ctx, function(ctx, "state"), ev.Work)
 		}, named("state")).Invoke}
-	doors["rpc"] = door{lambda.Wrap(e, lambda.Direct[rpc, string](lambda.JSONRPCKey(), byFunction),
+	doors["rpc"] = door{lambda.Wrap(e, lambda.Direct[rpc, string](lambda.BodyKey{Key: lambda.JSONRPCKey().Key}),
 		func(ctx context.Context, ev rpc) (string, error) {
 			return w.text(ctx, function(ctx, "rpc"), ev.Params.Work)
 		}, named("rpc")).Invoke}
