@@ -206,19 +206,42 @@ func TestAlarmsCanFire(t *testing.T) {
 	for _, planted := range [][2]string{
 		{"MetricName: WaitingStuck", "MetricName: StuckWaiting"},
 		{"Namespace: Samekey\n", "Namespace: SameKey\n"},
-		{"- Name: App\n", "- Name: Application\n"},
+		{"Name: App,", "Name: Application,"},
 		{"Threshold: 5\n", "Threshold: 6\n"},
 		{"EvaluationPeriods: 24", "EvaluationPeriods: 12"},
 		{"DatapointsToAlarm: 2", "DatapointsToAlarm: 1"},
 		{"TreatMissingData: ignore", "TreatMissingData: notBreaching"},
 		{"Statistic: Maximum\n      Period: 3600", "Statistic: Maximum\n      Period: 300"},
 		{"  SweepSilentAlarm:\n", "  SweepQuietAlarm:\n"},
-		{"AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
-		{"OKActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
+		{"AlarmActions: !If [HasTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
+		{"OKActions: !If [HasTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
 	} {
 		text := strings.Replace(Nested(), planted[0], planted[1], 1)
 		if _, err := alarmtest.Parse(text, nil); text == Nested() || err == nil && len(wrong(t, text)) == 0 {
 			t.Errorf("%s in place of %s is not found", planted[1], planted[0])
+		}
+	}
+}
+
+// Two stacks of an account have alarms on metrics of their own, without parameters, and the
+// worker and the functions write under the name that the alarms are on.
+func TestEachStackHasItsOwnAlarms(t *testing.T) {
+	t.Parallel()
+	for _, stack := range []string{"orders-test", "orders-production"} {
+		all, err := alarmtest.Parse(Nested(), map[string]string{"HasApp": "false", "AWS::StackName": stack})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, a := range all {
+			if m := a.Queries[0].Metric; m.Namespace == metrics.Namespace && m.Dimensions["App"] != stack {
+				t.Errorf("%s of stack %s is on App %q", name, stack, m.Dimensions["App"])
+			}
+		}
+	}
+	const name = "!If [HasApp, !Ref App, !Ref AWS::StackName]\n"
+	for _, place := range []string{"SAMEKEY_APP: ", "- Name: ", "  App:\n    Description: The name for SAMEKEY_APP of the functions.\n    Value: "} {
+		if !strings.Contains(Nested(), place+name) {
+			t.Errorf("%s is not %s", place, name)
 		}
 	}
 }
@@ -235,7 +258,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	var body struct{ Widgets []widget }
-	text := read(t, Nested()).Resources["Dashboard"].Properties.DashboardBody
+	text := read(t, Nested()).Resources["Dashboard"].Properties.DashboardBody.Content[0].Value
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
@@ -253,11 +276,17 @@ func TestDashboard(t *testing.T) {
 				taken[[2]int{x, y}] = w.Properties.Title
 			}
 		}
+		var last []any
 		for _, m := range w.Properties.Metrics {
-			if len(m) < 4 || m[0] != metrics.Namespace {
+			for i, v := range m {
+				if v == "." { // as in the row before
+					m[i] = last[i]
+				}
+			}
+			if last = m; len(m) < 4 || m[0] != metrics.Namespace {
 				continue // of AWS, or an expression
 			}
-			if m[2] != "App" || m[3] != "${App}" {
+			if m[2] != "App" || m[3] != "${Name}" {
 				t.Errorf("%q shows %v", w.Properties.Title, m)
 			}
 			shown[fmt.Sprint(m[1])] = true

@@ -21,19 +21,13 @@ type template struct {
 		DeletionPolicy      string `yaml:"DeletionPolicy"`
 		UpdateReplacePolicy string `yaml:"UpdateReplacePolicy"`
 		Properties          struct {
-			Code       any    `yaml:"Code"`
-			Namespace  string `yaml:"Namespace"`
-			MetricName string `yaml:"MetricName"`
-			Dimensions []struct {
-				Name  string `yaml:"Name"`
-				Value string `yaml:"Value"`
-			} `yaml:"Dimensions"`
+			Code                             any    `yaml:"Code"`
 			DeletionProtectionEnabled        string `yaml:"DeletionProtectionEnabled"`
 			PointInTimeRecoverySpecification struct {
 				PointInTimeRecoveryEnabled bool `yaml:"PointInTimeRecoveryEnabled"`
 			} `yaml:"PointInTimeRecoverySpecification"`
-			DashboardBody string `yaml:"DashboardBody"`
-			FunctionName  string `yaml:"FunctionName"`
+			DashboardBody yaml.Node `yaml:"DashboardBody"`
+			FunctionName  string    `yaml:"FunctionName"`
 			TracingConfig struct {
 				Mode string `yaml:"Mode"`
 			} `yaml:"TracingConfig"`

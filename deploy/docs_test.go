@@ -105,6 +105,9 @@ func TestTemplateOfThePage(t *testing.T) {
 	if orders.Environment["IDEM_TABLE"] != worker.Environment["IDEM_TABLE"] || worker.Environment["SAMEKEY_FUNCTIONS"] != orders.ARN {
 		t.Errorf("the function has %v, the worker %v; the function is %s", orders.Environment, worker.Environment, orders.ARN)
 	}
+	if app := worker.Environment["SAMEKEY_APP"]; app == "" || app != orders.Environment["SAMEKEY_APP"] {
+		t.Errorf("the function writes its metrics as %q, the alarms are on %q", orders.Environment["SAMEKEY_APP"], app)
+	}
 	if len(worker.Events) != 4 || worker.Async.Retries != 0 {
 		t.Errorf("the worker's events are %+v, with %d retries", worker.Events, worker.Async.Retries)
 	}

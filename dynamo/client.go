@@ -1,17 +1,17 @@
 package dynamo
 
 import (
-	"cmp"
-	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/internal/base/sdkenv"
 )
 
 const (
@@ -21,39 +21,27 @@ const (
 
 // NewClient returns a client for the environment that Lambda gives to a function:
 // AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, and
-// AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL for a local endpoint. NewClient
-// reads nothing else, which saves some ms and 2 MB at cold start. If a program needs
-// profiles, SSO or roles, use the SDK's config package with [Tune]:
+// AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL for a local endpoint, and
+// AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT. NewClient reads nothing else,
+// which saves some ms and 2 MB at cold start. If a program needs profiles, SSO or roles,
+// use the SDK's config package with [Tune]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client := dynamodb.NewFromConfig(cfg, dynamo.Tune)
 //
 // Tune applies to the client before optFns.
 func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
-	creds := aws.Credentials{
-		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-		SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
-		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
-		Source:          "environment",
-	}
-	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	cfg, err := sdkenv.Config(os.Getenv, "DYNAMODB")
 	switch {
-	case region == "":
+	case err != nil:
+		return nil, fmt.Errorf("dynamo: NewClient: %w", err)
+	case cfg.Region == "":
 		return nil, errors.New("dynamo: NewClient: AWS_REGION is not set")
-	case creds.AccessKeyID == "" || creds.SecretAccessKey == "":
+	case os.Getenv("AWS_ACCESS_KEY_ID") == "" || os.Getenv("AWS_SECRET_ACCESS_KEY") == "":
 		return nil, errors.New("dynamo: NewClient: AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY is not set; " +
 			"outside of Lambda use config.LoadDefaultConfig and dynamodb.NewFromConfig(cfg, dynamo.Tune)")
 	}
-	opt := dynamodb.Options{
-		Region: region,
-		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return creds, nil // credentials of an execution role are fixed for the life of a sandbox
-		}),
-	}
-	if url := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")); url != "" {
-		opt.BaseEndpoint = &url
-	}
-	return dynamodb.New(opt, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
+	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
 // Tune changes the SDK's defaults for the engine's calls. It sets a retryer that

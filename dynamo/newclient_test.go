@@ -19,7 +19,7 @@ import (
 func TestNewClientReadsTheEnvironment(t *testing.T) {
 	all := map[string]string{
 		"AWS_REGION": "eu-central-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
-		"AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_ENDPOINT_URL": "",
+		"AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_ENDPOINT_URL": "", "AWS_USE_FIPS_ENDPOINT": "", "AWS_USE_DUALSTACK_ENDPOINT": "",
 	}
 	for name, tt := range map[string]struct {
 		set              map[string]string
@@ -28,6 +28,7 @@ func TestNewClientReadsTheEnvironment(t *testing.T) {
 	}{
 		"all":                  {region: "eu-central-1"},
 		"the default region":   {set: map[string]string{"AWS_REGION": ""}, region: "us-east-1"},
+		"neither true nor no":  {set: map[string]string{"AWS_USE_FIPS_ENDPOINT": "1"}, err: "AWS_USE_FIPS_ENDPOINT is \"1\": write true or false"},
 		"no region":            {set: map[string]string{"AWS_REGION": "", "AWS_DEFAULT_REGION": ""}, err: "AWS_REGION"},
 		"no key":               {set: map[string]string{"AWS_ACCESS_KEY_ID": ""}, err: "AWS_ACCESS_KEY_ID"},
 		"no secret":            {set: map[string]string{"AWS_SECRET_ACCESS_KEY": ""}, err: "AWS_SECRET_ACCESS_KEY"},
@@ -65,6 +66,44 @@ func TestNewClientReadsTheEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// The SDK's variables for kinds of endpoints, which organisations set for all their
+// functions, hold for clients made without the SDK's config package.
+//
+//nolint:paralleltest // it sets the environment
+func TestClientsUseTheEndpointsOfTheEnvironment(t *testing.T) {
+	for name, tt := range map[string]struct{ fips, dualStack, want string }{
+		"none":       {"", "", "dynamodb.us-east-1.amazonaws.com"},
+		"off":        {"false", "False", "dynamodb.us-east-1.amazonaws.com"},
+		"FIPS":       {"true", "", "dynamodb-fips.us-east-1.amazonaws.com"},
+		"dual stack": {"", "TRUE", "dynamodb.us-east-1.api.aws"},
+		"both":       {"true", "true", "dynamodb-fips.us-east-1.api.aws"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n, v := range map[string]string{
+				"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_DYNAMODB": "",
+				"AWS_USE_FIPS_ENDPOINT": tt.fips, "AWS_USE_DUALSTACK_ENDPOINT": tt.dualStack,
+			} {
+				t.Setenv(n, v)
+			}
+			got := ""
+			client, err := dynamo.NewClient(func(o *dynamodb.Options) {
+				o.HTTPClient = doer(func(r *http.Request) (*http.Response, error) { got = r.URL.Host; return nil, http.ErrServerClosed })
+				o.Retryer = aws.NopRetryer{}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := client.ListTables(t.Context(), nil); err == nil || got != tt.want {
+				t.Errorf("calls go to %s, want %s (%v)", got, tt.want, err)
+			}
+		})
+	}
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
 // Tune limits the time of the SDK's own client, and leaves another one as it is.
 func TestTuneLimitsTheTime(t *testing.T) {

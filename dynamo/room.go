@@ -12,10 +12,25 @@ import (
 // nothing is the record before a claim.
 var nothing store.Record
 
+// headers is the room for the headers of an answer.
+const headers = 4 << 10
+
+var _ store.Sizer = (*Store)(nil)
+
+// Fits implements [store.Sizer]: next leaves room for an answer in its record, too.
+func (s *Store) Fits(prev, next *store.Record) error {
+	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
+}
+
 // leavesRoom refuses a write of phases or jobs after which a take-over may not fit, or why
 // a job is parked (state.Room). answer is next's, encoded.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
-	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-state.Room {
+	return leaves(prev, next, box, answer, state.Room)
+}
+
+// leaves refuses a write of phases or jobs that leaves less than room bytes.
+func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int) error {
+	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
 	}
 	v := item.Values{Box: box} // contents are stored compressed: only the item tells its size
@@ -23,9 +38,9 @@ func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) erro
 	if in := next.Input; in != nil {
 		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
 	}
-	if n := itemsize.Of(it) + inlined(next.Input); n > maxItem-state.Room {
+	if n := itemsize.Of(it) + inlined(next.Input); n > maxItem-room {
 		return fmt.Errorf("dynamo: %w: an item of %d bytes: phases and jobs have %d; return and stage less",
-			store.ErrTooLarge, n, maxItem-state.Room)
+			store.ErrTooLarge, n, maxItem-room)
 	}
 	return nil
 }

@@ -2,12 +2,27 @@ package dynamo
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
+
+// Calls count, too: after a commit with them a take-over still fits.
+func TestRoomForCallsBesideAResult(t *testing.T) {
+	t.Parallel()
+	for calls, fits := range map[int]bool{1: true, 508: false} {
+		r := &store.Record{Phases: []store.Phase{{Name: "one", Result: make([]byte, 375<<10)}}, Calls: make(map[string]int)}
+		for i := range calls {
+			r.Calls[fmt.Sprintf("payments/charge-of-item-%04d", i)] = 1
+		}
+		if n := atMost(r); (n <= maxItem-state.Room) != fits {
+			t.Errorf("%d calls beside 375 KB: %d bytes at most; they leave room: %t", calls, n, fits)
+		}
+	}
+}
 
 // What a record has beside its phases counts, too: its stored request, to the byte, with its
 // query and with what may come into the record of its body.

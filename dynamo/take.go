@@ -20,10 +20,10 @@ import (
 var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
-// record with its stored request. A single expression can't handle three cases, which
+// record with its stored request. A single expression can't handle four cases, which
 // Take leaves unchanged: a record with doubts whose holder never came back, a ticket
-// that is wrong about whether the holder came back, and, in a program that encrypts, a
-// request from before.
+// that is wrong about whether the holder came back, in a program that encrypts a
+// request from before, and more names of handlers than an expression takes.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
@@ -41,6 +41,13 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 		condition += takeSealed
 	}
 	condition += handlers(&v, t.Handlers, args) + " AND " + equals(&v, item.AttrTenant, ":tn", t.Tenant, args)
+	if len(condition) > maxExpression {
+		held, err := s.Load(ctx, t.PK)
+		if held == nil {
+			held = &store.Record{}
+		}
+		return held, false, err
+	}
 	out, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,
 		Key:                                 item.Key(t.PK),
@@ -141,6 +148,9 @@ func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	}
 	return " AND (" + strings.Join(or, " OR ") + ")"
 }
+
+// maxExpression is how long an expression may be, in bytes.
+const maxExpression = 4 << 10
 
 // maxOperands is how many values DynamoDB accepts in an IN.
 const maxOperands = 100

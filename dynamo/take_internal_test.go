@@ -150,6 +150,39 @@ func TestTakeOfManyHandlers(t *testing.T) {
 	}
 }
 
+// loading is a table from which a record can only be read.
+type loading struct {
+	fakeTable
+	it item.Map
+}
+
+func (l *loading) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return &dynamodb.GetItemOutput{Item: l.it}, nil
+}
+
+// An expression has at most 4 KB: with more names of handlers Take reads the record, and the
+// engine decides.
+func TestTakeOfMoreHandlersThanAnExpressionTakes(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 300, 420, 5000} {
+		l := &loading{fakeTable: fakeTable{answer: itemOf(t, nil)}, it: itemOf(t, nil)}
+		many := make([]store.HandlerID, n)
+		for i := range many {
+			many[i] = store.HandlerID{Function: "f", Name: strconv.Itoa(i)}
+		}
+		now := time.UnixMilli(5_000)
+		rec, taken, err := (&Store{api: l, table: "t"}).Take(t.Context(), store.Take{PK: "v1##k", Owner: "b", Ver: 8, Now: now, NewOwner: "c", Lease: now, Handlers: many})
+		if err != nil || rec == nil || rec.ID != "i" || taken == (n > 400) {
+			t.Errorf("%d handlers: got %+v, taken: %t, %v", n, rec, taken, err)
+		}
+		for _, in := range l.updates {
+			if len(*in.ConditionExpression) > 4096 || n > 400 {
+				t.Errorf("%d handlers: a condition of %d bytes was sent", n, len(*in.ConditionExpression))
+			}
+		}
+	}
+}
+
 // Without handlers nothing is taken: the condition can't hold.
 func TestTakeWithoutHandlers(t *testing.T) {
 	t.Parallel()

@@ -12,13 +12,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the recursion over a client's JSON.
-const maxDepth = 200
+const (
+	// maxDepth bounds the recursion over a client's JSON.
+	maxDepth = 200
+	// maxForm bounds the memory and time for a form, before the claim: about 30 times the
+	// body in memory, and a third of a second.
+	maxForm = 1 << 20
+)
 
 // Why a body has no form. The texts go on after "The body", for clients.
 var (
 	errNotCanonical = errors.New("is not one JSON value")
 	errNotUTF8      = errors.New("is not UTF-8")
+	errTooLong      = fmt.Errorf("has more than %d bytes, too many to be compared as JSON", maxForm)
 	errTooDeep      = fmt.Errorf("has more than %d levels", maxDepth)
 	errTwice        = errors.New("has an object with two members of the same name")
 	errCase         = errors.New("has an object with two members whose names differ only in case")
@@ -29,8 +35,9 @@ var (
 // body, without white space and with sorted members, for use in a
 // [Fingerprint.Func]. CanonicalJSON returns false if two bodies that a handler
 // may distinguish could become equal: more or less than one JSON value, repeated
-// members (in any case), invalid UTF-8, or more than 200 levels. Numbers are kept
-// as written: 1.0 and 1 differ, and so do integers beyond 2^53.
+// members (in any case), invalid UTF-8, or more than 200 levels; and of a body of more
+// than 1 MiB, whose form would take too much memory. Numbers are kept as written: 1.0 and
+// 1 differ, and so do integers beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
 // 12345678901234567890 and …891 equal.
@@ -45,6 +52,9 @@ func CanonicalJSON(body []byte) ([]byte, bool) {
 // formOf returns the form of a JSON value in which equal values have the same bytes:
 // exactly those that are equal by [exactJSON], or those by [CanonicalJSON].
 func formOf(body []byte, exact bool) ([]byte, error) {
+	if len(body) > maxForm {
+		return nil, errTooLong
+	}
 	if !utf8.Valid(body) {
 		return nil, errNotUTF8
 	}

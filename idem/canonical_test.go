@@ -22,7 +22,7 @@ func nestedJSON(depth, n int) []byte {
 //
 //nolint:paralleltest // it measures this process's allocations
 func TestCanonicalJSONOfDeepBodies(t *testing.T) {
-	const size = 1 << 20
+	const size = 1 << 19
 	allocated := func(body []byte) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -54,11 +54,18 @@ func (c *clock) arrives(ctx context.Context) {
 	c.deadline, c.unbegun, c.end = deadline, deadline.Add(-c.opt.Reserve), deadline.Add(-c.opt.Reserve/answerShare)
 }
 
-// enough refuses to continue with the record pk with too little time left: interrupted
-// work is worse than work that never began.
-func (c *clock) enough(pk string) error {
+// short reports that too little time is left to begin: interrupted work is worse than work
+// that never began.
+func (c *clock) short() error {
 	if left := time.Until(c.deadline); left <= c.opt.Reserve {
-		err := fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+	}
+	return nil
+}
+
+// enough refuses to continue with the record pk with too little time left.
+func (c *clock) enough(pk string) error {
+	if err := c.short(); err != nil {
 		return &Error{Op: "start", Record: redact.Record(pk), Err: err}
 	}
 	return nil

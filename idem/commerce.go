@@ -25,7 +25,7 @@ func commerceError(p Problem) (code, message string) {
 			code = c.code
 		}
 	}
-	for _, why := range []error{errNotCanonical, errNotUTF8, errTooDeep, errTwice, errCase, errSurrogate} {
+	for _, why := range []error{errNotCanonical, errNotUTF8, errTooLong, errTooDeep, errTwice, errCase, errSurrogate} {
 		if errors.Is(p.Err, why) {
 			return code, "The body " + why.Error() + ". " + p.Detail
 		}

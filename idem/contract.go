@@ -17,32 +17,39 @@ import (
 // answer and headers it gets.
 type contract struct{ *core }
 
-// key finds the key of r and its form for the echo. acts is false if the request
-// passes without a key. What KeyFrom finds goes before the header: the page or the
+// key finds the key of s's request and its form for the echo. acts is false if the
+// request passes without a key. What KeyFrom finds goes before the header: the page or the
 // producer chose it for this work, while a browser may add a header of its own to
 // each submission.
-func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
-	if e.opt.Disabled || !e.methods[r.Method] {
+func (e contract) key(ctx context.Context, s *subject) (echo string, acts bool, err error) {
+	r := s.req
+	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
 		return "", false, nil
 	}
 	if r.Key != "" { // found outside of the header
-		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false); err != nil {
+		if err := checkKey(r.Key, false); err != nil {
 			return "", false, &Error{Op: "key", Err: err}
 		}
 		return r.Key, true, nil
 	}
 	if e.opt.KeyFrom != nil {
 		if r.Key, err = e.opt.KeyFrom(r); err == nil {
-			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false)
+			err = checkKey(r.Key, false)
 		}
-		if !errors.Is(err, ErrKeyMissing) {
+		switch {
+		case r.Unread != nil && err != nil: // the key may be in the part that is not read
+			return "", false, keyError(&unlooked{r.Unread})
+		case errors.Is(err, ErrRequest):
+			return "", false, keyError(&unlooked{err})
+		case !errors.Is(err, ErrKeyMissing):
 			return "", err == nil, keyError(err)
 		}
 	}
 	values := headerValues(r.Header, e.opt.KeyHeader)
-	r.Key, echo, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
+	r.Key, echo, err = parseKey(values)
 	switch {
 	case err == nil:
+		s.bare = echo == r.Key
 		return echo, true, nil
 	case !errors.Is(err, ErrKeyMissing):
 		return "", false, &Error{Op: "key", Err: err}
@@ -64,6 +71,9 @@ func (e contract) problem(ctx context.Context, r *Request, err error) Response {
 			p.Detail += ", in double quotes (a string of RFC 9651)"
 		}
 		p.Detail += "."
+	}
+	if _, ok := errors.AsType[*unlooked](err); ok {
+		p.Detail = unlookedDetail
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		p = problemIn(h.err)
@@ -169,9 +179,10 @@ func (l *leaving) hear() {
 	}
 }
 
-// keyOptional reports whether a request with this method passes without a key.
+// keyOptional reports whether a request with this method passes without a key. Whoever
+// observes wants to know of it.
 func (o *Options) keyOptional(method string) bool {
-	return o.Key == KeyOptional || o.Key != KeyObserve && slices.Contains(o.KeyOptionalOn, method)
+	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.KeyOptionalOn, method))
 }
 
 // hasKey reports whether a request has a key header, valid or not.
@@ -182,9 +193,11 @@ func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyH
 // would get another key. Inside an operation, a request without its own key is
 // part of that operation.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
-	switch generates := e.opt.Key == KeyGenerate; {
+	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):
 		return false, nil
+	case r.Unread != nil:
+		return false, &Error{Op: "key", Err: &unlooked{r.Unread}}
 	case !generates || r.Redelivered:
 		return false, &Error{Op: "key", Err: ErrKeyMissing}
 	}

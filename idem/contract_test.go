@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -134,8 +133,8 @@ func TestRequestIDsAreEchoed(t *testing.T) {
 // A disabled engine leaves everything to the handlers, without a store.
 func TestDisabledEngine(t *testing.T) {
 	t.Parallel()
-	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "observed": idem.KeyObserve} {
-		e := idem.New(nil, func(o *idem.Options) { o.Disabled, o.Key, o.Fingerprint.SkipPath = true, key, true })
+	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "generated": idem.KeyGenerate} {
+		e := idem.New(nil, func(o *idem.Options) { o.Mode, o.Key, o.Fingerprint.SkipPath = idem.ModeOff, key, true })
 		for _, r := range []idem.Request{{}, keyed("k")} {
 			if res, err := e.Do(t.Context(), r, answers(400)); err != nil || !res.Passed || res.Status != 400 {
 				t.Errorf("%s, key %q: %+v, %v", name, r.Key, res, err)
@@ -206,40 +205,6 @@ func TestDoIsNotAccepted(t *testing.T) {
 	}
 }
 
-// A cached answer is no answer to another request with its key.
-func TestCachedMismatch(t *testing.T) {
-	t.Parallel()
-	st := idemtest.Faulty(new(idem.MemoryStore), nil)
-	e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-	other := request
-	other.Body = []byte("other")
-	if _, err := e.Do(t.Context(), request, answers(201)); err != nil {
-		t.Fatal(err)
-	}
-	before := st.Calls()
-	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 || st.Calls() != before {
-		t.Errorf("%+v, %v after %d calls", res, err, st.Calls()-before)
-	}
-}
-
-// An observed request runs each time, also if its answer could be in a cache.
-func TestObserveWithACache(t *testing.T) {
-	t.Parallel()
-	var told []error
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-		o.Key, o.CacheBytes = idem.KeyObserve, 1<<20
-		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
-	})
-	for i := range 3 {
-		if res, err := e.Do(t.Context(), request, answers(201+i)); err != nil || res.Status != 201+i || !res.Passed {
-			t.Errorf("request %d: %+v, %v", i, res, err)
-		}
-	}
-	if len(told) != 2 || !errors.Is(told[0], idem.ErrReplay) || !errors.Is(told[1], idem.ErrReplay) {
-		t.Errorf("told %v", told)
-	}
-}
-
 // A status that no transport can send is a mistake of the handler, and no record has it.
 func TestStatusThatCannotBeSent(t *testing.T) {
 	t.Parallel()
@@ -252,6 +217,30 @@ func TestStatusThatCannotBeSent(t *testing.T) {
 	}
 }
 
+// A record has texts in UTF-8 only: others would be changed, and a sealed record could never be
+// read again. A request with others is refused before its claim.
+func TestTextsOfARecordAreUTF8(t *testing.T) {
+	t.Parallel()
+	for name, set := range map[string]func(r *idem.Request, s string){
+		"operation": func(r *idem.Request, s string) { r.Operation = s },
+		"tenant":    func(r *idem.Request, s string) { r.Tenant = s },
+		"route":     func(r *idem.Request, s string) { r.Route = s },
+		"function":  func(r *idem.Request, s string) { r.Handler.Function = s },
+		"handler":   func(r *idem.Request, s string) { r.Handler.Name = s },
+		"kind":      func(r *idem.Request, s string) { r.Identity.Kind = s },
+	} {
+		for text, want := range map[string]error{"héllo": nil, "h\xe9llo": idem.ErrRequest} {
+			var mem idem.MemoryStore
+			r := request
+			set(&r, text)
+			_, err := idem.New(&mem, anybody).Do(t.Context(), r, answers(201))
+			if !errors.Is(err, want) || (len(mem.Records()) == 0) != (want != nil) {
+				t.Errorf("the %s is %q: got %v and %d records, want %v", name, text, err, len(mem.Records()), want)
+			}
+		}
+	}
+}
+
 func TestHandlersNeedNames(t *testing.T) {
 	t.Parallel()
 	resumable := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" })
@@ -260,7 +249,7 @@ func TestHandlersNeedNames(t *testing.T) {
 		e          *idem.Engine
 		name, want string
 	}{
-		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`},
+		{plain, "", ""}, {plain, "", ""}, {resumable, "a", ""}, {resumable, "b", ""}, {resumable, "", "no name"}, {resumable, "a", `"a"`}, {resumable, "b", `"b"`}, {plain, "\xff", "not UTF-8"},
 	} {
 		if err := tc.e.AddHandler(tc.name); (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("handler %d: %v, want %q", i, err, tc.want)
@@ -303,8 +292,7 @@ func TestSourceThatKeepsForLonger(t *testing.T) {
 		"longer":       {3*time.Hour + 1, func(*idem.Options) {}, true},
 		"as long":      {3 * time.Hour, func(*idem.Options) {}, false},
 		"unknown":      {0, func(*idem.Options) {}, false},
-		"thought of":   {4 * time.Hour, func(o *idem.Options) { o.RetryWindow = time.Hour }, false},
-		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Disabled = true }, false},
+		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
 	} {
 		var log bytes.Buffer
 		idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
@@ -345,7 +333,7 @@ func TestCheckRoute(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
 	levels := map[slog.Level][]string{
-		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "FailedOpen"},
+		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "Unprotected"},
 		slog.LevelWarn:  {"TakenOver", "Mismatch", "Limited", "LeaseLost", "Refused", "Released"},
 		slog.LevelInfo:  {"Claimed", "Committed", "Finished", "Replayed", "InFlight", "Observed"},
 	}
@@ -387,7 +375,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	}{
 		"no time":        {&idem.MemoryStore{}, func(*idem.Options) {}, time.Millisecond, []string{"Refused", "Ended"}},
 		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
-		"failed open":    {down, func(o *idem.Options) { o.FailOpen = true }, time.Minute, []string{"FailedOpen", "Ended"}},
+		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"Unprotected", "Ended"}},
 		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
 		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
 		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {
@@ -457,11 +445,11 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 		"larger than it may":   {"text/plain", "12345678901", func(*http.Request) {}, false},
 		"larger, in one piece": {"text/plain", "12345678901", func(r *http.Request) { r.ContentLength = -1 }, false},
 	} {
-		for _, key := range []idem.KeyMode{idem.KeyRequired, idem.KeyObserve} {
+		for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeObserve} {
 			var told []error
 			runs := 0
 			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-				o.MaxRequest, o.Key = 10, key
+				o.MaxRequest, o.Mode = 10, mode
 				o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 			})
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(tc.body))
@@ -470,7 +458,7 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 			tc.before(r)
 			w := httptest.NewRecorder()
 			e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })).ServeHTTP(w, r)
-			if observed := key == idem.KeyObserve; (runs == 1) != (tc.fine || observed) || !observed && (w.Code == 200) != tc.fine || observed && (len(told) == 0) != tc.fine {
+			if observed := mode == idem.ModeObserve; (runs == 1) != (tc.fine || observed) || !observed && (w.Code == 200) != tc.fine || observed && (len(told) == 0) != tc.fine {
 				t.Errorf("%s: %d, %d runs, told %v", name, w.Code, runs, told)
 			}
 		}
@@ -528,8 +516,8 @@ func TestWhatAdaptersAsk(t *testing.T) {
 		t.Error("keeps other answers than Stored says, or requests")
 	}
 	told = nil
-	observing := func(o *idem.Options) { o.Key, o.Hooks.Observed = idem.KeyObserve, tells }
-	off := idem.New(nil, observing, func(o *idem.Options) { o.Disabled = true })
+	observing := func(o *idem.Options) { o.Mode, o.Hooks.Observed = idem.ModeObserve, tells }
+	off := idem.New(nil, observing, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	if e.Observes(t.Context(), request, down) || off.Observes(t.Context(), request, down) || told != nil {
 		t.Errorf("observes, told %v", told)
 	}
@@ -579,6 +567,11 @@ func TestJobsThatCannotBeStaged(t *testing.T) {
 		"no JSON":            {idem.NewJob("k", make(chan int)), false},
 		"JSON that is cut":   {idem.Job{Kind: "k", Args: []byte("{")}, false},
 		"JSON but not UTF-8": {idem.Job{Kind: "k", Args: []byte("\"\xff\"")}, false},
+		"a group, no UTF-8":  {idem.Job{Kind: "k", Args: []byte("1"), Group: "a\xff"}, false},
+		"a kind, no UTF-8":   {idem.Job{Kind: "k\xff", Args: []byte("1")}, false},
+		"what SNS takes":     {idem.NewJob("k", strings.Repeat("x", 250<<10-2)), true},
+		"what SNS refuses":   {idem.NewJob("k", strings.Repeat("x", 250<<10-1)), false},
+		"large if escaped":   {idem.Job{Kind: "k", Args: []byte(`"` + strings.Repeat("<", 50<<10) + `"`)}, false},
 		"tried before":       {idem.Job{Kind: "k", Args: []byte("1"), Tries: 1}, false},
 		"failed before":      {idem.Job{Kind: "k", Args: []byte("1"), Failed: "down"}, false},
 		"begun before":       {idem.Job{Kind: "k", Args: []byte("1"), Begun: time.Unix(1, 0)}, false},

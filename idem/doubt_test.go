@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -26,12 +25,10 @@ func TestCallInDoubtDoesNotExpire(t *testing.T) {
 		end  func(st *idemtest.FaultyStore) func(context.Context) error
 		kept bool
 	}{
-		"the call times out":            {asIs, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the same, declared":            {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the same, with a merged claim": {merge, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the process dies in the call":  {asIs, dies, true},
-		"it dies, declared":             {func(o *idem.Options) { o.CallsOut = true }, dies, true},
-		"it dies, with a merged claim":  {merge, dies, true},
+		"the call times out":           {asIs, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
+		"the same, declared":           {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
+		"the process dies in the call": {asIs, dies, true},
+		"it dies, declared":            {func(o *idem.Options) { o.CallsOut = true }, dies, true},
 		"the call certainly had no effect": {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error {
 			return func(context.Context) error { return idem.SafeToRetry(errors.New("refused")) }
 		}, false},
@@ -107,10 +104,6 @@ func TestAnswerIsKeptOrTheRecordStaysOpen(t *testing.T) {
 	}{
 		"phases, and a write that fails":        {errors.New("write body: context deadline exceeded"), reserves(201), store.Open},
 		"phases, and an answer that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), reserves(201), store.Done},
-		"a deferred phase, and a write that fails": {errors.New("write body: context deadline exceeded"), func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
-			return idem.Response{Status: 201}, err
-		}, store.Open},
 		"no phases, and a write that fails":     {errors.New("write body: context deadline exceeded"), answers(201), store.Done},
 		"no phases, and a body that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), answers(201), store.Done},
 	} {
@@ -150,6 +143,43 @@ func TestResultLeavesRoomForATakeOver(t *testing.T) {
 			})
 			if r := a.record(t); (err == nil) != tc.ok || !tc.ok && (!errors.Is(err, store.ErrTooLarge) || !r.Blocked) {
 				t.Errorf("%v; waits for people: %t", err, r.Blocked)
+			}
+		})
+	}
+}
+
+// After a call, what can never be stored waits for people, and no retry goes on for ever: jobs
+// that don't fit are told when they are staged, and a finish that is refused for good blocks.
+func TestFinishThatNeverFitsWaitsForPeople(t *testing.T) {
+	t.Parallel()
+	large := idem.NewJob("mail", strings.Repeat("x", 200<<10))
+	for name, tt := range map[string]struct {
+		staged []idem.Job
+		plan   idemtest.Plan
+	}{
+		"jobs": {staged: []idem.Job{large, large}},
+		"the finish": {plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done {
+				return idemtest.Fault{Err: store.ErrTooLarge}
+			}
+			return idemtest.Fault{}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting()
+			_, err := do(t, idem.New(idemtest.Faulty(&a.mem, tt.plan)), func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+					return idem.Response{}, err
+				}
+				err := idem.Stage(ctx, tt.staged...)
+				if errors.Is(err, store.ErrTooLarge) != (tt.staged != nil) {
+					t.Errorf("Stage returned %v", err)
+				}
+				return idem.Response{Status: 201}, nil // whatever Stage says
+			})
+			if r := a.record(t); !errors.Is(err, store.ErrTooLarge) || !r.Blocked || len(r.Phases) != 1 {
+				t.Errorf("got %v; blocked: %t, %d phases; want too large, blocked after the call", err, r.Blocked, len(r.Phases))
 			}
 		})
 	}
@@ -210,39 +240,6 @@ func TestKeyAfterItsPhase(t *testing.T) {
 		}
 	}()
 	t.Errorf("got the key %s", late.Key("payments"))
-}
-
-// A cached answer outlives its record by a minute at most, and not in the engine that
-// forgets it.
-func TestCacheHeedsForget(t *testing.T) {
-	t.Parallel()
-	for name, same := range map[string]bool{"the same engine": true, "another process": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var mem idem.MemoryStore
-				e := idem.New(&mem, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-				if _, err := do(t, e, answers(201)); err != nil {
-					t.Fatal(err)
-				}
-				operator := e
-				if !same {
-					operator = idem.New(&mem)
-				}
-				for _, r := range mem.Records() {
-					if _, err := operator.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !same {
-					time.Sleep(61 * time.Second) //nolint:forbidigo // virtual
-				}
-				if res, err := do(t, e, answers(202)); err != nil || res.Replayed {
-					t.Errorf("replayed %t, %v", res.Replayed, err)
-				}
-			})
-		})
-	}
 }
 
 // Storing a request costs a write unit for each KB, also if its handler refuses it.

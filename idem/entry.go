@@ -21,15 +21,19 @@ type entry struct{ *attempt }
 // do runs the request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
 func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
-	if e.opt.Disabled {
-		return e.pass(ctx, e.req, fn)
+	if e.opt.Mode == ModeOff {
+		return e.off(ctx, e.req, fn)
 	}
 	if err := e.find(ctx, accepts); err != nil {
 		e.refuses(ctx, e.req, err)
 		return Result{}, err
 	}
 	e.accepts = accepts
-	if e.inside(ctx) {
+	if inside, err := e.inside(ctx); inside {
+		if err != nil {
+			e.refuses(ctx, e.req, err)
+			return Result{}, err
+		}
 		return e.pass(ctx, e.req, fn)
 	}
 	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {
@@ -46,46 +50,31 @@ func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (R
 // proceed claims the record of the request, and runs fn or answers from the record.
 func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	replies := reply(e)
-	if e.cached != nil {
-		if res, ok, err := replies.remembered(ctx); ok {
-			return res, err
-		}
-	}
 	e.arrives(ctx)
 	if e.opt.Resumable && !e.req.Redelivered {
 		e.input = inputOf(e.req, e.opt.InputHeaders)
-		if err := storable(e.input, e.opt.MaxInput); err != nil {
-			err := e.fail("request", err)
-			e.tell(ctx, evRefused, nil, err)
-			return Result{}, err
-		}
+		e.bar("request", storable(e.input, e.opt.MaxInput))
 	}
-	if err := e.enough(e.pk); err != nil {
-		e.tell(ctx, evRefused, nil, err)
-		return Result{}, err
-	}
+	e.bar("start", e.short())
 	held, v, err := before(e).enters(ctx)
-	if e.place != nil {
-		defer e.place.leave()
+	if e.opt.Quota != nil {
+		defer func() { e.place.leave() }()
 	}
 	if err == nil && v == state.Again {
-		if e.opt.MergeClaim {
-			return e.run(ctx, nil, false, fn)
-		}
-		held, v, err = e.claim(ctx, nil, nil, false)
+		held, v, err = e.claim(ctx)
 	}
 	if v == state.InFlight {
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {
-	case e.opt.FailOpen && !e.seen && unreachable(err):
-		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "error", err)
-		e.tell(ctx, evFailedOpen, nil, err)
-		return e.pass(ctx, e.req, fn)
+	case e.opt.Mode == ModeOpen && !e.seen && unreachable(err):
+		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "route", e.req.Route, "error", err)
+		e.tell(ctx, evUnprotected, nil, err)
+		return e.unprotected(ctx, e.req, fn)
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, nil, err)
 		return Result{}, err
-	case err != nil && err == e.unread: //nolint:errorlint // it, and not what has wrapped it
+	case e.barred != nil && errors.Is(err, e.barred):
 		e.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	case err != nil:
@@ -95,6 +84,9 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 	case v == state.Own || v == state.TakeOver:
 		if err := e.enough(e.pk); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = e.release(ctx, held, state.Release{}, err)
+			if v == state.TakeOver {
+				return replies.answer(ctx, held, state.TooSoon)
+			}
 			e.tell(ctx, evRefused, nil, err)
 			return Result{}, err
 		}
@@ -110,51 +102,45 @@ type before struct{ *attempt }
 
 // enters looks for the record of a repetition, and asks the quota about a new operation.
 // That the request is a repetition may be a wrong guess, which decides about the price
-// only. The verdict Again allows the claim, never of a request without a fingerprint. The
-// caller leaves a.place.
+// only. The verdict Again allows the claim, never of a request that may begin no operation.
+// The caller leaves a.place.
 func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	if a.unread != nil {
-		return a.known(ctx, "fingerprint", a.unread)
-	}
-	if a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req) {
+	if a.barred == nil && (a.req.ReadFirst || retrysign.In(a.req.Header)) {
 		held, v, err = a.look(ctx)
 	}
-	if err == nil && v == state.Again && a.opt.Quota != nil && !nested(ctx) {
+	if err == nil && v == state.Again {
 		held, v, err = a.admit(ctx)
 	}
 	return held, v, err
 }
 
+// off runs the handler of a keyed request in ModeOff.
+func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	e.attemptAt(r).tell(ctx, evUnprotected, nil, nil)
+	return e.unprotected(ctx, r, fn)
+}
+
 // unreachable reports whether a claim failed because the store could not be
-// reached. After the store has returned a record (subject.seen), FailOpen must
-// not run the request; nor if the key of its encryption can't be had, behind which
-// there may be an answer.
+// reached. After the store has returned a record (subject.seen), ModeOpen must
+// not run the request; nor after a certain refusal; nor if the key of its encryption
+// can't be had, behind which there may be an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrSealed)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
 // run calls fn and ends the operation according to its outcome. This attempt holds its
-// record rec, which is nil before a merged claim.
+// record rec.
 func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	switch {
-	case resumed:
+	if resumed {
 		e.tell(ctx, evTakenOver, rec, nil)
-	case rec != nil:
+	} else {
 		e.tell(ctx, evClaimed, rec, nil)
 	}
 	f := e.flow(rec)
 	res, err := e.once(ctx, f, resumed, fn)
 	if e.place != nil {
 		e.place.holds(f.record())
-	}
-	if f.restart { // at most once: afterwards there is a record
-		rec := f.record()
-		if err := e.enough(e.pk); err != nil {
-			_, _, _ = e.release(ctx, rec, state.Release{}, err)
-			return Result{}, err
-		}
-		return e.run(ctx, rec, rec.Ver > 1, fn)
 	}
 	return res, err
 }
@@ -215,8 +201,8 @@ func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(contex
 	defer func() {
 		f.unkeep()
 		f.close()
-		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = e.release(ctx, rec, f.releasing(), errPanic) // release logs its own failure
+		if !back && f.ended() == nil {
+			_, _, _ = e.release(ctx, f.record(), f.releasing(), errPanic) // release logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

@@ -20,9 +20,9 @@ var (
 	// [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
 	// ErrRequest matches errors from a request that can't be decoded, such as a body
-	// that isn't base64.
+	// that isn't base64, or compared ([Fingerprint.Func]), and whose key is not known.
 	ErrRequest = errors.New("request can't be decoded")
-	// ErrTooLarge matches errors from a request body over the limit.
+	// ErrTooLarge matches errors from a request body over the limit whose key is not known.
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
@@ -58,8 +58,9 @@ var (
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrIncomparable matches errors from a record whose fingerprint was made by a
 	// scheme or keyed with a secret that this program doesn't know ([Fingerprint.Known],
-	// [Fingerprint.Secrets]). Whether the request is the record's own is unknown, so it
-	// neither runs nor counts as another request.
+	// [Fingerprint.Secrets]), and from a request with a known key whose content can't be
+	// read or compared ([Request.Unread], [Fingerprint.Func]). Whether the request is the
+	// record's own is unknown, so it neither runs nor counts as another request.
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler whose phases differ from the
@@ -85,6 +86,9 @@ var (
 	ErrDeliveryKey = errors.New("the key names a delivery and not the work")
 	// ErrNoOperation matches errors from a phase outside of an operation.
 	ErrNoOperation = errors.New("not in an operation")
+	// ErrUnprotected matches errors from a phase of a request that runs without a record
+	// ([Options.Mode]), and from that request.
+	ErrUnprotected = errors.New("a phase needs a record, and this request has none")
 	// ErrAnswered matches errors from a phase of an operation that already has its
 	// answer. The client gets that answer regardless of the handler's return value.
 	ErrAnswered = errors.New("the operation has its answer")
@@ -125,6 +129,14 @@ var (
 	errPanic  = errors.New("handler panicked")
 	errUnread = errors.New("record can't be read")
 )
+
+// unlooked is the error of a request that is refused although its record could not be
+// looked at. So the answer says nothing of the operation.
+type unlooked struct{ err error }
+
+func (u *unlooked) Error() string { return u.err.Error() }
+
+func (u *unlooked) Unwrap() error { return u.err }
 
 // handlerError distinguishes fn's own error from the engine's errors.
 type handlerError struct{ err error }

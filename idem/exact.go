@@ -10,15 +10,17 @@ import (
 // the order of arrays do; null is not absent; numbers are equal by their exact value, so
 // that 1.0 is 1 and 2^53+1 is not 2^53. A body without such a form is an error that may be
 // shown: repeated members (in any case), more or less than one value, invalid UTF-8, half of a surrogate
-// pair, more than 200 levels.
+// pair, more than 200 levels or 1 MiB.
 //
 // The time is proportional to the body's size, whatever its numbers are: no number is
 // expanded.
 func exactJSON(body []byte) ([]byte, error) {
-	if !json.Valid(body) {
+	switch {
+	case len(body) > maxForm:
+		return nil, errTooLong
+	case !json.Valid(body):
 		return nil, errNotCanonical
-	}
-	if halfSurrogate(body) {
+	case halfSurrogate(body):
 		return nil, errSurrogate
 	}
 	return formOf(body, true)

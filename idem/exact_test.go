@@ -82,6 +82,7 @@ func TestExactJSON(t *testing.T) {
 		`{"A":1,"a":1}`: errCase, `{"amount":1,"b":2,"AMOUNT":3}`: errCase, `[{"É":1,"\u00e9":2}]`: errCase, `{"kind":1,"Kind":2}`: errCase, "{\"s\":1,\"ſ\":2}": errCase, // Go's decoder takes the last
 		"\"\xff\"": errNotUTF8, `"\ud800"`: errSurrogate, `"\udc00\ud800"`: errSurrogate, `"\ud800x"`: errSurrogate, `"\ud800\n"`: errSurrogate, `"\ud800\ud800\udc00"`: errSurrogate, `"\ud800x\udc00"`: errSurrogate, `"\ud800\n\udc00"`: errSurrogate, `"\udfff"`: errSurrogate, `"\udbff"`: errSurrogate, `{"\ud800":1}`: errSurrogate,
 		strings.Repeat("[", 202) + strings.Repeat("]", 202): errTooDeep,
+		`"` + strings.Repeat("x", 1<<20-2) + `"`:            nil, `"` + strings.Repeat("x", 1<<20-1) + `"`: errTooLong,
 	} {
 		if form, err := exactJSON([]byte(body)); !errors.Is(err, want) {
 			t.Errorf("%.40q became %q, %v; want %v", body, form, err, want)
@@ -89,12 +90,12 @@ func TestExactJSON(t *testing.T) {
 	}
 }
 
-// No number costs more than its bytes: exponents and digits of megabytes are compared, and
+// No number costs more than its bytes: exponents and digits of half a megabyte are compared, and
 // never expanded.
 //
 //nolint:paralleltest // it measures time
 func TestExactJSONIsCheap(t *testing.T) {
-	const size = 4 << 20
+	const size = 1 << 19
 	nines := strings.Repeat("9", size)
 	for name, body := range map[string]string{
 		"digits": nines, "a fraction": "0." + nines, "an exponent": "1e" + nines, "a negative exponent": "10e-" + nines,

@@ -38,7 +38,7 @@ type Fingerprint struct {
 	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
 	// space and the order of members. Numbers are compared as written, so large
 	// numbers stay distinct. Bodies that parsers may read differently (repeated
-	// members, invalid UTF-8) are compared by their bytes.
+	// members, invalid UTF-8) and bodies of more than 1 MiB are compared by their bytes.
 	CanonicalJSON bool
 
 	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an
@@ -53,8 +53,8 @@ type Fingerprint struct {
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
-	// same request. An error refuses the request (ErrRequest), unless it has a record
-	// of a Known scheme. Func must not change the request. Func serves every handler of
+	// same request. An error refuses the request: by ErrRequest if its key is not known, and
+	// by ErrIncomparable if its record is not of a Known scheme. Func must not change the request. Func serves every handler of
 	// the engine, and decides itself whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
 	// FuncName names what Func compares, in records: give Func another name whenever
@@ -70,7 +70,6 @@ type Fingerprint struct {
 	// the coming one to Known; the second uses it, and has the former one in Known.
 	// Remove a former one when no record needs it ("samekey stats --fingerprints"). New
 	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
-	// Excludes [Options.MismatchIsNew], which makes the fingerprint part of the key.
 	Known []Fingerprint
 }
 
@@ -248,7 +247,7 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	}
 	digest, err := by.digest(r)
 	if err != nil { // of a Func: whether the record's request was this one is unknown
-		return false, fmt.Errorf("%w: by the scheme %q: %w", ErrIncomparable, scheme, err)
+		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err)
 	}
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })

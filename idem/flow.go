@@ -27,7 +27,7 @@ type flow struct {
 	within opContext // the handler's, in the same block
 }
 
-// flow begins the flow of an attempt. rec is nil before a merged claim.
+// flow begins the flow of an attempt, which holds rec.
 func (a *attempt) flow(rec *store.Record) *flow {
 	return &flow{a: a, progress: progress{rec: rec, started: time.Now()}, gate: gate{about: &a.subject}}
 }
@@ -59,9 +59,27 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 		if !f.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
-		_, err := f.staged(ctx, nil, f.a.due, f.a.jobsNow)
-		return err
+		return f.stages(ctx, nil)
 	})
+}
+
+// stages returns why jobs can't be committed with all that waits for the next commit; nil
+// if they can.
+func (f *flow) stages(ctx context.Context, jobs []Job) error {
+	for _, j := range jobs {
+		if err := checkJob(j); err != nil {
+			return err
+		}
+	}
+	mine := slices.Clone(jobs)
+	f.a.traced(ctx, mine)
+	all, err := f.staged(ctx, mine, f.a.due, f.a.jobsNow)
+	sizer, sizes := f.a.store.(store.Sizer)
+	if err != nil || !sizes {
+		return err
+	}
+	rec := f.record()
+	return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))
 }
 
 // releasing describes an attempt without an answer. If the program refuses to

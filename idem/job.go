@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -19,6 +20,23 @@ const maxJobs = 50
 
 // maxKind is how long a kind may be: EventBridge takes no longer detail type.
 const maxKind = 128
+
+// maxArgs is the size of a job's Args that every sink takes beside the job's id, kind and
+// trace: SNS and Step Functions take 256 KiB. A job that its sink refuses would wait for
+// people for ever.
+const maxArgs = 250 << 10
+
+// argsSize returns the size of args in the larger of the forms in which sinks send them: as
+// they are, with two characters that SQS takes only if escaped, or compact in an event's
+// JSON, which escapes the characters of HTML.
+func argsSize(args []byte) int {
+	if len(args) <= maxArgs/6 { // no character has an escape of more than six times its bytes
+		return len(args)
+	}
+	event, _ := json.Marshal(json.RawMessage(args)) // args that aren't JSON are refused
+	const escape = len(`\ufffe`) - len("\ufffe")
+	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
+}
 
 // due returns j with its time as the record has it. A time that is past is none: the
 // job is like any other.
@@ -56,6 +74,11 @@ func checkJob(j Job) error {
 		return fmt.Errorf("%w: a job's Kind has %d bytes: at most %d", ErrWrite, len(j.Kind), maxKind)
 	case !json.Valid(j.Args) || !utf8.Valid(j.Args):
 		return fmt.Errorf("%w: the Args of job %q are not JSON", ErrWrite, j.Kind)
+	case !utf8.ValidString(j.Kind) || !utf8.ValidString(j.Group):
+		return fmt.Errorf("%w: the Kind or the Group of a job is not UTF-8: %q, %q", ErrWrite, j.Kind, j.Group)
+	case argsSize(j.Args) > maxArgs:
+		return fmt.Errorf("%w: the Args of job %q have %d bytes: at most %d; keep the data elsewhere, and stage its name",
+			ErrWrite, j.Kind, argsSize(j.Args), maxArgs)
 	case j.Tries != 0 || j.Failed != "" || !j.Begun.IsZero():
 		return fmt.Errorf("%w: job %q has Tries, Failed or Begun set", ErrWrite, j.Kind)
 	}

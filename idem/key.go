@@ -6,6 +6,10 @@ import (
 	"strings"
 
 	"github.com/dunglas/httpsfv"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
@@ -14,14 +18,13 @@ const KeyHeader = "Idempotency-Key"
 
 // parseKey returns the key in the values of the key header. The common bare form
 // (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
-// same key; echo is the key in its form, without parameters. strict accepts only the RFC
-// 9651 string.
+// same key; echo is the key in its form, without parameters.
 //
 // Without a value the error is ErrKeyMissing. The error is ErrKeyInvalid for two
 // values or an unquoted comma (HTTP APIs join two headers with a comma), an empty
 // key, a space in the bare form, control characters, characters beyond ASCII, and
-// a length outside of minLen to maxLen bytes (R1–R7).
-func parseKey(values []string, minLen, maxLen int, strict bool) (key, echo string, err error) {
+// more than 255 bytes. No record has such a key.
+func parseKey(values []string) (key, echo string, err error) {
 	switch {
 	case len(values) == 0:
 		return "", "", ErrKeyMissing
@@ -39,31 +42,46 @@ func parseKey(values []string, minLen, maxLen int, strict bool) (key, echo strin
 		key, _ = item.Value.(string) // it begins with a quote
 		echo = quoted(key)
 	case key == "": // checkKey below checks the length
-	case strict:
-		return "", "", fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
 	case strings.Contains(key, ","):
 		return "", "", fmt.Errorf("%w: more than one value; quote a key that contains a comma", ErrKeyInvalid)
 	case strings.Contains(key, " "):
 		return "", "", fmt.Errorf("%w: a space in it; quote a key that contains one", ErrKeyInvalid)
 	}
-	return key, echo, checkKey(key, minLen, maxLen, true)
+	return key, echo, checkKey(key, true)
 }
 
-// checkKey applies the same rules to every key, whatever its source. Only keys
-// that can be quoted may contain spaces.
-func checkKey(key string, minLen, maxLen int, spaces bool) error {
+// checkKey applies the limits of every contract to a key, whatever its source. Only keys
+// that can be quoted may contain spaces. [Options.allowsKey] has the rules for new keys.
+func checkKey(key string, spaces bool) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: empty", ErrKeyInvalid)
-	case len(key) < minLen:
-		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), minLen)
-	case len(key) > maxLen:
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(key), maxLen)
+	case len(key) > defaults.MaxKey:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(key), defaults.MaxKey)
 	}
 	for i := range len(key) {
 		if key[i] < ' ' || key[i] > '~' || key[i] == ' ' && !spaces {
 			return fmt.Errorf("%w: byte %d is not visible ASCII", ErrKeyInvalid, i+1)
 		}
+	}
+	return nil
+}
+
+// allowsKey applies the options to the key of a new operation. A known key was new under
+// an earlier release, whose rules may have been others. bare is a key that its header had
+// without quotes.
+func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
+	least := o.MinKey
+	if caller.Kind == scope.One {
+		least = max(least, o.oneKey)
+	}
+	switch {
+	case bare && o.StrictKey:
+		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
+	case len(key) < least:
+		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
+	case len(key) > o.MaxKey:
+		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(key), o.MaxKey)
 	}
 	return nil
 }

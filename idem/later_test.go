@@ -3,6 +3,7 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -130,11 +131,18 @@ func TestTimeOfAJobWhosePhaseRunsAgain(t *testing.T) {
 	})
 }
 
+// unfit is a write that no commit takes.
+type unfit struct{ brokenWrite }
+
+func (unfit) Err() error { return nil }
+
+func (unfit) CheckCommit([]idem.Write) error { return idem.ErrWrite }
+
 // A Foreign whose Tx refuses something makes no call after that: the refusal ends its context,
 // and is the phase's error, whatever the call has made of that.
 func TestForeignIsRefusedBeforeItsCall(t *testing.T) {
 	t.Parallel()
-	far := idem.NewJob("remind", 1)
+	far, large := idem.NewJob("remind", 1), idem.NewJob("remind", strings.Repeat("x", 200<<10))
 	far.At = time.Now().Add(1000 * time.Hour)
 	for name, tt := range map[string]struct {
 		refused func(*idem.Tx)
@@ -142,6 +150,9 @@ func TestForeignIsRefusedBeforeItsCall(t *testing.T) {
 	}{
 		"a time that is too far":  {func(tx *idem.Tx) { tx.Stage(far) }, idem.ErrWrite},
 		"a job without a kind":    {func(tx *idem.Tx) { tx.Stage(idem.NewJob("", 1)) }, idem.ErrWrite},
+		"51 jobs":                 {func(tx *idem.Tx) { tx.Stage(slices.Repeat([]idem.Job{idem.NewJob("remind", 1)}, 51)...) }, idem.ErrWrite},
+		"jobs that don't fit":     {func(tx *idem.Tx) { tx.Stage(large, large) }, store.ErrTooLarge},
+		"writes that don't fit":   {func(tx *idem.Tx) { tx.Write(unfit{}) }, idem.ErrWrite},
 		"no write":                {func(tx *idem.Tx) { tx.Write(nil) }, idem.ErrWrite},
 		"a key that is not new":   {func(tx *idem.Tx) { tx.Key("mail", "twice"); tx.Key("mail", "twice") }, idem.ErrKeyReused},
 		"the second of two times": {func(tx *idem.Tx) { tx.Stage(idem.NewJob("remind", 1), far) }, idem.ErrWrite},

@@ -33,6 +33,7 @@ type MemoryStore struct {
 var (
 	_ store.Store = (*MemoryStore)(nil)
 	_ store.Taker = (*MemoryStore)(nil)
+	_ store.Sizer = (*MemoryStore)(nil)
 )
 
 // AddUnnamed counts a handler without a name in a group, such as a namespace, and
@@ -55,9 +56,6 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 		return old.Clone(), nil
 	}
 	if err := fits(&store.Record{}, c.Next); err != nil {
-		return nil, err
-	}
-	if err := m.apply(c.Writes); err != nil {
 		return nil, err
 	}
 	if m.records == nil {
@@ -174,6 +172,9 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 // maxRecord is the largest record without bodies, in bytes. This is DynamoDB's
 // limit, so that a test finds a result that would not fit.
 const maxRecord = 400 << 10
+
+// Fits implements [store.Sizer].
+func (m *MemoryStore) Fits(prev, next *store.Record) error { return fits(prev, next) }
 
 // unchanged reports whether a record is as it was seen.
 func unchanged(r, seen *store.Record) bool {

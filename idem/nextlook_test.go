@@ -21,7 +21,7 @@ func TestNextLook(t *testing.T) {
 		"ahead by all of time":                 {0, -never, never, 105 * ms, 120 * ms},
 		"it is behind, or the time is unknown": {0, never, time.Minute, longestLook - longestLook/8, longestLook},
 	} {
-		if least, most := nextLook(tc.waited, tc.age, tc.lease); least != tc.least || most != tc.most {
+		if least, most := nextLook(tc.waited, tc.age, tc.lease, longestLook); least != tc.least || most != tc.most {
 			t.Errorf("%s: from %v to %v, want from %v to %v", name, least, most, tc.least, tc.most)
 		}
 	}

@@ -25,39 +25,46 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	would := func(err error) { e.observed(ctx, e.req, err) }
 	if keyErr != nil {
 		would(keyErr)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	err := e.find(ctx, true)
 	if err == nil {
-		if e.inside(ctx) {
+		var inside bool
+		if inside, err = e.inside(ctx); inside && err == nil {
 			return e.pass(ctx, e.req, fn)
 		}
+	}
+	if err == nil {
 		err = e.start(ctx)
 	}
 	if err != nil {
 		would(err)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	e.limit = observing
 	held, v, err := before(e).enters(ctx)
 	defer e.place.leave()
 	if err == nil && v == state.Again {
-		held, v, err = e.claim(ctx, nil, nil, false)
+		held, v, err = e.claim(ctx)
 	}
 	if v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
 		}
 		would(err)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	f := e.flow(held)
+	ctx, without := withoutRecord(ctx)
 	resp, err := e.handle(ctx, f, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = e.req.response(answer.v)
 	}
 	stored := resp
 	clean(&stored)
+	if without.refused.Load() {
+		resp, err = Response{}, e.phaseRefused(ctx, e.req)
+	}
 	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
@@ -66,6 +73,9 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	if e.place != nil {
 		e.place.holds(f.record())
+	}
+	if without.refused.Load() {
+		return Result{}, err
 	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}

@@ -21,10 +21,7 @@ type Op struct {
 
 // ID is the operation's server-made id. The id is the same for every attempt, and
 // a new id once the key has expired and is used again. The id is safe to log.
-// With [Options.MergeClaim] the id is final only after the first commit: a
-// handler that begins again with an earlier attempt's record gets that record's
-// id.
-func (o *Op) ID() string { return o.flow.id(o.flow.a.id) }
+func (o *Op) ID() string { return o.flow.record().ID }
 
 // Resumed reports whether an earlier attempt began this operation and abandoned
 // it.
@@ -69,6 +66,11 @@ func FromContext(ctx context.Context) (*Op, bool) {
 
 func flowOf(ctx context.Context) (*flow, error) {
 	op, ok := FromContext(ctx)
+	if !ok || op.flow.a.opt.Mode == ModeObserve {
+		if err := refusesPhase(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
 	}
@@ -76,14 +78,26 @@ func flowOf(ctx context.Context) (*flow, error) {
 }
 
 // inside reports whether ctx already runs in the operation of the key, at any depth.
-// Otherwise a wrapper in a wrapper would answer "in flight" to itself.
-func (s *subject) inside(ctx context.Context) bool {
+// Otherwise a wrapper in a wrapper would answer "in flight" to itself. The error refuses
+// another request under that key, as it would be refused outside of the operation.
+func (s *subject) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if !op.over.Load() && (op.pk == s.pk || s.beside != nil && op.pk == s.beside.pk) && sameStore(op.store, s.store) {
-			return true
+		if op.over.Load() || op.pk != s.pk && (s.beside == nil || op.pk != s.beside.pk) || !sameStore(op.store, s.store) {
+			continue
 		}
+		if s.unread != nil {
+			return true, s.unread
+		}
+		same, err := s.compare(op.flow.record())
+		switch {
+		case err != nil:
+			return true, s.fail("fingerprint", err)
+		case !same:
+			return true, s.fail("inside", ErrMismatch)
+		}
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 // sameStore compares stores of any type. Stores of an incomparable type differ.

@@ -99,9 +99,8 @@ func TestPanicsThatGoOn(t *testing.T) {
 		value any
 	}{
 		"no key":          {func(o *idem.Options) { o.Key = idem.KeyOptional }, "", "boom"},
-		"PassErrors":      {func(o *idem.Options) { o.PassErrors = true }, "k", "boom"},
-		"observed":        {func(o *idem.Options) { o.Key = idem.KeyObserve }, "k", "boom"},
-		"disabled":        {func(o *idem.Options) { o.Disabled = true }, "k", "boom"},
+		"observed":        {func(o *idem.Options) { o.Mode = idem.ModeObserve }, "k", "boom"},
+		"disabled":        {func(o *idem.Options) { o.Mode = idem.ModeOff }, "k", "boom"},
 		"ErrAbortHandler": {func(*idem.Options) {}, "k", http.ErrAbortHandler},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +185,8 @@ func TestPanicOfDoGoesOn(t *testing.T) {
 		before  func(context.Context) (idem.Response, error)
 		commits int
 	}{
-		"at once":                 {asIs, answers(201), 1},
-		"at once, a merged claim": {merge, answers(201), 0},
-		"after the answer":        {asIs, finishes, 1},
+		"at once":          {asIs, answers(201), 1},
+		"after the answer": {asIs, finishes, 1},
 	} {
 		st := idemtest.Faulty(new(idem.MemoryStore), nil)
 		e := idem.New(st, anybody, tt.opt)

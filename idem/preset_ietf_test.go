@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/idem"
@@ -25,8 +26,6 @@ func TestPresetIETF(t *testing.T) {
 	}
 	invalid := problem(400, 0, "", "idempotency_key_invalid", "Idempotency-Key is invalid",
 		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651).")
-	bare := problem(400, 1, "", "idempotency_key_invalid", "Idempotency-Key is invalid",
-		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651).")
 	mismatch := problem(422, 1, expires+key, "idempotency_key_mismatch", "Idempotency-Key is already used",
 		"This key was first used with another request, which may have been carried out in part. Retry that one unchanged, or "+
 			"send another or a corrected request with a new key.")
@@ -45,9 +44,11 @@ func TestPresetIETF(t *testing.T) {
 		"no key, other method": problem(400, 0, "", "idempotency_key_missing", "Idempotency-Key is missing",
 			"Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."),
 		"key empty": invalid, "key empty quote": invalid, "key of spaces": invalid, "key too long": invalid, "key twice": invalid,
-		"keys in a list": invalid, "key with umlaut": invalid, "key is a number": invalid,
-		"key bare":       bare,
-		"key quoted":     replay(201, made), // parameters are ignored
+		"keys in a list": invalid, "key with umlaut": invalid,
+		"key is a number": problem(400, 0, "Idempotency-Key: 4711\n", "idempotency_key_invalid", "Idempotency-Key is invalid",
+			"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651)."),
+		"key bare":       strings.Replace(replay(201, made), key, "Idempotency-Key: k\n", 1), // only new keys need quotes
+		"key quoted":     replay(201, made),                                                  // parameters are ignored
 		"GET with a key": unprotected(2),
 
 		"in flight": problem(409, 1, expires+key+"Retry-After: 5\n", "idempotency_in_flight", "A request is outstanding for this Idempotency-Key",
@@ -84,8 +85,8 @@ func TestPresetIETF(t *testing.T) {
 		"too little time": problem(503, 0, soon, "no_time_left", "Too little time left", "Nothing was done. Retry with the same key."),
 		"record is corrupt": problem(500, 0, key, "record_corrupt", "The record of this key is corrupt",
 			"The request was not carried out again. An operator must look at it."),
-		"too large a body": problem(413, 0, "", "request_too_large", "Request body is too large", "Nothing was done. Send a smaller body."),
-		"undecodable body": problem(400, 0, "", "request_invalid", "Request can't be decoded", "Nothing was done. Correct the request's encoding."),
+		"too large a body": problem(413, 0, key, "request_too_large", "Request body is too large", "Nothing was done. Send a smaller body."),
+		"undecodable body": problem(400, 0, key, "request_invalid", "Request can't be decoded", "Nothing was done. Correct the request's encoding."),
 	})
 }
 

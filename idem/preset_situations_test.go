@@ -178,7 +178,7 @@ func stuckCharge(d *desk) idem.Result {
 }
 
 func hurried(d *desk) idem.Result {
-	ctx, cancel := context.WithTimeout(d.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(d.Context(), 300*time.Millisecond)
 	defer cancel()
 	return d.askIn(ctx, d.charge(d.key), charged)
 }

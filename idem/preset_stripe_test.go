@@ -112,9 +112,9 @@ Stripe-Should-Retry: true
 			"Too little time left. Nothing was done. Retry with the same key."),
 		"record is corrupt": stripeError(500, 0, key, "api_error", "record_corrupt",
 			"The record of this key is corrupt. The request was not carried out again. An operator must look at it."),
-		"too large a body": stripeError(413, 0, "", "invalid_request_error", "request_too_large",
+		"too large a body": stripeError(413, 0, key, "invalid_request_error", "request_too_large",
 			"Request body is too large. Nothing was done. Send a smaller body."),
-		"undecodable body": stripeError(400, 0, "", "invalid_request_error", "request_invalid",
+		"undecodable body": stripeError(400, 0, key, "invalid_request_error", "request_invalid",
 			"Request can't be decoded. Nothing was done. Correct the request's encoding."),
 	}
 }

@@ -100,13 +100,21 @@ var problems = []struct {
 	}},
 	{ErrScope, Problem{
 		Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
-		Detail: "Nothing was done. An operator must configure how callers are told apart.",
+		Detail: "Retrying does not help. An operator must configure how callers are told apart.",
+	}},
+	{ErrUnprotected, Problem{
+		Status: 503, Code: "unprotected", Title: "The request can't be protected",
+		Detail: "The service runs without records at the moment, and this request needs one. Retry with the same key.", RetryAfter: untilDeployed,
 	}},
 	{ErrUnavailable, Problem{
 		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
 		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
 	}},
 }
+
+// unlookedDetail is the advice for a request that is refused before its record was looked
+// at: an earlier attempt may have done its work.
+const unlookedDetail = "The request was refused, and what is known of its key was not looked up: an earlier attempt may have been carried out."
 
 // untilDeployed is when a retry may meet a program that knows the record's scheme and
 // secret. Nothing but a deployment helps, so that earlier retries are of no use.
@@ -152,7 +160,7 @@ func problemIn(err error) Problem {
 	case errors.Is(err, ErrNoTime):
 		return unfinished
 	}
-	for _, told := range []error{ErrStuck, ErrLeaseLost, ErrConflict, ErrUnavailable} {
+	for _, told := range []error{ErrStuck, ErrLeaseLost, ErrConflict, ErrUnprotected, ErrUnavailable} {
 		if errors.Is(err, told) {
 			return problemOf(err)
 		}

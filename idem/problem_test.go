@@ -56,6 +56,7 @@ func TestProblems(t *testing.T) {
 		{ErrNoTime, 503, "no_time_left", "2", "api_error", "service_unavailable"},
 		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error", "service_unavailable"},
 		{ErrUnavailable, 503, "store_unavailable", "2", "api_error", "service_unavailable"},
+		{ErrUnprotected, 503, "unprotected", "2", "api_error", "service_unavailable"},
 		{ErrCorrupt, 500, "record_corrupt", "", "api_error", "processing_error"},
 		{ErrIncomparable, 503, "idempotency_incomparable", "2", "api_error", "service_unavailable"},
 		{ErrScope, 500, "scope_unknown", "", "api_error", "processing_error"},
@@ -139,7 +140,7 @@ func TestProblems(t *testing.T) {
 	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") { // R29
 		t.Errorf("in flight in Stripe's words: %s", got.Body)
 	}
-	for _, why := range []error{errNotCanonical, errNotUTF8, errTooDeep, errTwice, errCase, errSurrogate} {
+	for _, why := range []error{errNotCanonical, errNotUTF8, errTooLong, errTooDeep, errTwice, errCase, errSurrogate} {
 		got := acpJSON(problemOf(fmt.Errorf("%w: %w", ErrRequest, why)))
 		if !strings.Contains(string(got.Body), `"The body `+why.Error()+". ") || !strings.Contains(string(got.Body), `"request_invalid"`) {
 			t.Errorf("a body that %v, in ACP's words: %s", why, got.Body)

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,17 +84,15 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		new         bool
 		least, most int64
 	}{
-		"answered":               {fn: answers(201), new: true, least: 300, most: 800},
-		"answered, merged claim": {fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }, new: true, least: 300, most: 800},
-		"a large answer":         {fn: large, new: true, least: 100_000, most: 101_000},
-		"in many parts":          {fn: parts, new: true, least: 20_300, most: 20_700},
-		"failed, in part":        {fn: half, new: true, least: 10_300, most: 10_900},
-		"failed":                 {fn: down, new: true, least: 300, most: 800},
-		"panicked":               {fn: panics, new: true},
-		"replayed":               {before: answers(201), fn: answers(201)},
-		"replayed, merged claim": {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }},
-		"observed":               {fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }, new: true, least: 300, most: 800},
-		"observed again":         {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }},
+		"answered":        {fn: answers(201), new: true, least: 300, most: 800},
+		"a large answer":  {fn: large, new: true, least: 100_000, most: 101_000},
+		"in many parts":   {fn: parts, new: true, least: 20_300, most: 20_700},
+		"failed, in part": {fn: half, new: true, least: 10_300, most: 10_900},
+		"failed":          {fn: down, new: true, least: 300, most: 800},
+		"panicked":        {fn: panics, new: true},
+		"replayed":        {before: answers(201), fn: answers(201)},
+		"observed":        {fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }, new: true, least: 300, most: 800},
+		"observed again":  {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +147,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	other := request
 	other.Key = "new"
 	for name, opt := range map[string]func(*idem.Options){
-		"default": func(*idem.Options) {}, "FailOpen": func(o *idem.Options) { o.FailOpen = true },
+		"default": func(*idem.Options) {}, "open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		engine := idem.New(mem, anybody, g.set, opt)
 		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {
@@ -178,6 +179,67 @@ func TestQuotaOfANestedOperation(t *testing.T) {
 	})
 	if err != nil || len(g.asked) != 1 {
 		t.Errorf("%v, asked %v", err, g.asked)
+	}
+}
+
+// single is a quota of one new operation.
+type single struct {
+	mu    sync.Mutex
+	asked int
+}
+
+func (q *single) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.asked++; q.asked > 1 {
+		return nil, time.Minute, nil
+	}
+	return nil, 0, nil
+}
+
+// Requests that have waited ask the quota before they claim the key that their holder has
+// freed. To take over the operation of a holder that hangs they need no place.
+func TestQuotaOfRequestsThatWaited(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		hangs               bool
+		runs, limited, done int64
+	}{"the holder gives up": {runs: 1, limited: 9}, "the holder hangs": {hangs: true, runs: 2, done: 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Quota, o.InFlight, o.RenewFor = &single{}, idem.InFlightWait, -1 })
+				var runs, limited, done atomic.Int64
+				var wg sync.WaitGroup
+				for i := range 10 {
+					wg.Go(func() {
+						time.Sleep(time.Duration(i) * time.Millisecond)
+						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(5+20*i)*time.Second)
+						defer cancel()
+						_, err := e.Do(ctx, request, func(context.Context) (idem.Response, error) {
+							switch runs.Add(1); {
+							case i == 0 && tc.hangs:
+								time.Sleep(time.Minute)
+							case i == 0:
+								time.Sleep(time.Second)
+								return idem.Response{}, errors.New("down")
+							}
+							return idem.Response{Status: 201}, nil
+						})
+						switch {
+						case err == nil:
+							done.Add(1)
+						case errors.Is(err, idem.ErrQuota):
+							limited.Add(1)
+						}
+					})
+				}
+				wg.Wait()
+				if got := [3]int64{runs.Load(), limited.Load(), done.Load()}; got != [3]int64{tc.runs, tc.limited, tc.done} {
+					t.Errorf("ran, limited, done: %v, want %v", got, [3]int64{tc.runs, tc.limited, tc.done})
+				}
+			})
+		})
 	}
 }
 
@@ -215,7 +277,7 @@ func TestQuotaIsObserved(t *testing.T) {
 	var told []error
 	mem := &idem.MemoryStore{}
 	engine := idem.New(mem, anybody, (&gate{wait: time.Second}).set, func(o *idem.Options) {
-		o.Key = idem.KeyObserve
+		o.Mode = idem.ModeObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	})
 	if res, err := engine.Do(t.Context(), request, answers(201)); err != nil || res.Status != 201 {

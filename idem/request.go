@@ -55,6 +55,12 @@ type Request struct {
 	// adapter knows to stay the same when the request is honestly repeated.
 	Same []byte
 
+	// Unread is why the adapter, or [Options.KeyFrom], can't read the content of the
+	// request: it is not decodable, too large, or lacks what Same takes from it. Such a
+	// request begins nothing. If its key is known, it is refused by [ErrIncomparable], and
+	// otherwise by Unread. nil: the content is read.
+	Unread error
+
 	// Handler names the code that serves the request. The record stores Handler, and
 	// only that handler completes the operation ([Engine.Resume]). Adapters set
 	// Handler; an empty Function means [Options.Function]. When a request runs again
@@ -73,6 +79,14 @@ type Request struct {
 	// done, so no completer is needed: [Options.Resumable] doesn't store the
 	// request, and [KeyGenerate] makes no key.
 	Redelivered bool
+
+	// Asynchronous means that nobody waits for the answer, and that the source repeats the
+	// request a few times only, soon after it has failed. So a request that another attempt
+	// works on waits for the end of that attempt's lease, in its own time, whatever
+	// [Options.InFlight] is. Too little time may be left then to begin: less than a tenth
+	// of the request's time and than 30 seconds. It is refused as in flight at last, so that
+	// the next retry comes later. Adapters set Asynchronous.
+	Asynchronous bool
 
 	// Trace is the trace context that came with a message, for [Options.Tracer].
 	// Adapters set Trace. Default: that of the request's headers.

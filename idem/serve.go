@@ -12,27 +12,24 @@ import (
 // passes other methods, and turns every refusal into an answer. Adapters and
 // [Engine.Middleware] use Serve.
 //
-// The error is nil unless the request passed or [Options.PassErrors] is set; then
-// it is fn's own error. Serve answers a panic of fn like an error and returns the
+// The error is nil unless the request passed; then it is fn's own error. Serve answers a panic of fn like an error and returns the
 // panic in Result.Panic. In the cases where an error would be returned, the panic
 // continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{&e.core}, e.attempt()
 	a.request = r
 	inner := e.resumes(ctx, a.req) // the outer wrapper has the key, which isn't stored with a request
-	echo, acts, err := c.key(ctx, a.req)
+	echo, acts, err := c.key(ctx, &a.subject)
 	var res Result
 	var left *leaving
 	switch {
 	case inner || !acts && err == nil:
 		return e.Pass(ctx, a.request, fn)
-	case e.opt.Key == KeyObserve:
+	case e.opt.Mode == ModeObserve:
 		ctx, left = leave(ctx)
 		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
-	case e.opt.PassErrors:
-		res, err = entry{a}.do(ctx, true, fn)
 	default:
 		var caught *panicked
 		res, err = entry{a}.do(ctx, true, e.catching(r.Route, fn, &caught))
@@ -43,7 +40,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 			res.Panic = caught.value
 		}
 	}
-	if h, ok := errors.AsType[*handlerError](err); ok && (res.Passed || e.opt.PassErrors) {
+	if h, ok := errors.AsType[*handlerError](err); ok && res.Passed {
 		return res, h.err
 	}
 	if err == nil {
@@ -97,13 +94,24 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 // ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
 // fn's own. Pass is for adapters, for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	if !e.opt.hasKey(r.Header) {
-		return passed(e.pass(ctx, &r, fn))
+	c, keyed := contract{&e.core}, e.opt.hasKey(r.Header)
+	var left *leaving
+	if keyed {
+		ctx, left = leave(ctx)
 	}
-	ctx, left := leave(ctx)
-	res, err := passed(e.pass(ctx, &r, fn))
-	if err == nil {
-		contract{&e.core}.ignores(&r, &res, left)
+	run := e.pass
+	switch {
+	case e.opt.Mode == ModeOff && e.methods[r.Method] && (keyed || r.Key != ""):
+		run = e.off
+	case e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve:
+		run = e.unprotected
+	}
+	res, err := passed(run(ctx, &r, fn))
+	if ours, ok := errors.AsType[*Error](err); ok && !res.Passed {
+		res, err = Result{Response: c.problem(ctx, &r, ours)}, nil
+	}
+	if keyed && err == nil {
+		c.ignores(&r, &res, left)
 	}
 	return res, err
 }
@@ -116,25 +124,31 @@ func passed(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// Refuse answers a request that could not be decoded. Refuse wraps err with
-// [ErrRequest] unless err is one of this package's errors. Refuse is for
-// adapters.
+// Refuse answers a request that could not be decoded, or is too large to be read. If its
+// key is known, the answer is that of [ErrIncomparable]; otherwise it is err's. Refuse wraps
+// err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
 	}
-	e.refuses(ctx, &r, err)
-	return contract{&e.core}.answers(&r, problemOf(err))
+	r.Unread = err
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
+		e.refuses(ctx, &r, err)
+		return contract{&e.core}.answers(&r, problemOf(err)), nil
+	})
+	return res.Response
 }
 
 // OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
 // the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
-func (e *Engine) OneCaller() bool { return e.opt.Disabled || e.opt.Key == KeyObserve || e.opt.oneScope }
+func (e *Engine) OneCaller() bool {
+	return e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve || e.opt.oneScope
+}
 
 // Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
 // Keeps is for adapters whose answers have no status of their own.
 func (e *Engine) Keeps(status int) bool {
-	return e.opt.Disabled || e.opt.Stored(Response{Status: status})
+	return e.opt.Mode == ModeOff || e.opt.Stored(Response{Status: status})
 }
 
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
@@ -145,11 +159,11 @@ func (e *Engine) StoresRequests() bool { return e.opt.Resumable }
 // time among several requests.
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
-// Observes reports whether the engine only observes ([KeyObserve]). If so,
+// Observes reports whether the engine only observes ([ModeObserve]). If so,
 // Observes reports r and err, the reason why r can't be read, to the hook; the
 // caller still runs the handler. Observes is for adapters.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
-	if e.opt.Key != KeyObserve || e.opt.Disabled {
+	if e.opt.Mode != ModeObserve {
 		return false
 	}
 	e.observed(ctx, &r, err)

@@ -12,27 +12,6 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// With PassErrors a handler's own error reaches the adapter as it is; refusals and a 202 are
-// answers still.
-func TestServePassesErrors(t *testing.T) {
-	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-		o.PassErrors, o.InFlight, o.StatusURL = true, idem.InFlightAccept, "/operations/"
-	})
-	res, err := e.Serve(t.Context(), request, func(context.Context) (idem.Response, error) {
-		if res, err := e.Serve(t.Context(), request, never(t)); err != nil || res.Status != 202 {
-			t.Errorf("in flight: %+v, %v", res, err)
-		}
-		return idem.Response{}, declined{}
-	})
-	if err != error(declined{}) || res.Status != 0 { //nolint:errorlint // exactly this value
-		t.Errorf("%+v, %v", res, err)
-	}
-	if res, err := e.Serve(t.Context(), idem.Request{Method: "POST", Identity: request.Identity}, never(t)); err != nil || res.Status != 400 {
-		t.Errorf("without a key: %+v, %v", res, err)
-	}
-}
-
 // A request that passes and fails is its handler's alone: nothing is said of its key.
 func TestPassThatFailsIsPassed(t *testing.T) {
 	t.Parallel()
@@ -129,8 +108,7 @@ func TestFormerThatDoesNotConcernARequest(t *testing.T) {
 	}
 }
 
-// A request whose fingerprint fails costs no read, unless a record of another scheme may
-// answer it.
+// A request whose fingerprint fails costs a read: its record may be of another scheme.
 func TestFingerprintThatFails(t *testing.T) {
 	t.Parallel()
 	fails := func(o *idem.Options) {
@@ -146,7 +124,7 @@ func TestFingerprintThatFails(t *testing.T) {
 		replayed bool
 		calls    int
 	}{
-		"nothing is known":              {fails, true, false, 0},
+		"nothing is known":              {fails, false, false, 1},
 		"another scheme":                {knows, true, true, 1},
 		"another scheme, and a new key": {knows, false, false, 1},
 	} {

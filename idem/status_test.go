@@ -34,7 +34,6 @@ func TestStatusThatCannotBeHad(t *testing.T) {
 		"the store is down":          {asIs, loads(nil, errDown), time.Minute, idem.ErrUnavailable},
 		"one of two reads fails":     {twoPlaces, loads(nil, errDown), time.Minute, idem.ErrUnavailable},
 		"the record can't be judged": {asIs, loads(&store.Record{State: store.Done}), time.Minute, idem.ErrCorrupt},
-		"there is no time":           {asIs, loads(nil), time.Millisecond, idem.ErrNoTime},
 		"it isn't known whose it was": {func(o *idem.Options) {
 			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "", errDown }}
 		}, loads(nil), time.Minute, errDown},

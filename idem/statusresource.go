@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,7 +22,7 @@ import (
 // the callers of [OneScope] every key is unknown, unless [Options.StatusURL] says that
 // whoever knows a key may see its answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
-	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, true); err != nil {
+	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
 	caller, err := e.claims.callerOf(ctx, &r)
@@ -36,9 +37,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	if err := a.start(ctx); err != nil {
-		return Result{}, err
-	}
+	a.arrives(ctx)
 	rec, v, err := a.status(ctx)
 	if err == nil && v == state.Again && a.beside != nil {
 		a.turn()
@@ -55,7 +54,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		if state.Completable(rec) {
 			return reply{a}.accepted(rec), nil
 		}
-		return reply{a}.unfinished(rec, "nobody works on it") // until its client sends it again
+		return reply{a}.unfinished(rec, errors.New("nobody works on it")) // until its client sends it again
 	default:
 		return reply{a}.answer(ctx, rec, v)
 	}
@@ -120,7 +119,7 @@ func (o *Options) statusKey(path string) string {
 	_, escaped, _ := strings.Cut(path, u.EscapedPath())
 	key, _ := url.PathUnescape(escaped)
 	if strings.HasPrefix(key, `"`) {
-		key, _, _ = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
+		key, _, _ = parseKey([]string{key})
 	}
 	return key
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -24,80 +25,87 @@ type subject struct {
 	whose store.Identity // the caller; zero for an operator
 	scope string
 	pk    string
-	owner string // the attempt's nonce; "" while cached may answer
-	id    string // id of the operation if the operation is new; "" like owner
+	owner string // the attempt's nonce
+	id    string // id of the operation if the operation is new
 
-	print  string        // the fingerprint
-	secret string        // id of the secret of print
-	input  *store.Input  // the part of req to store; nil without Options.Resumable
-	cached *store.Record // the cache's record of the key, which may answer; must not be changed
+	print  string       // the fingerprint
+	secret string       // id of the secret of print
+	input  *store.Input // the part of req to store; nil without Options.Resumable
 
-	unread  error // why the fingerprint can't be made: only a record of a known scheme may answer
-	beside  *side // the key's other place while its scope changes; nil without Options.Former
-	resumed bool  // run by a completer: there is no client, and only the stored request
-	seen    bool  // the store has returned a record of the key, from a read or a refused claim
-	accepts bool  // a 202 is allowed
-	away    bool  // the subject has changed places with beside, because a record is there
+	bare    bool   // the key's header had no quotes
+	barred  *Error // why the request may begin no operation: only its record may answer
+	unread  error  // why the fingerprint can't be made: only a record of another scheme may be compared
+	beside  *side  // the key's other place while its scope changes; nil without Options.Former
+	resumed bool   // run by a completer: there is no client, and only the stored request
+	seen    bool   // the store has returned a record of the key, from a read or a refused claim
+	accepts bool   // a 202 is allowed
+	away    bool   // the subject has changed places with beside, because a record is there
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
 func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	e := s.core
 	s.req.Handler.Function = cmp.Or(s.req.Handler.Function, e.opt.Function)
-	if err := checkKey(s.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
+	if err := checkKey(s.req.Key, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
-	s.whose, err = e.claims.callerOf(ctx, s.req)
-	switch {
-	case err != nil:
-	case s.whose.Kind == scope.Program:
-		err = e.opt.completable(s.req, s.whose)
-	case s.whose.Kind == scope.One:
-		if err := checkKey(s.req.Key, max(e.opt.MinKey, e.opt.oneKey), e.opt.MaxKey, spaces); err != nil {
-			return &Error{Op: "key", Err: err}
-		}
+	if err := checkTexts(s.req); err != nil {
+		return &Error{Op: "request", Err: &unlooked{err}}
 	}
+	s.whose, err = e.claims.callerOf(ctx, s.req)
 	if err != nil {
 		return e.refusesNobody(ctx, s.req, err)
 	}
+	s.bar("request", s.req.Unread)
+	s.bar("key", e.opt.allowsKey(s.req.Key, s.bare, s.whose))
+	s.bar("scope", e.opt.completable(s.req, s.whose))
 	if e.opt.Fingerprint.SkipPath {
-		if err = checkRoute(&e.opt.Fingerprint, s.req, e.claims.route); err != nil {
-			return &Error{Op: "scope", Err: err}
-		}
+		s.unread = checkRoute(&e.opt.Fingerprint, s.req, e.claims.route)
+		s.bar("scope", s.unread)
 	}
-	digest, err := e.opt.Fingerprint.digest(s.req)
-	if err != nil {
-		err = &Error{Op: "fingerprint", Err: err}
-		if len(e.opt.Fingerprint.Known) == 0 {
-			return err
+	var digest [sha256.Size]byte
+	if s.req.Unread == nil {
+		if digest, err = e.opt.Fingerprint.digest(s.req); err != nil {
+			s.unread = err
+			s.bar("fingerprint", err)
 		}
-		s.unread = err
-	}
-	var more []string
-	if e.opt.MismatchIsNew {
-		more = []string{string(digest[:])}
 	}
 	b := scope.Append(make([]byte, 2*nonceSize, 320), s.req.Operation, s.req.Tenant, s.whose)
 	at := len(b)
-	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
+	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims)
 	end := len(b)
-	if e.cache != nil {
-		s.cached = e.cache.get(b[at:])
-	}
 	var sum [sha256.Size]byte
 	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
-	if rec := s.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
-		s.scope, s.pk, s.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory
-	} else {
-		drawNonces(b[:2*nonceSize])
-		text := string(b) // in one block of memory
-		s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
-		s.scope = text[2*nonceSize : at]
-	}
+	drawNonces(b[:2*nonceSize])
+	text := string(b) // in one block of memory
+	s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
+	s.scope = text[2*nonceSize : at]
 	if e.besides != nil {
-		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk, more...)
+		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk)
 		return err
+	}
+	return nil
+}
+
+// bar notes why the request may begin no operation: today's rules forbid it, or too little
+// time is left. What is said about an operation is said after its record was looked at
+// ([before.known]), since an earlier release may have begun it. The first reason counts.
+func (s *subject) bar(op string, why error) {
+	if why != nil && s.barred == nil {
+		s.barred = &Error{Op: op, Err: why}
+	}
+}
+
+// checkTexts refuses a request whose record would not have the texts that the request has: an
+// item's texts are UTF-8, and a record's encryption is bound to them.
+func checkTexts(r *Request) error {
+	for _, one := range [...]struct{ what, text string }{
+		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
+	} {
+		if !utf8.ValidString(one.text) {
+			return fmt.Errorf("%w: the name of its %s is not UTF-8: %q", ErrRequest, one.what, one.text)
+		}
 	}
 	return nil
 }
@@ -115,6 +123,10 @@ func (s *subject) compare(held *store.Record) (same bool, err error) {
 	switch {
 	case s.resumed:
 		return true, nil
+	case s.req.Unread != nil:
+		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, s.req.Unread)
+	case s.unread != nil && held.Scheme == s.scheme:
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, s.unread) // not the error: the answer would be another one
 	case held.Secret == s.secret && held.Scheme == s.scheme:
 		return hmac.Equal([]byte(held.Fingerprint), []byte(s.print)), nil
 	}

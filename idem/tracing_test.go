@@ -165,8 +165,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 		want string
 	}{
 		"mismatch":  {func(*idem.Options) {}, "other", tracedRide(nil), "operation idempotency_key_mismatch\n  claim mismatch"},
-		"cached":    {func(o *idem.Options) { o.CacheBytes = 1 << 20 }, "{}", tracedRide(nil), "operation 201 replayed"},
-		"read":      {readsFirst, "{}", tracedRide(nil), "operation 201 replayed\n  read"},
+		"read":      {func(*idem.Options) {}, "{}", tracedRide(nil), "operation 201 replayed\n  read"},
 		"a message": {func(*idem.Options) {}, "{}", nil, "process 201 replayed\n  claim replay"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +177,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 			}
 			tracer.Spans()
 			r := tracedPost("k")
-			r.Body, r.Redelivered = []byte(tt.body), tt.fn == nil
+			r.Body, r.Redelivered, r.ReadFirst = []byte(tt.body), tt.fn == nil, name == "read"
 			_, _ = e.Do(t.Context(), r, tt.fn)
 			spans := tracer.Spans()
 			wantTree(t, spans, tt.want)
@@ -208,43 +207,6 @@ operation internal_error
 			t.Errorf("of %s: the wrong steps have panicked", tracetest.Tree(spans))
 		}
 	})
-}
-
-// A claim that is merged with a phase is a step of that phase. A handler that begins
-// again with the record of an earlier attempt has the phases that were left.
-func TestTraceOfAMergedClaim(t *testing.T) {
-	t.Parallel()
-	var tracer tracetest.Recorder
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer, o.MergeClaim = &tracer, true })
-	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(errors.New("down"))); err == nil {
-		t.Fatal("no error")
-	}
-	first := tracer.Spans()
-	wantTree(t, first, `
-operation internal_error
-  phase ride
-    commit
-      claim new
-  phase charge internal_error
-    call charge internal_error
-  release`)
-	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
-		t.Fatal(err)
-	}
-	again := tracer.Spans()
-	wantTree(t, again, `
-operation 201
-  phase ride
-    commit
-      claim take_over
-  phase charge
-    call charge
-    commit
-  phase finish
-    finish`)
-	if again[0].Outcome.Origin != first[0].Identity() {
-		t.Errorf("the second attempt names %+v, want %+v", again[0].Outcome.Origin, first[0].Identity())
-	}
 }
 
 // Without a tracer nothing is stored.

@@ -23,11 +23,11 @@ type Write = store.Write
 // is safe for concurrent use until the phase's function returns; later calls are
 // ignored, but Key panics.
 type Tx struct {
-	id      string         // the operation's id
-	made    map[string]int // calls of earlier phases
-	repeats bool           // an earlier attempt may have made this phase's calls
-	called  func(string)   // gets the name of each call; nil in a phase without calls
-	due     func(Job) (Job, error)
+	id      string                  // the operation's id
+	made    map[string]int          // calls of earlier phases
+	repeats bool                    // an earlier attempt may have made this phase's calls
+	called  func(string)            // gets the name of each call; nil in a phase without calls
+	stages  func([]Job) error       // why all jobs of this run can't be committed; nil if they can
 	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
 
 	mu     sync.Mutex
@@ -56,28 +56,32 @@ func (tx *Tx) Write(writes ...Write) {
 			tx.fail(fmt.Errorf("%w: %w", ErrWrite, err))
 		}
 		tx.writes = append(tx.writes, w)
+		if c, ok := w.(store.CommitChecker); ok && tx.refuse != nil { // before the call, if written before it
+			if err := c.CheckCommit(tx.writes); err != nil {
+				tx.fail(err)
+			}
+		}
 	}
 }
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least
 // once, under its own id ([jobs.JobID]). If the phase does not commit, the jobs
-// are never delivered.
+// are never delivered. A job that can't be committed or delivered fails the phase
+// ([ErrWrite], [store.ErrTooLarge]): one without a Kind, with Args that aren't JSON or
+// have more than 250 KiB as a sink sends them, or that doesn't fit into the record.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	if tx.closed {
 		return
 	}
-	for _, j := range jobs {
-		err := checkJob(j)
-		if err == nil {
-			_, err = tx.due(j)
-		}
-		if err != nil {
-			tx.fail(err)
-		}
-	}
 	tx.jobs = append(tx.jobs, jobs...)
+	if tx.err != nil {
+		return
+	}
+	if err := tx.stages(tx.jobs); err != nil {
+		tx.fail(err)
+	}
 }
 
 // Key returns the idempotency key for a call to service: the same for every

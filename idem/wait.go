@@ -14,11 +14,16 @@ import (
 const (
 	firstLook   = 120 * time.Millisecond // the longest wait before the first read of the record
 	longestLook = 800 * time.Millisecond // the longest wait between two reads
+	seldomLook  = 10 * time.Second       // the same, if nobody waits for the answer
+
+	// mostEnough is the most time that must be left after the wait of an asynchronous
+	// request: its source's next retry has more.
+	mostEnough = 30 * time.Second
 )
 
 // nextLook returns the bounds of an attempt's wait before it reads the record again.
-// waited is since the attempt began to wait, age since the holder began, and lease is
-// the rest of the holder's lease.
+// waited is since the attempt began to wait, age since the holder began, lease is the rest
+// of the holder's lease, and longest bounds the wait.
 //
 // The wait is as long as the attempt has waited, so k reads take about 2^k·firstLook. It
 // is at least a tenth of the holder's age: an operation of ten seconds seldom ends in the
@@ -27,23 +32,23 @@ const (
 //
 // The holder's clock may differ from this one. A wrong age makes a wait longest at most;
 // a wrong lease costs one read, since it has ended from then on.
-func nextLook(waited, age, lease time.Duration) (least, most time.Duration) {
-	most = min(firstLook+max(waited, age/10), longestLook)
+func nextLook(waited, age, lease, longest time.Duration) (least, most time.Duration) {
+	most = min(firstLook+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
 		return lease, lease + firstLook
 	}
 	return most - most/8, most
 }
 
-// wait reads the record until its holder has finished or end has passed. The
-// verdict is InFlight only after end. A record that can't be read or judged ends the wait: it is
+// wait reads the record until its holder has finished or end has passed, after longest at
+// most. The verdict is InFlight only after end. A record that can't be read or judged ends the wait: it is
 // answered as to a request that didn't wait.
-func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict, error) {
+func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := a.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
 	for begun := time.Now(); ; {
 		now := a.opt.Now()
-		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now))
+		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now), longest)
 		next := least + chance.N(ctx, most-least)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, state.InFlight, nil
@@ -62,18 +67,34 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 	}
 }
 
-// patiently waits for the holder of a refused claim if Options.InFlight is
-// InFlightWait.
+// patiently waits for the holder of a refused claim if Options.InFlight is InFlightWait, or
+// for an asynchronous request. That one waits as long as it can, also if too little time
+// will be left to begin: its source's next retry must come after the lease.
 func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Verdict) (*store.Record, state.Verdict, error) {
-	end := time.Now().Add(min(a.opt.WaitMax, time.Until(a.deadline)-a.opt.Reserve)) // one limit for all holders in turn
+	end, longest, enough := a.deadline.Add(-a.opt.Reserve), seldomLook, min(mostEnough, time.Until(a.deadline)/10) // one limit for all holders in turn
+	switch {
+	case a.req.Asynchronous:
+	case a.opt.InFlight == InFlightWait:
+		end, longest, enough = earlier(end, time.Now().Add(a.opt.WaitMax)), longestLook, 0
+	default:
+		return held, v, nil
+	}
 	var err error
-	for err == nil && v == state.InFlight && held != nil && a.opt.InFlight == InFlightWait {
-		held, v, err = a.wait(ctx, held, end)
+	for err == nil && v == state.InFlight && held != nil {
+		held, v, err = a.wait(ctx, held, end, longest)
 		if v == state.InFlight {
 			break
 		}
-		if err == nil && (v == state.Again || v == state.TakeOver) { // the holder gave up, or died
-			held, v, err = a.claim(ctx, nil, nil, false)
+		if (v == state.TakeOver || v == state.Again) && time.Until(a.deadline) < enough {
+			return held, state.InFlight, nil
+		}
+		if err == nil && v == state.TakeOver { // the holder died
+			held, v, err = a.judgeOrTakeOver(ctx, held, earlier(a.unbegun, time.Now().Add(maxClaim)))
+		}
+		if err == nil && v == state.Again { // the holder gave up: this is a new operation
+			if held, v, err = (before{a}).admit(ctx); err == nil && v == state.Again {
+				held, v, err = a.claim(ctx)
+			}
 		}
 	}
 	return held, v, err

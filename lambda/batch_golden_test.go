@@ -149,7 +149,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
+				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true, Asynchronous: true,
 				Query: query("kind", "String:ride_created", "seal", "Binary:AAH/", "@subject", "Ride created"),
 				Body:  []byte(`{"ride":"ride-1"}`),
 				Trace: traced,
@@ -158,7 +158,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns_key": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "01JD7W5Z3QH6M8.2.0", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
+				Key: "01JD7W5Z3QH6M8.2.0", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true, Asynchronous: true,
 				Query: query("kind", "String:ride_created"), Body: []byte(`{"ride":"ride-1"}`),
 			}},
 		},
@@ -166,12 +166,12 @@ func TestGoldenBatches(t *testing.T) {
 			ids: []string{"2026/11/B%C3%BCro+1.csv", "2019/01.csv"},
 			reqs: []idem.Request{
 				{
-					Key: "Agqz_ryE6TTgYPhoA-1dcahQcIctbfyZ0NzUZfpFnaU", Source: bucket, Route: "S3 statements ObjectCreated:Put",
+					Key: "Agqz_ryE6TTgYPhoA-1dcahQcIctbfyZ0NzUZfpFnaU", Source: bucket, Route: "S3 statements ObjectCreated:Put", Asynchronous: true,
 					Body: []byte(`{"Event":"ObjectCreated:Put","Bucket":"statements","Object":"2026/11/B%C3%BCro+1.csv",` +
 						`"ETag":"b21b84d653bb07b05b1e6b33684dc11b","Size":1305107}`),
 				},
 				{
-					Key: "mbuw68A6VZUkrhvbvZYi0s0eDXFfZWY0jVMq21BppIE", Source: bucket, Route: "S3 statements ObjectRestore:Completed",
+					Key: "mbuw68A6VZUkrhvbvZYi0s0eDXFfZWY0jVMq21BppIE", Source: bucket, Route: "S3 statements ObjectRestore:Completed", Asynchronous: true,
 					Body: []byte(`{"Event":"ObjectRestore:Completed","Bucket":"statements","Object":"2019/01.csv",` +
 						`"ETag":"d41d8cd98f00b204e9800998ecf8427e","Size":10}`),
 				},
@@ -235,7 +235,7 @@ func TestGoldenBatches(t *testing.T) {
 			ids: []string{"6a7e8feb-b491-4cf7-a9f1-bf3703467718"},
 			reqs: []idem.Request{{
 				Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Source: "events:123456789012:eu-central-1:rides|" + functionARN,
-				Route: "EventBridge rides Ride Completed",
+				Route: "EventBridge rides Ride Completed", Asynchronous: true,
 				Query: query("@type", "Ride Completed", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1",
 					"@resource", "arn:aws:rides:eu-central-1:123456789012:driver/7"),
 				Body: []byte(`{"ride": "ride-1", "fare": 2000}`),

@@ -27,8 +27,9 @@ type BodyKey struct {
 	// Key names the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same returns the part of a body that must be the same under one key; an error
-	// refuses the body. nil: the whole body. See [BodyKey.Comparing].
+	// Same returns the part of a body that must be the same under one key. After an
+	// error the body is refused: as [idem.ErrIncomparable] if the key is known, and
+	// otherwise as [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether clients choose the key of a body, and nothing in the body
@@ -75,12 +76,10 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 // one is refused.
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
-	if err == nil {
-		err = k.compare(r)
-	}
 	if err != nil {
 		return unreadable, err
 	}
+	k.compare(r)
 	return key, nil
 }
 
@@ -94,15 +93,15 @@ func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	return k.From(r)
 }
 
-// compare sets r.Same to the part of its body that must be the same.
-func (k BodyKey) compare(r *idem.Request) (err error) {
+// compare sets r.Same to the part of its body that must be the same, or r.Unread.
+func (k BodyKey) compare(r *idem.Request) {
 	if k.Same == nil {
-		return nil
+		return
 	}
+	var err error
 	if r.Same, err = k.Same(r.Body); err != nil {
-		return &idem.Error{Op: "request", Err: fmt.Errorf("%w: %w", idem.ErrRequest, err)}
+		r.Unread = fmt.Errorf("%w: %w", idem.ErrRequest, err)
 	}
-	return nil
 }
 
 // JSONKey finds the key at a JSON Pointer (RFC 6901): JSONKey("/order/id"). With
@@ -148,7 +147,7 @@ func parsePointers(who string, texts []string) []rawjson.Pointer {
 func canonical(where string, v []byte) ([]byte, error) {
 	c, ok := idem.CanonicalJSON(v)
 	if !ok {
-		return nil, fmt.Errorf("%s: different parsers may read it differently", where)
+		return nil, fmt.Errorf("%s: different parsers may read it differently, or it has more than 1 MiB", where)
 	}
 	return c, nil
 }

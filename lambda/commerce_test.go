@@ -543,7 +543,7 @@ func TestCommercePresetsRefuseWhatBreaksThem(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]func(*idem.Options){
 		"Retention 23h": {idem.ACP, func(o *idem.Options) { o.Retention = 23 * time.Hour }}, "UCP, Retention 23h": {idem.UCP, func(o *idem.Options) { o.Retention = 23 * time.Hour }},
-		"FailOpen": {idem.UCP, func(o *idem.Options) { o.FailOpen = true }}, "MismatchIsNew": {idem.ACP, func(o *idem.Options) { o.MismatchIsNew = true }},
+		"ModeOpen": {idem.ACP, func(o *idem.Options) { o.Mode = idem.ModeOpen }}, "ModeOff": {idem.UCP, func(o *idem.Options) { o.Mode = idem.ModeOff }},
 		"StatusURL": {idem.ACP, func(o *idem.Options) { o.StatusURL = "/operations/" }},
 	} {
 		func() {
@@ -672,7 +672,7 @@ func TestABodyFromBeforeACP(t *testing.T) {
 		}
 	}
 	ask(2, "k2", `{"a":1}`)
-	for key, want := range map[string]int{"k2": 422, "k3": 400} {
+	for key, want := range map[string]int{"k2": 503, "k3": 400} {
 		if res, ran := ask(2, key, "a=1"); ran || res.Status != want {
 			t.Errorf("%s, a body that ACP refuses: %d %s, want %d", key, res.Status, res.Body, want)
 		}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/redact"
 )
@@ -41,23 +43,28 @@ import (
 //
 //	IdempotencyInFlight          another invocation works on it: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
-//	IdempotencyNoTimeLeft        nothing was done: invoke again
+//	IdempotencyNoTimeLeft        this invocation did nothing for lack of time: invoke again
 //	IdempotencyStoreUnavailable  what is known of the key can't be read: invoke again
+//	IdempotencyUnfinished        it was begun, and may still be carried out: invoke again
 //	IdempotencyKeyMissing        nothing was done: the payload names no key, which idem.KeyRequired demands
-//	IdempotencyKeyInvalid        nothing was done: as key says, or not 1 to 255 visible ASCII characters
+//	IdempotencyKeyInvalid        as key says, or not 1 to 255 visible ASCII characters
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
-//	IdempotencyScopeUnknown      nothing was done: DirectOptions.Scope failed
-//	IdempotencyRequestInvalid    nothing was done: the fingerprint can't be made
+//	IdempotencyScopeUnknown      DirectOptions.Scope failed
+//	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
 //	IdempotencyKeyExpired        it was done, and the result is no longer kept
 //	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             it waits for an operator
 //	IdempotencyRecordCorrupt     an operator must look at the record
-//	IdempotencyIncomparable      an operator must configure the fingerprint's former scheme or secret
+//	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
+//	                             the fingerprint's former scheme or secret
 //
 // Lambda can't learn which errors of asynchronous invocations are worth a retry: it
 // retries each as often as the function's MaximumRetryAttempts says, after one
-// minute and then two. That is long enough for the first four errors to go away, and
-// in vain for the others. Then Lambda sends the event to the failure destination.
+// minute and then two. So an invocation that meets another one at work waits in its own
+// time, for that one's result or for the end of its lease
+// ([DirectOptions.Synchronous] turns that off). With MaximumRetryAttempts 2 an event
+// whose process dies has another run; see docs/use/sources.md. Retries are in vain for the
+// errors below the first four. Then Lambda sends the event to the failure destination.
 // Give the function one.
 //
 // # Keys in the payload
@@ -99,7 +106,11 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 		typed:    true,
 		shared:   shared,
 		ownScope: opt.Scope != nil,
-		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, find, opt.Scope) },
+		Request: func(ctx context.Context, in In) (idem.Request, error) {
+			req, err := directRequest(ctx, in, find, opt.Scope)
+			req.Asynchronous = !opt.Synchronous && !synchronous(ctx)
+			return req, err
+		},
 		Event:    directEvent[In],
 		Response: directResponse[Out],
 		Reply:    directReply[Out],
@@ -115,6 +126,21 @@ type DirectOptions[In any] struct {
 	// functions on the table: [Wrap] panics without a name. With [idem.Options.Resumable]
 	// the engine needs [idem.Options.CallerFromOp]. Default: the function.
 	Scope func(ctx context.Context, in In) (string, error)
+
+	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse),
+	// Step Functions, AppSync and pipes do. An invocation that meets another one at work is
+	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: it
+	// waits for the other's result, or for the end of its lease, since Lambda tells no
+	// function how it was invoked, and gives an asynchronous event up after two retries.
+	// Only an invocation with a ClientContext is known to be synchronous.
+	Synchronous bool
+}
+
+// synchronous reports whether an invocation is known to be synchronous: Lambda passes a
+// client context on to these only.
+func synchronous(ctx context.Context) bool {
+	lc, ok := lambdacontext.FromContext(ctx)
+	return ok && (len(lc.ClientContext.Custom)+len(lc.ClientContext.Env) > 0 || lc.ClientContext.Client != lambdacontext.ClientApplication{})
 }
 
 func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Request) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {

@@ -154,6 +154,7 @@ func TestDirectRefusals(t *testing.T) {
 	nobody := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
+	asked := func(o *lambda.DirectOptions[order]) { o.Synchronous = true }
 	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}, anybody) }
 	e := func() *idem.Engine { return idem.New(memory, anybody) }
 	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Source: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
@@ -177,7 +178,7 @@ func TestDirectRefusals(t *testing.T) {
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
 		"store down":     {engine: idem.New(downStore{}, anybody), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
-		"in flight":      {engine: record(func(*store.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
+		"in flight":      {engine: record(func(*store.Record) {}), opts: []func(*lambda.DirectOptions[order]){asked}, in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
 		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrIncomparable, called: "IdempotencyIncomparable"},
@@ -389,7 +390,7 @@ func (o *oneWay) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// A handler in a handler has a payload of its own.
+// A handler in a handler has a payload of its own. Under the same key it is the same request.
 func TestDirectNested(t *testing.T) {
 	t.Parallel()
 	store := process{&idem.MemoryStore{}}
@@ -401,15 +402,16 @@ func TestDirectNested(t *testing.T) {
 		seen = append(seen, req)
 		return req, err
 	}
-	inner := lambda.Wrap(idem.New(store, anybody), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
-	outer := lambda.Wrap(idem.New(store, anybody), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
+	canonical := func(o *idem.Options) { o.Fingerprint.CanonicalJSON = true }
+	inner := lambda.Wrap(idem.New(store, anybody, canonical), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
+	outer := lambda.Wrap(idem.New(store, anybody, canonical), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
 		if re, err := inner.Handle(ctx, o); re.Order != o.ID || err != nil { // the same operation: transparent
 			t.Errorf("got %+v, %v", re, err)
 		}
 		return inner.Handle(ctx, order{ID: o.ID + ".1"})
 	})
 	for range 2 {
-		out, err := outer.Invoke(t.Context(), []byte(`{"id":"o-1", "more":true}`))
+		out, err := outer.Invoke(t.Context(), []byte(`{ "id":"o-1" }`))
 		if string(out) != `{"order":"o-1.1","run":0}` || err != nil {
 			t.Errorf("got %s, %v", out, err)
 		}
@@ -520,7 +522,7 @@ func TestDirectResults(t *testing.T) {
 func TestDirectWithoutEngine(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = true }))
+	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }))
 	for i, id := range []string{"o-1", "o-1", ""} {
 		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
 			t.Errorf("got %+v, %v", re, err)

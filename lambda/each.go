@@ -22,9 +22,10 @@ import (
 //
 // A record is done when h has returned nil for it, in this invocation or an earlier one:
 // h doesn't run for it again. A record fails, and its key is free, if h returns an error
-// or panics. A record fails without a run of h if another invocation works on it, if its
-// key was used for other work, if too little time is left, or if the store doesn't
-// answer. The source delivers a failed record again.
+// or panics. A record fails without a run of h if another invocation works on it (of SNS,
+// EventBridge and S3 after a wait: [idem.Request.Asynchronous]), if its key was used for
+// other work, if too little time is left, or if the store doesn't answer. The source
+// delivers a failed record again.
 //
 // A record has no key if [Batch.Key] returns "" and no error. It fails, unless the
 // engine has [idem.KeyOptional]: then h runs for each delivery of it.

@@ -128,6 +128,7 @@ var errorTypes = []struct {
 	{idem.ErrStuck, "IdempotencyStuck"},
 	{idem.ErrInFlight, "IdempotencyInFlight"},
 	{idem.ErrLeaseLost, "IdempotencyLeaseLost"},
+	{idem.ErrUnfinished, "IdempotencyUnfinished"},
 	{idem.ErrNoTime, "IdempotencyNoTimeLeft"},
 	{idem.ErrQuota, "IdempotencyQuotaExceeded"},
 	{idem.ErrCorrupt, "IdempotencyRecordCorrupt"},

@@ -58,5 +58,7 @@ func eventBridgeRequest(ctx context.Context, ev events.EventBridgeEvent) (idem.R
 		Query:  url.Values{"@type": {ev.DetailType}, "@resource": ev.Resources}.Encode(),
 		Body:   ev.Detail,
 		Trace:  jobTrace(ev.Detail),
+
+		Asynchronous: true,
 	}, nil
 }

@@ -363,7 +363,7 @@ func TestHostsOfPatterns(t *testing.T) {
 			for _, pattern := range patterns {
 				mux.Handle(pattern, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { *done = append(*done, pattern); w.WriteHeader(201) })))
 			}
-			return lambda.WrapHandler(idem.New(nil, func(o *idem.Options) { o.Disabled = true }), lambda.HTTPAPI, mux).Handle
+			return lambda.WrapHandler(idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff }), lambda.HTTPAPI, mux).Handle
 		},
 	} {
 		for _, byRoute := range []bool{false, true} {

@@ -69,12 +69,12 @@ func (m *matched) refusal(problem func(idem.Problem) idem.Response) idem.Respons
 	if m.status != http.StatusMethodNotAllowed {
 		return problem(idem.Problem{
 			Status: http.StatusNotFound, Code: "route_not_found", Title: "There is nothing at this path",
-			Detail: "Nothing was done. Correct the path.",
+			Detail: "No route of this service has this path. Correct the path.",
 		})
 	}
 	resp := problem(idem.Problem{
 		Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The method is not allowed here",
-		Detail: "Nothing was done. Use one of the methods in the Allow header.",
+		Detail: "Use one of the methods in the Allow header.",
 	})
 	resp.Header = resp.Header.Clone()
 	if resp.Header == nil {

@@ -63,5 +63,7 @@ func s3Request(ctx context.Context, r events.S3EventRecord) (idem.Request, error
 		Source: consumerScope(ctx, "arn:aws:s3:::"+r.S3.Bucket.Name),
 		Route:  "S3 " + r.S3.Bucket.Name + " " + r.EventName,
 		Body:   body,
+
+		Asynchronous: true,
 	}, err
 }

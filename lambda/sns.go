@@ -61,6 +61,7 @@ func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, err
 		Body:   []byte(in.body),
 		Trace:  in.trace,
 
-		DeliveryKey: true, // published again, it has another id
+		DeliveryKey:  true, // published again, it has another id
+		Asynchronous: true,
 	}, nil
 }

@@ -162,19 +162,19 @@ type Handler[Ev, Re any] struct {
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
 // Handle is the wrapped handler as a function, for tests and for nesting. A wrapper in
-// a wrapper is transparent for the same key.
+// a wrapper is transparent for the same key and request, and refuses another request under
+// that key ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (another method, an optional key that is
 // missing), the handler's answer and error are returned unchanged. Any other answer has
 // gone through the adapter: it means the same, but its form may differ (header names in
 // canonical case, text no longer in base64).
 //
-// The error is nil unless the engine didn't act on the request,
-// [idem.Options.PassErrors] is set, or ev is of another kind ([ErrEvent]; the handler
-// did not run). With an adapter of [Direct] the error is the handler's or the engine's.
+// The error is nil unless the engine didn't act on the request, or ev is of another kind
+// ([ErrEvent]; the handler did not run). With an adapter of [Direct] the error is the handler's or the engine's.
 //
 // A panic of the handler is answered with 500, as an error is. With an adapter of
-// [Direct], or PassErrors, the panic continues after the key is free. In a Lambda
+// [Direct] the panic continues after the key is free. In a Lambda
 // function it continues too, so that the process ends; Invoke answers first.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {

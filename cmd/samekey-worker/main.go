@@ -9,8 +9,8 @@
 //	SAMEKEY_FUNCTIONS        the functions that may be invoked to complete abandoned
 //	                         operations: names or ARNs, with commas between them; an
 //	                         alias as NAME:ALIAS
-//	SAMEKEY_NAMESPACES       the namespaces of the applications on the table, with commas
-//	                         between them; not set: the empty namespace
+//	SAMEKEY_NAMESPACES       the only namespaces in which the sweep gives operations up, with
+//	                         commas between them; not set: all
 //	SAMEKEY_SCHEDULE_ROLE    the ARN of the role that lets EventBridge Scheduler send tickets for later jobs;
 //	                         not set: the tickets' queue keeps them
 //	SAMEKEY_GRACE            for how long an operation is left to its client after its

@@ -215,7 +215,7 @@ func alarmTable() map[string]*alarmed {
 	}
 
 	delivery := row("DeliveryFailed", &alarmed{
-		every: true, logs: []string{"delivery failed"}, by: 30 * time.Minute, lasts: time.Hour, ends: 3 * time.Hour,
+		every: true, logs: []string{"delivery failed"}, by: 30 * time.Minute, lasts: time.Hour, ends: 5 * time.Hour,
 		mend: func(d *duty) { d.sink = nil },
 	})
 	delivery.trouble = func(d *duty) {

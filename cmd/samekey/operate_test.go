@@ -379,6 +379,13 @@ func TestForget(t *testing.T) {
 // A record under a key that somebody wrote by hand is of no namespace: nobody decides
 // about it, and no command stumbles over it.
 func TestKeyWithoutNamespace(t *testing.T) {
+	for _, pk := range []string{"by-hand", "v1#my rides#k", "v1#" + strings.Repeat("n", 65) + "#k"} {
+		t.Run(pk, func(t *testing.T) { keyWithoutNamespace(t, pk) })
+	}
+}
+
+func keyWithoutNamespace(t *testing.T, pk string) {
+	t.Helper()
 	d := newDesk(t)
 	rec := d.stuck(t)
 	table := d.env["IDEM_TABLE"]
@@ -389,7 +396,7 @@ func TestKeyWithoutNamespace(t *testing.T) {
 		if _, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: map[string]types.AttributeValue{"pk": it["pk"]}}); err != nil {
 			t.Fatal(err)
 		}
-		it["pk"] = &types.AttributeValueMemberS{Value: "by-hand"}
+		it["pk"] = &types.AttributeValueMemberS{Value: pk}
 		if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (o *proveOptions) run(ctx context.Context) error {
 	o.env.note("%s", plan)
 	switch {
 	case o.dryRun:
-		_, err := fmt.Fprintf(o.env.stdout, "%s\n%s\n%s\n", prove.Policy, prove.Template(true), prove.Nested(true)) // as they are: say would make a line of each
+		_, err := fmt.Fprintf(o.env.stdout, "%s\n%s\n%s\n", prove.Policy(site.Region()), prove.Template(true), prove.Nested(true)) // as they are: say would make a line of each
 		return err
 	case !o.yes && !agreed(o.env):
 		return wrongCallf("nothing was made; --yes answers the question")

@@ -112,7 +112,7 @@ func proving(stdout io.Writer, env map[string]string, check string) *proveOption
 func TestProveDryRun(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := call(t, nil, "prove", "--local", "--dry-run", "--yes")
-	if want := fmt.Sprintf("%s\n%s\n%s\n", prove.Policy, prove.Template(true), prove.Nested(true)); code != 0 || stdout != want || !strings.Contains(stderr, "dollars, and removes all of it") {
+	if want := fmt.Sprintf("%s\n%s\n%s\n", prove.Policy("us-east-1"), prove.Template(true), prove.Nested(true)); code != 0 || stdout != want || !strings.Contains(stderr, "dollars, and removes all of it") {
 		t.Errorf("%d, %s, %s", code, stderr, stdout)
 	}
 }

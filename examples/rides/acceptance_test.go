@@ -179,7 +179,8 @@ func TestA07QuotedKey(t *testing.T) {
 		t.Parallel()
 		each(t, func(t *testing.T, st *stage) {
 			first := st.post(t, jane, `"abc"`, trip).is(t, 201)
-			st.post(t, jane, "abc", trip).is(t, 400)
+			st.post(t, jane, "new", trip).is(t, 400)
+			st.post(t, jane, "abc", trip).replays(t, first)
 			st.post(t, jane, `"abc"`, trip).replays(t, first)
 		}, func(o *idem.Options) { o.StrictKey = true })
 	})

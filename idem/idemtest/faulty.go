@@ -102,6 +102,7 @@ var (
 	_ store.Store      = (*FaultyStore)(nil)
 	_ store.BodyLoader = (*FaultyStore)(nil)
 	_ store.Taker      = (*FaultyStore)(nil)
+	_ store.Sizer      = (*FaultyStore)(nil)
 )
 
 // Faulty returns s with faults; a nil plan only counts.
@@ -156,7 +157,7 @@ func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
 		next := c.Next.Clone()
 		held, err := f.store.Claim(ctx, c)
-		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next, Writes: c.Writes}, held, err)
+		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next}, held, err)
 		return held, err
 	})
 }
@@ -198,6 +199,14 @@ func (f *FaultyStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 		return a, err
 	})
 	return a.held, a.taken, err
+}
+
+// Fits implements [store.Sizer]: it is no call, and never fails by plan.
+func (f *FaultyStore) Fits(prev, next *store.Record) error {
+	if s, ok := f.store.(store.Sizer); ok {
+		return s.Fits(prev, next)
+	}
+	return nil
 }
 
 // take is Take on any store.

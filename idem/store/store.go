@@ -22,9 +22,10 @@ import (
 // precedence over other refusals, since after a lost acknowledgement the user's
 // conditions are false as well.
 //
-// Errors: [ErrUnknown] if the write may have been applied. [ErrConflict] if the
-// medium refused the write because of another write in progress, or because an
-// item that was read has changed; the write was certainly not applied.
+// Errors: [ErrUnknown] if the write may have been applied. [ErrRefused] if the medium
+// refused the call for good. [ErrConflict] if the medium refused the write because of
+// another write in progress, or ([ErrChanged]) because an item that was read has
+// changed; the write was certainly not applied.
 // [ErrCondition] if a user-supplied condition was false. [ErrWrite] if the user's
 // writes can't be sent at all. [ErrTooLarge] if the record would be larger than the
 // medium's limit. [ErrCorrupt] if a stored record is unreadable. Any
@@ -59,9 +60,8 @@ type Store interface {
 
 // Claim is the first write of an operation.
 type Claim struct {
-	Next   *Record   // Ver 1
-	Now    time.Time // the claimer's clock
-	Writes []Write   // the user's writes in a claim that is merged with a commit
+	Next *Record   // Ver 1
+	Now  time.Time // the claimer's clock
 
 	// Seen is nil in a claim that knows of no record: it needs that there is none, or an
 	// expired one. Otherwise Seen is a freed record: the claim needs that there is none,
@@ -125,4 +125,13 @@ type BodyLoader interface {
 	// The error wraps ErrNotKept if the body is missing or differs from the stored
 	// body.
 	LoadBody(ctx context.Context, r *Record) error
+}
+
+// Sizer is implemented by a [Store] that knows before a commit whether the commit fits. An
+// engine asks when jobs are staged, so that none is refused after the work is done.
+type Sizer interface {
+	// Fits returns an error that matches ErrTooLarge if the record next, which follows
+	// prev, is too large to be committed, with room for the headers of an answer. Fits
+	// makes no calls, and changes nothing.
+	Fits(prev, next *Record) error
 }

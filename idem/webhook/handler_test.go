@@ -279,21 +279,6 @@ func TestRecordedWithItsHandling(t *testing.T) {
 	}
 }
 
-// With MergeClaim the whole event is one call. The handler begins for a duplicate
-// too, but its phase's writes and jobs are not repeated.
-func TestMergedClaim(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, finish(note("payment pi_1")), func(o *idem.Options) { o.MergeClaim = true })
-	want(t, e.deliver(t, succeeded), http.StatusOK, "")
-	if e.store.claims != 1 || len(e.store.commits) != 0 {
-		t.Errorf("%d claims, %d commits", e.store.claims, len(e.store.commits))
-	}
-	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
-	if len(e.store.Writes()) != 1 {
-		t.Errorf("writes: %v", e.store.Writes())
-	}
-}
-
 func TestCommitThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, finish(note("payment pi_1")))
@@ -742,8 +727,8 @@ func TestNoTimeLeft(t *testing.T) {
 func TestUnprotected(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]func(*idem.Options){
-		"disabled":  func(o *idem.Options) { o.Disabled = true },
-		"fail open": func(o *idem.Options) { o.FailOpen = true },
+		"disabled":  func(o *idem.Options) { o.Mode = idem.ModeOff },
+		"fail open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		e := newEndpoint(t, nil, opt)
 		e.store.down = errors.New("down")
@@ -790,12 +775,11 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	s, v := &idem.MemoryStore{}, newStripe(t, newClock())
 	fn := func(context.Context, webhook.Event) error { return nil }
 	for name, make := range map[string]func(){
-		"store":           func() { webhook.New(nil, "e", v, fn) },
-		"endpoint":        func() { webhook.New(s, "", v, fn) },
-		"verifier":        func() { webhook.New(s, "e", nil, fn) },
-		"handler":         func() { webhook.New(s, "e", v, nil) },
-		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80*time.Hour - 1 }) },
-		"no room":         func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
+		"store":    func() { webhook.New(nil, "e", v, fn) },
+		"endpoint": func() { webhook.New(s, "", v, fn) },
+		"verifier": func() { webhook.New(s, "e", nil, fn) },
+		"handler":  func() { webhook.New(s, "e", v, nil) },
+		"no room":  func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
 	} {
 		func() {
 			defer func() {
@@ -806,8 +790,13 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 			make()
 		}()
 	}
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // RetryWindow explains the short Retention
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80 * time.Hour })
+	for retention, warns := range map[time.Duration]bool{80 * time.Hour: false, 80*time.Hour - 1: true} {
+		var log bytes.Buffer
+		webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.Logger = retention, slog.New(slog.NewTextHandler(&log, nil)) })
+		if got := strings.Contains(log.String(), "Options.Retention"); got != warns {
+			t.Errorf("retention %v: log %q, want a warning: %t", retention, log.String(), warns)
+		}
+	}
 }
 
 // Options shared with routes can't make the endpoint handle an event twice.
@@ -816,7 +805,7 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 	runs := 0
 	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
 		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
-			o.Key, o.Stored = idem.KeyObserve, func(idem.Response) bool { return false }
+			o.Mode, o.Stored = idem.ModeObserve, func(idem.Response) bool { return false }
 			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
 		})
 	for range 2 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/base/sdkenv"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
@@ -58,6 +59,9 @@ func build(environ []string, keys Keys, optFns ...func(*worker.Options)) (metric
 		if env.text(name) == "" {
 			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
 		}
+	}
+	if _, err := sdkenv.Config(env.text, ""); err != nil {
+		env.errs = append(env.errs, err)
 	}
 	if err := env.err(); err != nil {
 		return nil, err
@@ -127,14 +131,12 @@ func (e *environment) role(name string) string {
 	return arn
 }
 
-// namespaces are those of the setting; nil for the empty one.
+// namespaces are those of the setting; nil for all.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	notAllowed := func(c rune) bool { return !strings.ContainsRune(allowed, c) }
 	list := e.list(name)
 	for _, n := range list {
-		if len(n) > 64 || strings.ContainsFunc(n, notAllowed) {
+		if !state.IsNamespace(n) {
 			e.wrong(name, "has %q: write names of at most 64 letters, digits, '-', '_' and '.', with commas between them", n)
 		}
 	}

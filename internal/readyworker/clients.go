@@ -1,19 +1,21 @@
 package readyworker
 
 import (
-	"cmp"
-	"context"
 	"net"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/base/sdkenv"
 )
 
 // clients makes the SDK's clients from Lambda's environment variables, as
@@ -31,52 +33,35 @@ func quick() *awshttp.BuildableClient {
 }
 
 func (c clients) dynamoDB() *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{
-		Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("DYNAMODB"),
-	}, dynamo.Tune)
+	return dynamodb.NewFromConfig(c.patient("DYNAMODB"), dynamo.Tune)
 }
 
-func (c clients) sqs() *sqs.Client {
-	return sqs.New(sqs.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SQS"), HTTPClient: quick()})
+func (c clients) sqs() *sqs.Client { return sqs.NewFromConfig(c.sdk("SQS")) }
+
+func (c clients) sns() *sns.Client { return sns.NewFromConfig(c.sdk("SNS")) }
+
+func (c clients) eventBridge() *eventbridge.Client {
+	return eventbridge.NewFromConfig(c.sdk("EVENTBRIDGE"))
 }
 
-func (c clients) lambda() *lambda.Client {
-	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA"), HTTPClient: quick()})
-}
+func (c clients) states() *sfn.Client { return sfn.NewFromConfig(c.sdk("SFN")) }
 
-func (c clients) scheduler() *scheduler.Client {
-	return scheduler.New(scheduler.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SCHEDULER"), HTTPClient: quick()})
-}
+func (c clients) lambda() *lambda.Client { return lambda.NewFromConfig(c.sdk("LAMBDA")) }
+
+func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(c.sdk("SCHEDULER")) }
 
 // resume is a client that waits for a function's answer as long as its context does.
-func (c clients) resume() *lambda.Client {
-	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA")})
-}
+func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
 
 // sdk is the settings of a client for a service.
 func (c clients) sdk(service string) aws.Config {
-	return aws.Config{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint(service), HTTPClient: quick()}
+	cfg := c.patient(service)
+	cfg.HTTPClient = quick()
+	return cfg
 }
 
-func (c clients) region() string { return c.env.text("AWS_REGION") }
-
-// credentials are those of the function's role, which are fixed for the life of
-// a sandbox.
-func (c clients) credentials() aws.CredentialsProviderFunc {
-	return func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{
-			AccessKeyID:     c.env.text("AWS_ACCESS_KEY_ID"),
-			SecretAccessKey: c.env.text("AWS_SECRET_ACCESS_KEY"),
-			SessionToken:    c.env.text("AWS_SESSION_TOKEN"),
-			Source:          "environment",
-		}, nil
-	}
-}
-
-// endpoint is where a service is if not in AWS.
-func (c clients) endpoint(service string) *string {
-	if url := cmp.Or(c.env.text("AWS_ENDPOINT_URL_"+service), c.env.text("AWS_ENDPOINT_URL")); url != "" {
-		return &url
-	}
-	return nil
+// patient is sdk without limits of time.
+func (c clients) patient(service string) aws.Config {
+	cfg, _ := sdkenv.Config(c.env.text, service) // build reports the error, which is the same for each service
+	return cfg
 }

@@ -3,6 +3,7 @@ package readyworker
 import (
 	stdcmp "cmp"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -138,6 +139,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a role's name":          {"SAMEKEY_SCHEDULE_ROLE", "tickets", "a role's ARN"},
 		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
 		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
+		"FIPS in words":          {"AWS_USE_FIPS_ENDPOINT", "yes", "true or false"},
 		"no region":              {"AWS_REGION", "", "Lambda sets it"},
 		"keys without KMS":       {"SAMEKEY_KMS_KEYS", "arn:aws:kms:us-east-1:1:key/a", "build github.com/samekey/samekey/kms/cmd/samekey-worker"},
 	} {
@@ -244,11 +246,27 @@ func TestClientsAreQuick(t *testing.T) {
 		t.Errorf("it waits for %v, for a connection for %v", q.GetTimeout(), q.GetDialer().Timeout)
 	}
 	c := clients{newEnvironment([]string{"AWS_ENDPOINT_URL_SQS=http://127.0.0.1:1"})}
-	if got := c.endpoint("SNS"); got != nil {
+	if got := c.sns().Options().BaseEndpoint; got != nil {
 		t.Errorf("SNS is at %q", *got)
 	}
-	if got := c.endpoint("SQS"); aws.ToString(got) != "http://127.0.0.1:1" {
+	if got := c.sqs().Options().BaseEndpoint; aws.ToString(got) != "http://127.0.0.1:1" {
 		t.Errorf("SQS is at %v", got)
+	}
+}
+
+// Each client of the worker uses the kind of endpoint that the environment asks for.
+func TestClientsUseTheEndpointsOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	c := clients{newEnvironment([]string{"AWS_USE_FIPS_ENDPOINT=true", "AWS_USE_DUALSTACK_ENDPOINT=true"})}
+	for name, got := range map[string]any{
+		"dynamodb": c.dynamoDB().Options().EndpointOptions, "sqs": c.sqs().Options().EndpointOptions, "sns": c.sns().Options().EndpointOptions,
+		"events": c.eventBridge().Options().EndpointOptions, "states": c.states().Options().EndpointOptions,
+		"lambda": c.lambda().Options().EndpointOptions, "resume": c.resume().Options().EndpointOptions, "scheduler": c.scheduler().Options().EndpointOptions,
+	} {
+		if is := fmt.Sprintf("%+v", got); !strings.Contains(is, fmt.Sprintf("UseFIPSEndpoint:%d", aws.FIPSEndpointStateEnabled)) ||
+			!strings.Contains(is, fmt.Sprintf("UseDualStackEndpoint:%d", aws.DualStackEndpointStateEnabled)) {
+			t.Errorf("%s: %s, want both enabled", name, is)
+		}
 	}
 }
 

@@ -5,10 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
-
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/functionname"
 	"github.com/samekey/samekey/lambda/completer"
@@ -33,16 +29,13 @@ var targets = []target{
 	{
 		"sns", "ARN", "sns:Publish", isTopic, "a topic's ARN, as sns:arn:aws:sns:REGION:ACCOUNT:NAME",
 		func(c clients, address string) jobs.Sink {
-			return sink.NewTopic(sns.New(sns.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SNS"), HTTPClient: quick()}), address)
+			return sink.NewTopic(c.sns(), address)
 		},
 	},
 	{
 		"events", "BUS", "events:DescribeEventBus events:PutEvents", anything, "",
 		func(c clients, address string) jobs.Sink {
-			api := eventbridge.New(eventbridge.Options{
-				Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("EVENTBRIDGE"), HTTPClient: quick(),
-			})
-			return sink.NewBus(api, address, cmp.Or(c.env.text("SAMEKEY_EVENT_SOURCE"), "samekey"))
+			return sink.NewBus(c.eventBridge(), address, cmp.Or(c.env.text("SAMEKEY_EVENT_SOURCE"), "samekey"))
 		},
 	},
 	{
@@ -59,7 +52,7 @@ var targets = []target{
 		"states", "ARN", "states:DescribeExecution states:DescribeStateMachine states:StartExecution", isMachine,
 		"a state machine's ARN, as states:arn:aws:states:REGION:ACCOUNT:stateMachine:NAME",
 		func(c clients, address string) jobs.Sink {
-			return sink.NewStateMachine(sfn.New(sfn.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SFN"), HTTPClient: quick()}), address)
+			return sink.NewStateMachine(c.states(), address)
 		},
 	},
 }

@@ -19,8 +19,8 @@ const (
 	// TicketLife is how old a ticket gets. A queue keeps it for 14 days, and what expires
 	// there is no dead letter.
 	TicketLife = 10 * 24 * time.Hour
-	// LeftToSweep is for how long an operation that is due, and isn't taken up, keeps its
-	// ticket: each sweep makes another, and they must not multiply.
+	// LeftToSweep is for how long an operation may be due, and not taken up, before its
+	// tickets are counted: each sweep makes another, and they must not multiply.
 	LeftToSweep = 3 * time.Hour
 
 	// JobPause is how long a job that could not be delivered waits for its next try:
@@ -58,4 +58,16 @@ func BackOff(grace time.Duration, tries int) time.Duration {
 		wait = max(grace, min(2*wait, maxBackOff))
 	}
 	return wait
+}
+
+// TicketBackOff returns the pause after a failed try of a ticket for jobs, whose tries
+// nothing counts: JobPause, doubled with each try up to an hour. There were no more tries than
+// receives, by some of which the ticket only waited, and no more than fit with their pauses
+// into the time since the ticket was due.
+func TicketBackOff(since time.Duration, receives int) time.Duration {
+	tries := 0
+	for sum := JobPause; sum <= since && tries < receives-1; sum += BackOff(JobPause, tries) {
+		tries++
+	}
+	return BackOff(JobPause, tries)
 }

@@ -14,8 +14,11 @@ import (
 // it up.
 const Room = 16 << 10
 
-// SizeOf returns the bytes of a record's phases and jobs, and of its request and answer
-// without their bodies, if nothing is compressed.
+// number is the size of a small number in an item, with its place in a map.
+const number = 4
+
+// SizeOf returns the bytes of a record's phases, jobs and calls, and of its request and
+// answer without their bodies, if nothing is compressed.
 func SizeOf(r *store.Record) (n int) {
 	headers := func(h http.Header) {
 		for name, values := range h {
@@ -25,10 +28,19 @@ func SizeOf(r *store.Record) (n int) {
 		}
 	}
 	for _, p := range r.Phases {
-		n += len(p.Name) + len(p.Result)
+		n += len(p.Name) + len(p.Result) + len(p.Shape)
 	}
 	for name, j := range r.Jobs {
-		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
+		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed) + len(j.Trace.Parent) + len(j.Trace.State)
+	}
+	for call := range r.Calls {
+		n += len(call) + number
+	}
+	for _, call := range r.Doubts {
+		n += len(call) + 1
+	}
+	for call, hash := range r.Sent {
+		n += len(call) + len(hash)
 	}
 	if in := r.Input; in != nil {
 		n += len(in.Path) + len(in.Query) + len(in.Snapshot)

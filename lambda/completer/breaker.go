@@ -1,26 +1,31 @@
 package completer
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/lru"
 )
 
 const (
-	// failures in a row open a breaker: one may be its operation's fault.
+	// failures of different operations open a breaker: one may be its operation's fault.
 	failures = 3
-	// probePause is the time until the first probe, if the grace is no shorter. It doubles with
-	// each probe that fails, up to 16 times.
+	// probePause is the time between two probes, if the grace is no shorter. It stays short: a
+	// probe may fail by its operation's fault, and many others may come before a good one.
 	probePause = time.Minute
-	doublings  = 4
 	// mostBreakers is how many functions are remembered: their names are in the records.
 	mostBreakers = 1000
+	// mostFailed is how many operations, and how many callers, a breaker remembers.
+	mostFailed = 1000
 )
 
-// breakers are the functions whose last tries have failed, as this process saw it.
+// breakers are the functions that give no answer, as this process saw it: throttled, out of
+// reach, timed out or crashed. Any answer proves that a function works, also one that says
+// that its operation has failed: that operation backs off alone, by its tries.
 type breakers struct {
-	pause time.Duration // until the first probe
+	pause time.Duration // between two probes
 
 	mu  sync.Mutex
 	all *lru.Map[string, *breaker]
@@ -30,45 +35,88 @@ func newBreakers(pause time.Duration) breakers {
 	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
+// breaker is a function that has given no answer since it last gave one. It is open after so
+// many failures of different operations: one operation probes, and the others wait.
 type breaker struct {
-	failed  int       // tries in a row
-	until   time.Time // of the pause
-	probing bool      // a ticket tries
+	failed  *lru.Map[string, bool] // operations without an answer
+	callers *lru.Map[string, bool] // and whose they are
+	until   time.Time              // of the pause
+	probing string                 // the operation that tries
+	next    candidate              // the best of those that wait
 }
 
-// enter reports whether a ticket may try a function, or until when it waits.
-func (b *breakers) enter(function string, now time.Time) (until time.Time, may bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	one, known := b.all.Get(function)
-	switch {
-	case !known || one.failed < failures:
-		return time.Time{}, true
-	case now.Before(one.until):
-		return one.until, false
-	case one.probing:
-		return now.Add(b.pause), false
+// candidate is an operation that may probe.
+type candidate struct {
+	operation string
+	rank      int       // see breaker.rank
+	due       time.Time // the longest due goes first
+	comes     time.Time // when its ticket comes again
+}
+
+// before reports whether c probes before other.
+func (c *candidate) before(other *candidate) bool {
+	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
+}
+
+// rank is lower for an operation whose failure would say more about the function: it hasn't
+// failed yet, nor has another operation of its caller. So many bad operations of one caller
+// hold up no other caller's.
+func (one *breaker) rank(r *store.Record) int {
+	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
+		return 2
 	}
-	one.probing = true
-	return time.Time{}, true
+	if _, failed := one.callers.Get(r.Scope); failed {
+		return 1
+	}
+	return 0
 }
 
-// leave notes how a try has ended.
-func (b *breakers) leave(function string, now time.Time, how TicketOutcomeKind) {
+// enter reports whether an operation, due since, may try its function, or until when it waits.
+func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if how == TicketDone {
+	one, known := b.all.Get(r.Handler.Function)
+	if !known || one.failed.Len() < failures {
+		return time.Time{}, true
+	}
+	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
+	next := &one.next
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // otherwise its ticket came elsewhere, or is over
+	other := waits && next.operation != r.ID
+	c.comes = one.until
+	if early := now.Before(c.comes); !early && one.probing == "" && !(other && next.before(&c)) {
+		one.probing, one.next = r.ID, candidate{}
+		return time.Time{}, true
+	} else if !early {
+		c.comes = now.Add(b.pause)
+	}
+	if !other || c.before(next) {
+		one.next = c
+	}
+	return c.comes, false
+}
+
+// leave notes how the try of an operation has ended. Without an answer only its first try
+// says something about the function.
+func (b *breakers) leave(r *store.Record, now time.Time, o TicketOutcome) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	function := r.Handler.Function
+	if !o.Unanswered {
 		b.all.Drop(function)
 		return
 	}
 	one, known := b.all.Get(function)
 	if !known {
-		one = &breaker{}
+		one = &breaker{failed: lru.New[string, bool](mostFailed), callers: lru.New[string, bool](mostFailed)}
 		b.all.Put(function, one)
 	}
-	one.probing = false
-	if how == TicketFailed {
-		one.failed++
-		one.until = now.Add(b.pause << min(max(one.failed-failures, 0), doublings))
+	if one.probing == r.ID {
+		one.probing = ""
 	}
+	if r.Tries == 0 {
+		one.failed.Put(r.ID, true)
+		one.callers.Put(r.Scope, true)
+	}
+	one.until = now.Add(b.pause)
 }

@@ -38,6 +38,7 @@ type Handler struct {
 	resumer  Resumer
 	opt      Options
 	breakers breakers
+	waiting  *waiting
 }
 
 // Options are a handler's settings; the zero value is the default.
@@ -93,7 +94,7 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace))}
+	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), waiting: newWaiting()}
 }
 
 // Handle works on a batch of messages. The report names the messages that wait on in the
@@ -178,7 +179,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.wait(ctx, m, now.Add(state.JobPause))
 	case t.Jobs:
 		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
-		return h.after(ctx, m, t, o, state.BackOff(state.JobPause, int(m.number("ApproximateReceiveCount"))-1))
+		return h.after(ctx, m, t, o, state.TicketBackOff(now.Sub(t.Due), int(m.number("ApproximateReceiveCount"))))
 	}
 	return h.operation(ctx, m, t)
 }
@@ -206,30 +207,35 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 		h.opt.Logger.InfoContext(ctx, "ticket is over", "record", t.Record(), "outcome", TicketMoved)
 		return false
 	}
-	due := state.Due(rec, rec.Run, h.opt.Grace)
+	made, due := t.Due, state.Due(rec, rec.Run, h.opt.Grace)
 	t = jobs.TicketFor(rec).From(due)
 	if due.After(now) {
 		return h.wait(ctx, m, due)
 	}
 	left := now.Sub(due) > state.LeftToSweep
-	until, may := h.breakers.enter(t.Function, now)
+	until, may := h.breakers.enter(rec, due, now)
 	switch {
-	case !may && left:
-		return h.leave(ctx, t, "its function fails")
+	case !may && left && h.waiting.spare(m, t.Operation, made, now):
+		return h.leave(ctx, t, "its function gives no answer")
 	case !may:
 		return h.wait(ctx, m, until)
 	}
 	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
-	h.breakers.leave(t.Function, h.opt.Now(), o.Kind)
-	if h.told(ctx, t, o); o.Kind == TicketFailed && left {
+	h.breakers.leave(rec, h.opt.Now(), o)
+	h.told(ctx, t, o)
+	tries := rec.Tries
+	switch {
+	case !o.Unanswered:
+		tries++
+	case left && h.waiting.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, rec.Tries+1))
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next look at the record tells of a try that was counted
 }
 
-// leave ends a ticket: the operation has been due for so long that each sweep makes another.
+// leave ends a ticket that a sweep has made for an operation whose earlier ticket waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
-	h.opt.Logger.ErrorContext(ctx, "ticket ended: the sweep makes another", "record", t.Record(), "function", t.Function, "error", why)
+	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
 }
 

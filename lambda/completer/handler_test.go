@@ -187,8 +187,9 @@ func TestOutcomes(t *testing.T) {
 		"failed":                             {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, time.Hour, 2 * grace, ""},
 		"failed again":                       {completer.TicketOutcome{Kind: completer.TicketFailed}, 1, time.Hour, 4 * grace, ""},
 		"failed often: an hour":              {completer.TicketOutcome{Kind: completer.TicketFailed}, 8, 2 * time.Hour, time.Hour, ""},
-		"failed for 3 hours":                 {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 3*time.Hour + grace, 2 * grace, ""},
-		"failed for longer: the sweep's":     {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 3*time.Hour + grace + 1, 0, ""},
+		"failed after 3 hours":               {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, 4 * time.Hour, 2 * grace, ""},
+		"no answer: no try":                  {completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}, 0, time.Hour, grace, ""},
+		"no answer after 3 hours":            {completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}, 1, 4 * time.Hour, 2 * grace, ""},
 		"in flight for longer":               {completer.TicketOutcome{Kind: completer.TicketInFlight}, 0, 4 * time.Hour, grace, ""},
 		"no handler for it: the sweep's":     {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 0, time.Hour, 0, "no handler: e"},
 		"altered by hand":                    {completer.TicketOutcome{Kind: completer.TicketUnreadable, Error: "e"}, 0, time.Hour, 0, store.ErrCorrupt.Error() + ": e"},
@@ -396,59 +397,92 @@ func TestTooManyTicketsDontWait(t *testing.T) {
 	})
 }
 
-// While the tries of a function fail, one ticket tries and the others wait, each time for
-// longer; another function's don't. A success ends it.
-func TestFunctionThatFailsIsProbed(t *testing.T) {
+// While a function gives no answer, one operation a minute tries and the others wait. First
+// comes one whose caller's have not failed, then one that has not failed, then the one that
+// is due for the longest. Another function's don't wait. An answer ends it.
+func TestFunctionThatGivesNoAnswerIsProbed(t *testing.T) {
 	t.Parallel()
 	var names []string
-	for i := range 20 {
+	for i := range 6 {
 		names = append(names, fmt.Sprint("o", i))
 	}
-	r, clock, down := abandoned(append(names, "other")...), now, true
+	r, clock, down := abandoned(append(names, "other", "late")...), now, true
+	for i, name := range names {
+		r.all["v1##"+name].Run = now.Add(-time.Hour - time.Duration(i)*time.Minute) // o5 is due for the longest
+	}
 	r.all["v1##other"].Handler.Function = "g"
 	asked := &answers{of: func(owner string) completer.TicketOutcome {
 		if down && owner != "other" {
-			return completer.TicketOutcome{Kind: completer.TicketFailed}
+			return completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}
 		}
 		return completer.TicketOutcome{Kind: completer.TicketDone}
 	}}
 	f := &fakeSQS{waiting: "0"}
 	h := newHandler(f, r, asked, func(o *completer.Options) { o.Now = func() time.Time { return clock } })
-	all := func(of ...string) (batch []events.SQSMessage) {
+	tried := func(of ...string) []string {
+		t.Helper()
+		var batch []events.SQSMessage
 		for _, name := range of {
 			batch = append(batch, due(name, 1, 1))
 		}
-		return batch
+		asked.asked = nil
+		if stay := handle(t, h, batch...); down && len(stay) != len(of)-len(slices.DeleteFunc(slices.Clone(of), func(o string) bool { return o != "other" })) {
+			t.Errorf("of %v %v stay", of, stay)
+		}
+		return asked.asked
 	}
-	tried := func() int { n := len(asked.asked); asked.asked = nil; return n }
-	if stay := handle(t, h, all(append(names, "other")...)...); len(stay) != 20 || tried() != 4 || f.hidden["o19"] != time.Minute {
-		t.Errorf("%d stay, hidden for %v", len(stay), f.hidden)
+	if diff := cmp.Diff([]string{"o0", "o1", "o2", "other"}, tried(append(names, "other")...)); diff != "" || f.hidden["o3"] != time.Minute {
+		t.Errorf("tried (-want +got):\n%s; hidden for %v", diff, f.hidden)
 	}
-	const longest = 16 * time.Minute
-	for probe, pause := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, longest, longest} {
-		clock = clock.Add(pause - time.Millisecond)
-		if handle(t, h, all("o18")...); tried() != 0 {
-			t.Errorf("probe %d: tried before its time", probe)
+	r.all["v1##late"].Run, r.all["v1##late"].Scope = now.Add(-10*time.Minute), "jwt:another"
+	for probe, want := range []string{"late", "o5", "o4", "o3", "o5", "o5"} {
+		clock = clock.Add(time.Minute - time.Millisecond)
+		if got := tried(append(names, "late")...); got != nil {
+			t.Errorf("probe %d: %v tried before its time", probe, got)
 		}
 		clock = clock.Add(time.Millisecond)
-		if stay := handle(t, h, all(names...)...); len(stay) != 20 || tried() != 1 || f.hidden["o19"] != min(2*pause, longest) {
-			t.Errorf("probe %d: %d stay, hidden for %v", probe, len(stay), f.hidden)
+		if got := tried(append(names, "late")...); !slices.Equal(got, []string{want}) || f.hidden["o0"] != time.Minute {
+			t.Errorf("probe %d: tried %v, want %s; hidden for %v", probe, got, want, f.hidden)
 		}
 	}
-	down, clock = false, clock.Add(longest)
-	if stay := handle(t, h, all(names...)...); stay != nil || tried() != 20 {
-		t.Errorf("%v stay", stay)
-	}
-	down, clock = true, now.Add(4*time.Hour)
-	if stay := handle(t, h, all(names...)...); stay != nil || tried() != 3 {
-		t.Errorf("%v stay: they have been due for 3 hours, so the sweep makes others", stay)
+	down, clock = false, clock.Add(time.Minute)
+	if got := tried(names...); len(got) != 6 {
+		t.Errorf("it answers again, and only %v are tried", got)
 	}
 }
 
-// Beside a probe the others wait a minute, also if the probe says nothing of the function.
+// Each sweep makes another ticket for an operation that can't be tried. While an older one
+// waits they end, and the stream's never does.
+func TestTicketsOfSweepsDontMultiply(t *testing.T) {
+	t.Parallel()
+	const hour = time.Hour
+	for name, tt := range map[string]struct {
+		overdue time.Duration
+		stay    []string
+	}{"for 4 hours": {4 * hour, []string{"older", "stream"}}, "for an hour": {hour, []string{"older", "stream", "younger"}}} {
+		h := newHandler(&fakeSQS{waiting: "0"}, abandoned("o"), &answers{of: func(string) completer.TicketOutcome {
+			return completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}
+		}}, func(o *completer.Options) { o.Now = func() time.Time { return now.Add(tt.overdue - hour) } })
+		var stay []string
+		for _, m := range []struct {
+			id   string
+			sent time.Duration // ago
+		}{{"older", hour}, {"younger", time.Minute}, {"stream", 2 * hour}, {"younger", time.Minute}, {"stream", 2 * hour}} {
+			ticket := due("o", hour, 1)
+			ticket.MessageId, ticket.Attributes["SentTimestamp"] = "m-"+m.id, strconv.FormatInt(now.Add(-m.sent).UnixMilli(), 10)
+			stay = append(stay, handle(t, h, ticket)...)
+		}
+		slices.Sort(stay)
+		if diff := cmp.Diff(tt.stay, slices.Compact(stay)); diff != "" {
+			t.Errorf("%s: wait (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Beside a probe the others wait a minute. Any answer to it ends the waiting.
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
-	clock, kind := now, completer.TicketFailed
+	clock, o := now, completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}
 	f := &fakeSQS{waiting: "0"}
 	var h *completer.Handler
 	inner := 0
@@ -459,11 +493,11 @@ func TestOneProbeAtATime(t *testing.T) {
 		if owner == "beside" {
 			inner++
 		}
-		return completer.TicketOutcome{Kind: kind}
+		return o
 	}}
 	h = newHandler(f, abandoned("a", "b", "c", "probe", "beside"), asked, func(o *completer.Options) { o.Now = func() time.Time { return clock } })
 	handle(t, h, due("a", 1, 1), due("b", 1, 1), due("c", 1, 1))
-	clock, kind = clock.Add(time.Minute), completer.TicketInFlight
+	clock, o.Unanswered = clock.Add(time.Minute), false
 	if handle(t, h, due("probe", 1, 1)); inner != 0 || f.hidden["beside"] != time.Minute {
 		t.Errorf("tried %d beside the probe, hidden %v", inner, f.hidden)
 	}
@@ -562,18 +596,21 @@ func TestTicketsOfJobs(t *testing.T) {
 	fails := func(context.Context, jobs.Ticket) error { return errDown }
 	for name, test := range map[string]struct {
 		drain    func(context.Context, jobs.Ticket) error
+		due      time.Duration // ago
 		receives int
 		waits    time.Duration
 		told     completer.TicketOutcomeKind
 		listed   bool
 	}{
-		"delivered":        {func(context.Context, jobs.Ticket) error { return nil }, 1, 0, completer.TicketDone, false},
-		"not delivered":    {fails, 1, 10 * time.Second, completer.TicketFailed, false},
-		"not for long":     {fails, 4, 80 * time.Second, completer.TicketFailed, false},
-		"not for days":     {fails, 200, time.Hour, completer.TicketFailed, false},
-		"nobody knows":     {fails, 0, 10 * time.Second, completer.TicketFailed, false},
-		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 1, 10 * time.Second, completer.TicketFailed, false},
-		"no drain":         {nil, 1, 0, completer.TicketNotMine, true},
+		"delivered":        {func(context.Context, jobs.Ticket) error { return nil }, 1, 1, 0, completer.TicketDone, false},
+		"not delivered":    {fails, 1, 1, 10 * time.Second, completer.TicketFailed, false},
+		"not for long":     {fails, time.Hour, 4, 80 * time.Second, completer.TicketFailed, false},
+		"its fourth try":   {fails, 70 * time.Second, 20, 80 * time.Second, completer.TicketFailed, false},
+		"only waited":      {fails, time.Second, 20, 10 * time.Second, completer.TicketFailed, false},
+		"not for days":     {fails, 24 * time.Hour, 200, time.Hour, completer.TicketFailed, false},
+		"nobody knows":     {fails, 1, 0, 10 * time.Second, completer.TicketFailed, false},
+		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 1, 1, 10 * time.Second, completer.TicketFailed, false},
+		"no drain":         {nil, 1, 1, 0, completer.TicketNotMine, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -589,7 +626,7 @@ func TestTicketsOfJobs(t *testing.T) {
 					}
 				}
 			})
-			m := due("p", 1, test.receives)
+			m := due("p", test.due, test.receives)
 			if test.receives == 0 {
 				m.Attributes["ApproximateReceiveCount"] = "9223372036854775808" // no int64
 			}

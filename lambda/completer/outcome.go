@@ -11,6 +11,11 @@ type TicketOutcome struct {
 	Kind       TicketOutcomeKind
 	RetryAfter time.Duration // of TicketInFlight: the rest of the lease, 0 if unknown
 	Error      string        // of TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable, for logs
+
+	// Unanswered says with TicketFailed that the function gave no answer: it is throttled or
+	// out of reach, or it timed out or crashed. If that happens to several operations at
+	// their first try, the others wait. Without Unanswered the failure is the operation's.
+	Unanswered bool
 }
 
 // TicketOutcomeKind is a kind of [TicketOutcome].
@@ -29,5 +34,5 @@ const (
 )
 
 func outcome(o envelope.Outcome) TicketOutcome {
-	return TicketOutcome{TicketOutcomeKind(o.Kind), o.RetryAfter, o.Error}
+	return TicketOutcome{Kind: TicketOutcomeKind(o.Kind), RetryAfter: o.RetryAfter, Error: o.Error}
 }

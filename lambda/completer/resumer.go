@@ -101,19 +101,23 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("invoke %s: %v", f.name, err)}
 	}
 	if err != nil {
-		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
+		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
 		// Crashed or timed out: the record has its lease.
-		return failed(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
+		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)
 	if err != nil {
-		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
+		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	return outcome(o)
 }
 
 func failed(why string) TicketOutcome {
 	return TicketOutcome{Kind: TicketFailed, Error: why}
+}
+
+func unanswered(why string) TicketOutcome {
+	return TicketOutcome{Kind: TicketFailed, Error: why, Unanswered: true}
 }

@@ -80,24 +80,24 @@ func TestInvoke(t *testing.T) {
 			&awslambda.InvokeOutput{StatusCode: 200, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: envelope.InFlight, RetryAfter: time.Second})}, nil,
 			completer.TicketOutcome{Kind: completer.TicketInFlight, RetryAfter: time.Second},
 		},
-		"no answer": {nil, errors.New("timeout"), completer.TicketOutcome{Kind: completer.TicketFailed, Error: "timeout"}},
+		"no answer": {nil, errors.New("timeout"), completer.TicketOutcome{Kind: completer.TicketFailed, Error: "timeout", Unanswered: true}},
 		"it is gone, or its alias is": {
 			nil, fmt.Errorf("operation error Lambda: Invoke: %w", &types.ResourceNotFoundException{Message: aws.String("Function not found")}),
 			completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "Function not found"},
 		},
 		"a crash": {
 			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: []byte(`{"errorMessage":"Task timed out"}`)}, nil,
-			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Task timed out"},
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Task timed out", Unanswered: true},
 		},
 		"a crash that looks like an answer": {
 			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: envelope.Done})}, nil,
-			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Unhandled"},
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Unhandled", Unanswered: true},
 		},
 		"a function that knows no envelopes": {
 			&awslambda.InvokeOutput{StatusCode: 200, Payload: []byte(`{"statusCode":400,"body":"no route"}`)}, nil,
-			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope"},
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope", Unanswered: true},
 		},
-		"nothing at all": {&awslambda.InvokeOutput{StatusCode: 200}, nil, completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope"}},
+		"nothing at all": {&awslambda.InvokeOutput{StatusCode: 200}, nil, completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope", Unanswered: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -61,7 +61,7 @@ var table = []Metric{
 	{"Stuck", count, ofRequest, adds, "an operation was given up, and waits for people (also from the sweep)", Alarm{}},
 	{"Blocked", count, ofRequest, adds, "the deployed code refuses to go on with an operation", Alarm{}},
 	{"Failed", count, ofRequest, adds, "the table failed, or a record is corrupt or can't be compared", Alarm{"StoreFailures", "Sum > 5 in 3 of 3 periods of 5m, silence notBreaching"}},
-	{"FailedOpen", count, ofRequest, adds, "a handler ran unprotected, because the table could not be reached", Alarm{}},
+	{"Unprotected", count, ofRequest, adds, "a handler ran unprotected: the table could not be reached (`ModeOpen`), or a request with a key came in `ModeOff`", Alarm{}},
 	{"Observed", count, ofRequest, adds, "a request of an engine that only observes", Alarm{}},
 	{"Duration", millis, ofRequest, adds, "a request, from its key to its answer", Alarm{}},
 	{"PhaseDuration", millis, ofRequest, adds, "a stored phase, from its begin until it was stored", Alarm{}},
@@ -78,7 +78,7 @@ var table = []Metric{
 	{"StoreInvalid", count, ofStore, adds, "malformed calls, and calls to a table that is missing", Alarm{}},
 
 	{"Delivered", count, ofStream, adds, "a job was handed on", Alarm{}},
-	{"DeliveryFailed", count, ofStream, adds, "a delivery failed, and may be tried again", Alarm{"DeliveryFailed", "Sum > 0 in 3 of 6 periods of 5m, silence notBreaching"}},
+	{"DeliveryFailed", count, ofStream, adds, "a delivery failed, and may be tried again", Alarm{"DeliveryFailed", "Sum > 0 in 3 of 48 periods of 5m, silence notBreaching"}},
 	{"Delayed", count, ofStream, adds, "jobs of an operation could not be handed on, and are tried again", Alarm{}},
 	{"Parked", count, ofStream, adds, "a job was given up, and waits for people", Alarm{}},
 	{"Queued", count, ofStream, adds, "an abandoned operation got a ticket for the completer", Alarm{}},

@@ -15,10 +15,15 @@ import (
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
-// The sweep gives up the operations of each namespace of the options, and of no other.
+// The sweep gives up the operations of every namespace, or only those of its own.
 func TestGivesUpInItsNamespaces(t *testing.T) {
 	t.Parallel()
-	for namespace, ours := range map[string]bool{"": true, "rides": true, "others": false} {
+	some := []string{"", "rides"}
+	for _, tt := range []struct {
+		namespace string
+		of        []string
+		ours      bool
+	}{{"", nil, true}, {"rides", nil, true}, {"", some, true}, {"rides", some, true}, {"others", some, false}} {
 		var db fakedynamo.DB
 		st, err := dynamo.New(&db, "records")
 		if err != nil {
@@ -26,7 +31,7 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 		}
 		past := time.Now().Add(-48 * time.Hour)
 		e := idem.New(st, idem.OneScope, func(o *idem.Options) {
-			o.Namespace, o.MinKey, o.CallsOut, o.Now, o.Logger = namespace, 1, true, func() time.Time { return past }, slog.New(slog.DiscardHandler)
+			o.Namespace, o.MinKey, o.CallsOut, o.Now, o.Logger = tt.namespace, 1, true, func() time.Time { return past }, slog.New(slog.DiscardHandler)
 		})
 		_, err = e.Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("lost") })
@@ -39,9 +44,9 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = markStuck(st, &Options{Namespaces: []string{"", "rides"}})(t.Context(), jobs.TicketFor(rec), "nobody came")
-		if errors.Is(err, jobs.ErrMoved) == ours || ours && err != nil {
-			t.Errorf("namespace %q: %v", namespace, err)
+		err = markStuck(st, &Options{Namespaces: tt.of})(t.Context(), jobs.TicketFor(rec), "nobody came")
+		if errors.Is(err, jobs.ErrMoved) == tt.ours || tt.ours && err != nil {
+			t.Errorf("namespace %q, a worker of %q: %v, given up %t wanted", tt.namespace, tt.of, err, tt.ours)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
@@ -13,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -37,8 +39,9 @@ type Options struct {
 	// Grace is for how long an operation is left to its client after its lease, at most a
 	// day. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
-	// the sweep gives up; in others it only lists them. nil: the empty namespace.
+	// Namespaces limits the operations that the sweep gives up to those of engines
+	// with these namespaces ([idem.Options.Namespace]); it only lists the others. Set it if
+	// several workers share the table. Default: every namespace.
 	Namespaces []string
 
 	// Share is how much of the time of a batch of the stream each sink may use, and
@@ -84,8 +87,8 @@ type API interface {
 }
 
 // New returns the worker of store's table, which api reads. Tickets go to queue, and
-// wait there. New panics if one of the three is nil, a number is out of range or a namespace is
-// none: mistakes in the program, best found at cold start.
+// wait there. New panics if one of the three is nil or a number is out of range: mistakes in
+// the program, best found at cold start.
 func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
@@ -96,9 +99,6 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	if opt.Namespaces == nil {
-		opt.Namespaces = []string{""}
-	}
 	if opt.Sink == nil {
 		opt.Sink = jobs.Route{}
 	}
@@ -134,20 +134,15 @@ func apply[O any](fn func(*O), o *O) {
 	}
 }
 
-// markStuck gives an operation up by the engine of its namespace.
+// markStuck gives an operation up by an engine of its namespace.
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
-	engines := make([]*idem.Engine, len(opt.Namespaces))
-	for i, namespace := range opt.Namespaces {
-		engines[i] = idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
-	}
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
-		err := jobs.ErrMoved
-		for _, e := range engines {
-			if err = e.MarkStuck(ctx, t, why); !errors.Is(err, jobs.ErrMoved) {
-				break // no call is made for a record of another namespace
-			}
+		namespace := state.Namespace(t.PK)
+		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) || !state.IsNamespace(namespace) {
+			return jobs.ErrMoved // another worker's, or no engine's
 		}
-		return err
+		e := idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
+		return e.MarkStuck(ctx, t, why)
 	}
 }
 

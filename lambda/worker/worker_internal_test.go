@@ -37,7 +37,7 @@ func TestSettingsOfAWorker(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	for name, tc := range map[string]struct{ set, want Options }{
 		"none": {Options{}, Options{
-			Share: 5 * time.Second, Grace: jobs.DefaultGrace, Namespaces: []string{""}, Sink: jobs.Route{}, Functions: completer.Functions{},
+			Share: 5 * time.Second, Grace: jobs.DefaultGrace, Sink: jobs.Route{}, Functions: completer.Functions{},
 		}},
 		"all": {
 			Options{Share: time.Second, Grace: time.Minute, Namespaces: []string{"rides"}, Sink: panicking{}, Functions: &askedFor{}, Logger: quiet},

@@ -16,6 +16,18 @@ import (
 	"github.com/samekey/samekey/lambda/sink"
 )
 
+// lower is a queue whose limit is lower by 100 KB than that of staging.
+type lower struct{ sink.QueueAPI }
+
+func (l lower) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	for i := range in.Entries {
+		if e := &in.Entries[i]; len(*e.MessageBody) > 1000 {
+			e.MessageBody = aws.String(*e.MessageBody + strings.Repeat(" ", 100<<10))
+		}
+	}
+	return l.QueueAPI.SendMessageBatch(ctx, in, opts...)
+}
+
 // Two jobs that their queue takes in no size of batch, and with a code that nobody
 // documents, stand in nobody's way for ever: the others are delivered, and they are
 // parked, the one that is alone in the end as well.
@@ -28,7 +40,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 	}
 	store, client, _ := newTable(t)
 	engine := idem.New(store, anybody)
-	for key, size := range map[string]int{"small-1": 10, "large-1": 300 << 10, "large-2": 300 << 10, "small-2": 10} {
+	for key, size := range map[string]int{"small-1": 10, "large-1": 200 << 10, "large-2": 200 << 10, "small-2": 10} {
 		_, err := engine.Do(t.Context(), idem.Request{Scope: "orders", Key: key}, func(ctx context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("receipt", strings.Repeat("x", size)))
 		})
@@ -36,7 +48,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	drain := stream.NewDrain(store, jobs.Route{"receipt": sink.NewQueue(server.Client(), *queue.QueueUrl)}, func(o *stream.DrainOptions) { o.MaxTries = 2 })
+	drain := stream.NewDrain(store, jobs.Route{"receipt": sink.NewQueue(lower{server.Client()}, *queue.QueueUrl)}, func(o *stream.DrainOptions) { o.MaxTries = 2 })
 	sweep := stream.NewSweep(client, store, func(o *stream.SweepOptions) {
 		o.Drain, o.Now = drain, func() time.Time { return time.Now().Add(time.Hour) }
 	})

@@ -74,8 +74,17 @@ var situations = []situation{
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
 	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
+	{name: "a known key that today's rules refuse", act: func(s *stage) outcome {
+		s.post(created)
+		s.with(func(o *idem.Options) { o.MinKey = 100 })
+		return s.post(created)
+	}},
 	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
 	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
+	{name: "the same, if the key is known", act: func(s *stage) outcome {
+		s.post(created)
+		return s.refuse(idem.ErrTooLarge)
+	}},
 	{name: "a caller that can't be identified", act: func(s *stage) outcome {
 		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
 	}},
@@ -145,6 +154,11 @@ var situations = []situation{
 	{name: "the record is damaged", act: func(s *stage) outcome {
 		s.store.down = idem.ErrCorrupt
 		return s.post(created)
+	}},
+	{name: "a phase, in `ModeOff`", opt: func(o *idem.Options) { o.Mode = idem.ModeOff }, act: func(s *stage) outcome {
+		return s.post(func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(ctx context.Context, _ *idem.Tx) (idem.Response, error) { return created(ctx) })
+		})
 	}},
 	{name: "the fingerprint's secret or scheme is unknown", act: func(s *stage) outcome {
 		s.with(func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{{ID: "1", Key: make([]byte, 32)}} })

@@ -45,7 +45,7 @@ var generators = map[string]func(*testing.T) string{
 	"commands":       commands,
 	"passes":         passes,
 	"doctor":         func(*testing.T) string { return doctor.Page() },
-	"prove-policy":   func(*testing.T) string { return "\n```json\n" + prove.Policy + "```\n\n" },
+	"prove-policy":   func(*testing.T) string { return "\n```json\n" + prove.Policy("us-east-1") + "```\n\n" },
 }
 
 // byContract is a table with a column for each contract.

@@ -26,7 +26,10 @@ type Payment struct {
 	Charge string `json:"charge"`
 }
 
-var errNoAnswer = errors.New("no answer")
+var (
+	errNoAnswer = errors.New("no answer")
+	errDeclined = errors.New("the card is declined")
+)
 
 // bank charges once for each of its keys.
 type bank struct {
@@ -36,6 +39,9 @@ type bank struct {
 }
 
 func (b *bank) charge(order, key string) (string, error) {
+	if order == "broke" {
+		return "", errDeclined
+	}
 	b.charges[key] = "ch_" + order
 	if b.silent {
 		return "", errNoAnswer
@@ -144,7 +150,63 @@ func onChi(engine *idem.Engine, b *bank) http.Handler {
 		w.WriteHeader(http.StatusCreated)
 		_ = json.NewEncoder(w).Encode(p)
 	})
+	r.With(engine.Middleware).Post("/orders/{id}/shipments", func(w http.ResponseWriter, r *http.Request) {
+		resp, err := b.ship(r.Context(), chi.URLParam(r, "id"))
+		if err != nil {
+			http.Error(w, "try again", http.StatusInternalServerError) // the client of a declined card gets the answer of Respond
+			return
+		}
+		w.WriteHeader(resp.Status)
+		_, _ = w.Write(resp.Body)
+	})
 	return r
+}
+
+// ship charges, tells that the card is declined, and stages the parcel with the answer.
+func (b *bank) ship(ctx context.Context, order string) (idem.Response, error) {
+	charge, err := idem.Foreign(ctx, "charged", func(_ context.Context, tx *idem.Tx) (string, error) {
+		charge, err := b.charge(order, tx.Key("bank"))
+		if errors.Is(err, errDeclined) {
+			return "", idem.Respond(idem.Response{Status: http.StatusPaymentRequired, Body: []byte("declined")})
+		}
+		return charge, err
+	})
+	if err != nil {
+		return idem.Response{}, err
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+		tx.Stage(idem.NewJob("parcel", Payment{order, charge}))
+		return idem.Response{Status: http.StatusCreated, Body: []byte(charge)}, nil
+	})
+}
+
+// Finish, Respond and a job under chi: the client hears the stored answer, whatever the
+// handler has written, and the job is in its record.
+func TestPhasesUnderChi(t *testing.T) {
+	t.Parallel()
+	store := new(idem.MemoryStore)
+	app := onChi(idem.New(store, func(o *idem.Options) { o.Scope, o.MinKey = whose, 1 }), &bank{charges: make(map[string]string)})
+	for order, want := range map[string]answer{
+		"7": {http.StatusCreated, "ch_7", false}, "broke": {http.StatusPaymentRequired, "declined", false},
+	} {
+		for _, replayed := range []bool{false, true} {
+			r, w := httptest.NewRequest(http.MethodPost, "/orders/"+order+"/shipments", http.NoBody), httptest.NewRecorder()
+			r.Header.Set("Authorization", "Bearer jane")
+			r.Header.Set(idem.KeyHeader, order)
+			app.ServeHTTP(w, r)
+			want.replayed = replayed
+			if got := (answer{w.Code, w.Body.String(), w.Header().Get(idem.ReplayedHeader) == "true"}); got != want {
+				t.Errorf("order %s: got %+v, want %+v", order, got, want)
+			}
+		}
+	}
+	staged := 0
+	for _, r := range store.Records() {
+		staged += len(r.Jobs)
+	}
+	if staged != 1 {
+		t.Errorf("%d jobs are staged, want the parcel of order 7", staged)
+	}
 }
 
 func onEcho(engine *idem.Engine, b *bank) http.Handler { return inFront(engine, echoApp(b)) }

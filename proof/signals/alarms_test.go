@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -318,7 +319,11 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 				n.is("with a job", n.post(n.plain, n.newKey(), "", phases(nil, "down")), 201)
 				n.streamed(n.of(store.Done, staged("down")))
 			},
-			mend: func(n *night) { n.down = nil }, by: 20 * time.Minute, lasts: time.Hour, ends: 45 * time.Minute,
+			mend: func(n *night) { n.down = nil }, by: 20 * time.Minute, lasts: time.Hour, ends: 5 * time.Hour,
+		},
+		{
+			alarm: "DeliveryFailed", every: true, trouble: oneJob(), mend: func(n *night) { n.down = nil },
+			by: 30 * time.Minute, lasts: 8 * time.Hour, ends: 5 * time.Hour,
 		},
 		{
 			alarm: "ExpiredOpen",
@@ -411,6 +416,27 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			n.pass(tt.ends)
 			n.held(tt.alarm, c, tt.params...)
 		})
+	}
+}
+
+// oneJob is a job whose sink is down, and whose ticket comes when it is due.
+func oneJob() func(*night) {
+	receives, due := 0, time.Time{}
+	return func(n *night) {
+		switch {
+		case receives == 0:
+			n.is("with a job", n.post(n.plain, n.newKey(), "", phases(nil, "down")), 201)
+			n.streamed(n.of(store.Done, staged("down")))
+		case n.clock.Now().Before(due):
+			return
+		default:
+			body := n.queue.take()[0]
+			n.invoke(events.SQSEvent{Records: []events.SQSMessage{{
+				MessageId: "1", ReceiptHandle: body, Body: body, EventSource: "aws:sqs", Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(receives)},
+			}}})
+			due = n.clock.Now().Add(n.queue.hidden)
+		}
+		receives++
 	}
 }
 

@@ -248,10 +248,10 @@ func (s *story) requests() {
 		s.is(err.Error(), s.post(plain, s.newKey(), "", created), 503)
 	}
 	s.api.fail(errors.New("no connection"), 100)
-	s.is("unprotected", s.post(s.engine(func(o *idem.Options) { o.FailOpen = true }), s.newKey(), "", created), 201)
+	s.is("unprotected", s.post(s.engine(func(o *idem.Options) { o.Mode = idem.ModeOpen }), s.newKey(), "", created), 201)
 	s.api.fail(&types.TransactionConflictException{}, 1)
 	s.is("after a conflict", s.post(plain, s.newKey(), "", created), 201)
-	s.is("observed", s.post(s.engine(func(o *idem.Options) { o.Key = idem.KeyObserve }), "", "", created), 201)
+	s.is("observed", s.post(s.engine(func(o *idem.Options) { o.Mode = idem.ModeObserve }), "", "", created), 201)
 
 	s.is("abandoned", s.post(s.resumable, s.newKey(), "", phases(errDown)), 500)
 	rec := s.record(func(r *store.Record) bool { return r.State == store.Open && r.Input != nil })
@@ -387,7 +387,8 @@ func (a *troubled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 type tickets struct {
 	mu     sync.Mutex
 	bodies []string
-	all    [][]byte // also those that were taken
+	all    [][]byte      // also those that were taken
+	hidden time.Duration // the message that last came again
 }
 
 func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -405,7 +406,7 @@ func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 func (q *tickets) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.bodies = append(q.bodies, *in.ReceiptHandle)
+	q.bodies, q.hidden = append(q.bodies, *in.ReceiptHandle), time.Duration(in.VisibilityTimeout)*time.Second
 	return &sqs.ChangeMessageVisibilityOutput{}, nil
 }
 

@@ -69,6 +69,12 @@ func functionChecks() []Check {
 			Mend:   "a shorter Timeout, and long work as a job",
 		},
 		{
+			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
+			Looks:  "an asynchronous event has the retries, and the time for them, that a function of its Timeout needs",
+			Causes: "an event whose process dies is lost: its retries meet the lease of the dead attempt, or don't come",
+			Mend:   "MaximumRetryAttempts: 2, a MaximumEventAgeInSeconds of twice the Timeout and three minutes, or a shorter Timeout (docs/use/sources.md)",
+		},
+		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
 			Looks:  "no function has a reserved concurrency of 0, and the worker none below 3",
 			Causes: "a function with 0 never runs; stream, tickets and sweep of the worker wait for each other",
@@ -210,6 +216,29 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	}
 	if !seen {
 		return nil, "no integration of an API with the functions was found"
+	}
+	return all, ""
+}
+
+// asynchronous compares with the retries of asynchronous events, a minute after the first
+// failure and two after the second. The first retry waits for the lease of an attempt that
+// died, and may be left with little time.
+func asynchronous(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.Functions {
+		if fn.Events == nil || fn == f.worker() {
+			continue
+		}
+		needs, last := int32(1), fn.Timeout+time.Minute
+		if fn.Timeout > time.Minute {
+			needs, last = 2, 2*fn.Timeout+3*time.Minute
+		}
+		switch {
+		case fn.Events.Retries < needs:
+			all = append(all, fn.wrong("its MaximumRetryAttempts is %d, and its Timeout of %v needs %d", fn.Events.Retries, fn.Timeout, needs))
+		case fn.Events.Age < last:
+			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, and with its Timeout of %v a retry may come after %v", fn.Events.Age, fn.Timeout, last))
+		}
 	}
 	return all, ""
 }

@@ -26,6 +26,12 @@ func otherChecks() []Check {
 			Mend:   "the parameter AlarmTopicArn",
 		},
 		{
+			ID: "hooks", Severity: Warning, Needs: []Source{Functions, ScanTable, Metrics}, find: hooks,
+			Looks:  "the functions whose requests are in the sample write metrics, with the App of the worker",
+			Causes: "the alarms " + who(ofHooks()) + " never ring for them",
+			Mend:   "metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() in each engine's Options.Hooks (docs/operate/signals.md)",
+		},
+		{
 			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
 			Looks:  "enabled schedules start the worker's sweep and count",
 			Causes: "lost work isn't found, or what waits for people isn't counted",
@@ -100,6 +106,37 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 		return found()
 	}
 	return found(wrong{where: "alarms of App " + apps[0], what: "nobody hears those on " + who(silent)})
+}
+
+// ofHooks are the alarms on metrics that functions write.
+func ofHooks() (all []string) {
+	for _, m := range metrics.All() {
+		if m.Alarm.Name != "" && (m.Source == "request" || m.Source == "store") {
+			all = append(all, m.Alarm.Name)
+		}
+	}
+	return all
+}
+
+// Requests between these ages would be in CloudWatch's list of metrics.
+const (
+	listedFrom = time.Hour
+	listedTo   = 13 * 24 * time.Hour
+)
+
+func hooks(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	apps := f.apps(w)
+	counted := slices.ContainsFunc(f.Counted, func(app string) bool { return slices.Contains(apps, app) })
+	for _, r := range f.Sample {
+		if age := f.Now.Sub(r.Run); !counted && age >= listedFrom && age <= listedTo {
+			return found(wrong{where: "metrics of App " + apps[0], what: "there is no Requests, though the sample has a request of " + r.Run.UTC().Format(time.RFC3339)})
+		}
+	}
+	return found()
 }
 
 // roles are what a role does on the table.

@@ -10,6 +10,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/state"
 )
 
 func streamChecks() []Check {
@@ -175,6 +176,11 @@ func streamFilters(f *Facts) ([]wrong, string) {
 		return all, ""
 	}
 	namespaces := []string{""}
+	for _, r := range f.Sample {
+		if ns := state.Namespace(r.PK); !slices.Contains(namespaces, ns) {
+			namespaces = append(namespaces, ns)
+		}
+	}
 	if w := f.worker(); w != nil && w.Env["SAMEKEY_NAMESPACES"] != "" {
 		namespaces = list(w.Env["SAMEKEY_NAMESPACES"])
 	}

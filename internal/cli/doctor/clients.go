@@ -26,7 +26,7 @@ type Clients struct {
 	StepFunctions  StepFunctions
 	Scheduler      Scheduler
 	IAM            IAM
-	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
+	CloudWatch     CloudWatch
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
 	RESTAPIs       RESTAPIs
@@ -52,6 +52,7 @@ type Lambda interface {
 	GetFunctionConfiguration(context.Context, *lambda.GetFunctionConfigurationInput, ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
 	GetFunctionConcurrency(context.Context, *lambda.GetFunctionConcurrencyInput, ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
 	GetFunctionRecursionConfig(context.Context, *lambda.GetFunctionRecursionConfigInput, ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
+	GetFunctionEventInvokeConfig(context.Context, *lambda.GetFunctionEventInvokeConfigInput, ...func(*lambda.Options)) (*lambda.GetFunctionEventInvokeConfigOutput, error)
 	GetPolicy(context.Context, *lambda.GetPolicyInput, ...func(*lambda.Options)) (*lambda.GetPolicyOutput, error)
 }
 
@@ -59,6 +60,12 @@ type Lambda interface {
 type SQS interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
 	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// CloudWatch reads alarms, and names of metrics.
+type CloudWatch interface {
+	cloudwatch.DescribeAlarmsAPIClient
+	cloudwatch.ListMetricsAPIClient
 }
 
 // EventBridge reads buses.
@@ -98,6 +105,7 @@ var (
 	_ DynamoDB      = (*dynamodb.Client)(nil)
 	_ Lambda        = (*lambda.Client)(nil)
 	_ SQS           = (*sqs.Client)(nil)
+	_ CloudWatch    = (*cloudwatch.Client)(nil)
 	_ EventBridge   = (*eventbridge.Client)(nil)
 	_ StepFunctions = (*sfn.Client)(nil)
 	_ Scheduler     = (*scheduler.Client)(nil)

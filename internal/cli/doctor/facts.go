@@ -32,6 +32,7 @@ const (
 	Mappings       Source = "lambda:ListEventSourceMappings"
 	Concurrency    Source = "lambda:GetFunctionConcurrency"
 	Recursion      Source = "lambda:GetFunctionRecursionConfig"
+	EventInvokes   Source = "lambda:GetFunctionEventInvokeConfig"
 	Policies       Source = "lambda:GetPolicy"
 	Queues         Source = "sqs:GetQueueAttributes"
 	Buses          Source = "events:DescribeEventBus"
@@ -41,6 +42,7 @@ const (
 	Simulation     Source = "iam:SimulatePrincipalPolicy"
 	Gateways       Source = "apigateway:GET"
 	Alarms         Source = "cloudwatch:DescribeAlarms"
+	Metrics        Source = "cloudwatch:ListMetrics"
 )
 
 // Options say what to look at. Table is required.
@@ -87,6 +89,7 @@ type Facts struct {
 	Role      *Role      // of the schedules for later jobs; nil without one
 	Schedules []Schedule // of the worker
 	Alarms    []cwtypes.MetricAlarm
+	Counted   []string // applications (the dimension App) whose functions have counted requests in the last two weeks
 
 	unread map[Source]string // why a source has no answer
 }
@@ -99,10 +102,17 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
+	Events    *Events                         // asynchronous ones; nil if none are known
 	Loops     bool                            // Lambda doesn't end its recursive loops; asked of the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // of lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
+}
+
+// Events are a function's asynchronous invocations.
+type Events struct {
+	Retries int32
+	Age     time.Duration // the longest
 }
 
 // Gateway is an integration of an API with a function.

@@ -30,7 +30,7 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	}
 	f.try(ctx, c.DynamoDB)
 	if opt.TableOnly != "" {
-		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Buses, Machines, Schedules, ScheduleRole, Simulation, Gateways, Alarms} {
+		for _, s := range []Source{Functions, Mappings, Concurrency, EventInvokes, Policies, Queues, Buses, Machines, Schedules, ScheduleRole, Simulation, Gateways, Alarms, Metrics} {
 			f.miss(s, opt.TableOnly)
 		}
 		return f, ctx.Err()
@@ -43,6 +43,7 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	f.askRole(ctx, c.IAM)
 	f.askGateways(ctx, c)
 	f.askAlarms(ctx, c.CloudWatch)
+	f.askMetrics(ctx, c.CloudWatch)
 	return f, ctx.Err()
 }
 

@@ -3,8 +3,11 @@ package doctor
 import (
 	"context"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func (f *Facts) askAlarms(ctx context.Context, api cloudwatch.DescribeAlarmsAPIClient) {
@@ -16,5 +19,25 @@ func (f *Facts) askAlarms(ctx context.Context, api cloudwatch.DescribeAlarmsAPIC
 			return
 		}
 		f.Alarms = append(f.Alarms, page.MetricAlarms...)
+	}
+}
+
+// askMetrics asks which applications have the metric Requests, which only the hooks of
+// their functions write. CloudWatch lists a metric for two weeks after its last value.
+func (f *Facts) askMetrics(ctx context.Context, api cloudwatch.ListMetricsAPIClient) {
+	pages := cloudwatch.NewListMetricsPaginator(api, &cloudwatch.ListMetricsInput{Namespace: aws.String(metrics.Namespace), MetricName: aws.String("Requests")})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			f.miss(Metrics, reason(err))
+			return
+		}
+		for _, m := range page.Metrics {
+			for _, d := range m.Dimensions {
+				if aws.ToString(d.Name) == "App" {
+					f.Counted = append(f.Counted, aws.ToString(d.Value))
+				}
+			}
+		}
 	}
 }

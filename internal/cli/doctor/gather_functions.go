@@ -32,7 +32,7 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(f.Functions) == 0 {
 		f.miss(Functions, fmt.Sprintf("no function was found: none has the variable IDEM_TABLE=%s; name the stack or the functions", f.Options.Table))
 	}
-	for _, s := range []Source{Mappings, Concurrency, Recursion, Policies} {
+	for _, s := range []Source{Mappings, Concurrency, Recursion, EventInvokes, Policies} {
 		if why, ok := f.unread[Functions]; ok {
 			f.miss(s, why)
 		}
@@ -44,6 +44,9 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 			continue
 		}
 		fn.Reserved = c.ReservedConcurrentExecutions
+	}
+	for _, fn := range f.Functions {
+		f.askEvents(ctx, c.Lambda, fn)
 	}
 	if w := f.worker(); w != nil {
 		out, err := c.Lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &w.Name})
@@ -235,5 +238,33 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 		f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
 	default:
 		fn.Policy = aws.ToString(out.Policy)
+	}
+}
+
+// askEvents asks what becomes of a function's asynchronous events. A function has some if a
+// service that invokes so may invoke it, or if its configuration has them.
+func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
+	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
+	if fn.Alias != "" {
+		in.Qualifier = &fn.Alias
+	}
+	out, err := api.GetFunctionEventInvokeConfig(ctx, in)
+	sends := func(service string) bool { return strings.Contains(fn.Policy, `"`+service+`.amazonaws.com"`) }
+	switch {
+	case err != nil && !notFound(err):
+		f.miss(EventInvokes, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
+		return
+	case err != nil && !slices.ContainsFunc([]string{"sns", "s3", "events"}, sends):
+		return
+	}
+	fn.Events = &Events{Retries: 2, Age: 6 * time.Hour} // Lambda's defaults
+	if err != nil {
+		return
+	}
+	if out.MaximumRetryAttempts != nil {
+		fn.Events.Retries = *out.MaximumRetryAttempts
+	}
+	if out.MaximumEventAgeInSeconds != nil {
+		fn.Events.Age = time.Duration(*out.MaximumEventAgeInSeconds) * time.Second
 	}
 }

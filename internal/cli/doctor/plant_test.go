@@ -322,6 +322,18 @@ var plants = map[string]plant{
 		"warning: gateway-timeout: function orders: its Timeout is 10m0s, and API restapi001 waits for 29s",
 		"warning: lease: function orders: its Timeout is 10m0s",
 	)},
+	"one retry of long events": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("receipts")["Timeout"], w.EventInvokes = 120, map[string]object{"receipts": {"MaximumRetryAttempts": 1}}
+		w.Queues["receipts"]["VisibilityTimeout"] = "800"
+	}, on("warning: asynchronous: function receipts: its MaximumRetryAttempts is 1, and its Timeout of 2m0s needs 2")},
+	"no retry of short events": {func(w *doctortest.World, _ *doctor.Options) {
+		w.EventInvokes = map[string]object{"receipts": {"MaximumRetryAttempts": 0}}
+	}, on("warning: asynchronous: function receipts: its MaximumRetryAttempts is 0, and its Timeout of 30s needs 1")},
+	"events that are soon too old": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("receipts")["Timeout"], w.EventInvokes = 120, map[string]object{"receipts": {"MaximumEventAgeInSeconds": 360}}
+		w.Policies["receipts"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
+		w.Queues["receipts"]["VisibilityTimeout"] = "800"
+	}, on("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, and with its Timeout of 2m0s a retry may come after 7m0s")},
 	"no concurrency":                    {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"orders": 0} }, on("error: concurrency: function orders: its reserved concurrency is 0")},
 	"one worker at a time":              {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"worker": 1} }, on("warning: concurrency: function worker: its reserved concurrency is 1")},
 	"clients that retry for three days": {func(_ *doctortest.World, o *doctor.Options) { o.ClientRetries = 72 * time.Hour }, on("error: retention-clients: function orders: its answers are kept for 24h, and clients retry for 72h")},
@@ -335,8 +347,17 @@ var plants = map[string]plant{
 	}, on("warning: alarms: alarms of App orders: there is none on WaitingStuck")},
 	"alarms of another App": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Env("worker")["SAMEKEY_APP"], w.Env("orders")["SAMEKEY_APP"] = "shop", "shop"
+		w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "shop"}}
 	}, on("warning: alarms: alarms of App shop: there is none on " + alarmed(func(m metrics.Metric) bool { return m.Alarm.Name != "" }))},
 	"alarms that nobody hears": {func(w *doctortest.World, _ *doctor.Options) { silence(w) }, on("note: alarms-heard: alarms of App orders: nobody hears those on " + alarmed(func(metrics.Metric) bool { return true }))},
+	"a filter of one namespace": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["FilterCriteria"] = object{"Filters": []any{
+			object{"Pattern": `{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1##"}]}}}}`}, object{"Pattern": `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`},
+		}}
+	}, on("error: stream-filters: mapping of stream to worker: its filters leave out an open record, an open record that is renewed, a finished record, a stuck record")},
+	"functions without hooks": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
+	}, on("warning: hooks: metrics of App orders: there is no Requests, though the sample has a request of " + time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC).Format(time.RFC3339))},
 	"an operator who may not write": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Refused["DynamoDB.UpdateItem"] = "AccessDeniedException"
 	}, on("error: rights: the caller's credentials, as operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)")},
@@ -372,6 +393,7 @@ var sound = map[string]func(*doctortest.World){
 	"a worker without any SAMEKEY_APP": func(w *doctortest.World) {
 		delete(w.Env("worker"), "SAMEKEY_APP")
 		delete(w.Env("orders"), "SAMEKEY_APP")
+		w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "worker"}}
 		for _, a := range w.Alarms {
 			a["Dimensions"] = []any{object{"Name": "App", "Value": "worker"}}
 		}
@@ -582,9 +604,9 @@ func noRights(t *testing.T) {
 	sources := map[doctor.Source]string{
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
 		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
-		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.Policies: "Lambda.GetPolicy",
+		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.EventInvokes: "Lambda.GetFunctionEventInvokeConfig", doctor.Policies: "Lambda.GetPolicy",
 		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Machines: "StepFunctions.DescribeStateMachine",
-		doctor.ScheduleRole: "IAM.GetRole", doctor.Simulation: "IAM.SimulatePrincipalPolicy", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
+		doctor.ScheduleRole: "IAM.GetRole", doctor.Simulation: "IAM.SimulatePrincipalPolicy", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms", doctor.Metrics: "CloudWatch.ListMetrics",
 	}
 	asked := make(map[doctor.Source]bool)
 	for source, op := range sources {
@@ -693,7 +715,7 @@ func verdict(r *doctor.Report) (all []string) {
 
 // noFunctionChecked are the checks that need functions.
 const noFunctionChecked = "not checked: stream-reader stream-readers stream-filters mapping-result stream-retries stream-bisect stream-on-failure stream-start report-failures queue-missing bus-miss" +
-	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard schedules schedule-role: "
+	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease asynchronous concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard hooks schedules schedule-role: "
 
 // judged are deployments at the limits of the checks, or with something that can't be checked.
 var judged = map[string]plant{
@@ -753,7 +775,7 @@ var judged = map[string]plant{
 		w.Items = append(w.Items, w.Record("8", "refunds", "open", 0), w.Record("9", "refunds", "open", 0))
 	}, on("error: completes-all: function worker: SAMEKEY_FUNCTIONS doesn't have refunds, which has resumable requests")},
 	"no worker": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Env("worker"), "SAMEKEY_TICKETS_URL") }, on(
-		"not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all worker-timeout recursion provider-keys alarms alarms-heard schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at",
+		"not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all worker-timeout recursion provider-keys alarms alarms-heard hooks schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at",
 		"not checked: tickets-wait: the queue of tickets was not found",
 	)},
 	"no mappings": {func(w *doctortest.World, _ *doctor.Options) { w.Mappings = nil }, on(
@@ -963,7 +985,7 @@ var judged = map[string]plant{
 		o.Stack = "orders"
 		w.Function("receipts")["Environment"] = object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}}
 	}, on(noFunctionChecked + "receipts: its variables: no key (unanswered)")},
-	"a policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Policies["orders"] = "{" }, on("not checked: gateway-timeout gateway-bytes schedules: orders: its policy is not understood: unexpected end of JSON input (unanswered)")},
+	"a policy that is not understood": {func(w *doctortest.World, _ *doctor.Options) { w.Policies["orders"] = "{" }, on("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: its policy is not understood: unexpected end of JSON input (unanswered)")},
 	"no REST API to be read": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Refused["APIGateway.GetRestApi"] = "AccessDeniedException"
 	}, on("not checked: gateway-timeout gateway-bytes: restapi001: AccessDeniedException: not for tests (unanswered)")},

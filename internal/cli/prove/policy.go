@@ -1,8 +1,27 @@
 package prove
 
-// Policy is the IAM policy that a run needs. The program's own calls are in it by a test; those that
-// CloudFormation makes with the caller's rights follow AWS's documents, and were never run.
-const Policy = `{
+import "strings"
+
+// Policy is the IAM policy that a run needs in a Region, with the ARNs of the Region's
+// partition. The program's own calls are in it by a test; those that CloudFormation makes with
+// the caller's rights follow AWS's documents, and were never run.
+func Policy(region string) string {
+	return strings.ReplaceAll(policy, "arn:aws:", "arn:"+partition(region)+":")
+}
+
+// partition is the group of Regions that a Region is of; its ARNs begin with it.
+func partition(region string) string {
+	for _, p := range [][2]string{
+		{"cn-", "aws-cn"}, {"us-gov-", "aws-us-gov"}, {"us-iso-", "aws-iso"}, {"us-isob-", "aws-iso-b"}, {"eu-isoe-", "aws-iso-e"}, {"us-isof-", "aws-iso-f"}, {"eusc-", "aws-eusc"},
+	} {
+		if strings.HasPrefix(region, p[0]) {
+			return p[1]
+		}
+	}
+	return "aws"
+}
+
+const policy = `{
   "Version": "2012-10-17",
   "Statement": [
     {"Sid": "Run", "Effect": "Allow", "Action": "cloudformation:*", "Resource": [

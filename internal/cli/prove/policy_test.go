@@ -31,7 +31,7 @@ func (l *list) UnmarshalJSON(raw []byte) error {
 func statements(t *testing.T) []statement {
 	t.Helper()
 	var p struct{ Statement []statement }
-	if err := json.Unmarshal([]byte(Policy), &p); err != nil {
+	if err := json.Unmarshal([]byte(Policy("us-gov-west-1")), &p); err != nil {
 		t.Fatal(err)
 	}
 	return p.Statement
@@ -67,8 +67,18 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s allows %v on everything", s.Sid, s.Action)
 		}
 	}
-	if len(Policy) > 6144 {
-		t.Errorf("%d characters are too many for a managed policy", len(Policy))
+	if len(Policy("us-gov-west-1")) > 6144 {
+		t.Errorf("%d characters are too many for a managed policy", len(Policy("us-gov-west-1")))
+	}
+}
+
+// A policy names the resources of its Region's partition: in another one they aren't the run's.
+func TestPolicyOfAPartition(t *testing.T) {
+	t.Parallel()
+	for region, want := range map[string]string{"us-east-1": "arn:aws:s3:::", "cn-north-1": "arn:aws-cn:s3:::", "us-gov-west-1": "arn:aws-us-gov:s3:::"} {
+		if got := Policy(region); !strings.Contains(got, want) || strings.Count(got, `"arn:`) != strings.Count(got, strings.TrimSuffix(want, "s3:::")) {
+			t.Errorf("in %s: %s, want ARNs as %s", region, got, want)
+		}
 	}
 }
 

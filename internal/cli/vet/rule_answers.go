@@ -62,13 +62,22 @@ func (c *code) answersOf(u *unit) (all []answer) {
 			all = append(all, answer{at, n})
 		}
 	}
+	helped := func(at ast.Node, by ast.Expr, writes bool) {
+		if n, ok := c.refusalBy(by, writes); ok {
+			all = append(all, answer{at, n})
+		}
+	}
 	ast.Inspect(u.body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:
 			return c.inline[n]
 		case *ast.ReturnStmt:
-			if len(n.Results) == 2 && c.info.Types[n.Results[1]].IsNil() {
+			switch {
+			case len(n.Results) == 2 && c.info.Types[n.Results[1]].IsNil():
 				add(n, statusOf(n.Results[0]))
+				helped(n, n.Results[0], false)
+			case len(n.Results) == 1:
+				helped(n, n.Results[0], false)
 			}
 		case *ast.CallExpr:
 			fn, ok := calleeOf(c.info, n).(*types.Func)
@@ -78,6 +87,61 @@ func (c *code) answersOf(u *unit) (all []answer) {
 				add(n, n.Args[2])
 			case fn.FullName() == "(net/http.ResponseWriter).WriteHeader":
 				add(n, n.Args[0])
+			default:
+				helped(n, n, true)
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// refusalBy is the refusal that a function of the package makes, by a constant or its
+// argument: as what it returns, or if it writes, to an http.ResponseWriter. A function that
+// may answer something else too is none.
+func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
+	call, isCall := ast.Unparen(e).(*ast.CallExpr)
+	if !isCall {
+		return 0, false
+	}
+	fn, _ := calleeOf(c.info, call).(*types.Func)
+	if c.decls[fn] == nil || c.hasPhases(fn) {
+		return 0, false
+	}
+	others := false
+	for _, s := range c.statusesOf(c.decls[fn].Body, writes) {
+		if i := parameter(c, fn, s); i >= 0 && i < len(call.Args) {
+			s = call.Args[i]
+		}
+		n, refused := c.refusal(s)
+		status, ok, others = n, true, others || !refused
+	}
+	return status, ok && !others
+}
+
+// statusesOf are the statuses that a body returns in literals, or writes; nil for a response
+// whose status is out of sight.
+func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.ReturnStmt:
+			if !writes && len(n.Results) > 0 {
+				status := statusOf(n.Results[0])
+				if len(n.Results) > 1 && !c.info.Types[n.Results[len(n.Results)-1]].IsNil() {
+					status = nil // beside an error
+				}
+				all = append(all, status)
+			}
+		case *ast.CallExpr:
+			fn, ok := calleeOf(c.info, n).(*types.Func)
+			switch {
+			case !ok || !writes:
+			case fn.FullName() == "net/http.Error" && len(n.Args) == 3:
+				all = append(all, n.Args[2])
+			case fn.FullName() == "(net/http.ResponseWriter).WriteHeader":
+				all = append(all, n.Args[0])
 			}
 		}
 		return true
@@ -124,7 +188,7 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 			return false
 		case e.phase == nil:
 			return e.call != failed
-		case e.phase.kind == finish, slices.ContainsFunc(e.phase.opts, func(o ast.Expr) bool { return c.optionName(o) == "Deferred" }):
+		case e.phase.kind == finish:
 			return false
 		}
 		return e.call != failed || e.phase.kind == foreign

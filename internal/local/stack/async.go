@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
@@ -14,7 +15,7 @@ import (
 // fails comes again, as often as the function's configuration says, and then
 // goes to its OnFailure destination. One that is throttled comes again until it
 // is too old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place
-// of one minute and two.
+// of one minute and two; but if a process has died, they are longer than its lease.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
 	pause time.Duration
@@ -65,6 +66,7 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 	begin := time.Now()
 	failures, pause := 0, a.pause
 	for {
+		began := time.Now()
 		_, err := f.Invoke(ctx, payload)
 		if err == nil || ctx.Err() != nil || errors.Is(err, lambdarun.ErrClosed) {
 			return err
@@ -87,12 +89,21 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(pause):
+		case <-time.After(pause + leaseLeft(fe, f.def.Timeout, time.Since(began))):
 		}
 		if failed {
 			pause *= 2
 		}
 	}
+}
+
+// leaseLeft is how long the lease of an invocation lasts that has failed after took: of one
+// whose process has died until its time limit and a margin.
+func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Duration {
+	if fe == nil || fe.Type != lambdarun.TypeExited && fe.Type != lambdarun.TypeTimedOut {
+		return 0
+	}
+	return max(0, limit-took+defaults.LeaseMargin)
 }
 
 // giveUp tells the destination, in the form of Lambda's invocation records.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
@@ -217,6 +218,27 @@ func TestEventIsRetriedAndThenGivenUp(t *testing.T) {
 				t.Errorf("record is %s", records[0])
 			}
 		})
+	}
+}
+
+// The lease of an invocation whose process died is over before the event comes again.
+func TestEventComesAgainAfterTheLease(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		kind       string
+		took, want time.Duration
+	}{
+		"an error":            {"errorString", time.Second, 0},
+		"an early death":      {lambdarun.TypeExited, time.Second, 31 * time.Second},
+		"the end of its time": {lambdarun.TypeTimedOut, 30 * time.Second, 2 * time.Second},
+		"killed late":         {lambdarun.TypeTimedOut, time.Minute, 0},
+	} {
+		if got := leaseLeft(&lambdarun.FunctionError{Type: tt.kind}, 30*time.Second, tt.took); got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+	if got := leaseLeft(nil, time.Minute, 0); got != 0 {
+		t.Errorf("throttled: %v, want none", got)
 	}
 }
 

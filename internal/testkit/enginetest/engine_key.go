@@ -98,11 +98,12 @@ func engineKey(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A7: in strict mode the bare one is 400", func(t *testing.T, e *env) {
+	s.run("A7: in strict mode a bare new one is 400", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(idem.IETF)
 		first := serve(t, eng, keyed(`"abc-1"`, "1"), a.run).status(t, 201)
-		serve(t, eng, keyed(`abc-1`, "1"), a.run).status(t, 400)
+		serve(t, eng, keyed(`abc-2`, "1"), a.run).status(t, 400)
+		serve(t, eng, keyed(`abc-1`, "1"), a.run).replays(t, first)
 		serve(t, eng, keyed(`"abc-1"`, "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})

@@ -82,13 +82,12 @@ func enginePolicy(s suite) {
 		good.Header.Set("Authorization", "Bearer x")
 		noBody := good
 		noBody.Body = nil
-		e.costs(t, 0, func() {
-			serve(t, eng, keyed("k", "1"), a.run).status(t, 500)
-			serve(t, eng, noBody, a.run).status(t, 400)
-		})
+		e.costs(t, 0, func() { serve(t, eng, keyed("k", "1"), a.run).status(t, 500) })
+		e.costs(t, 1, func() { serve(t, eng, noBody, a.run).status(t, 400) })
 		a.ran(t, 0)
 		first := serve(t, eng, good, a.run).status(t, 201)
 		serve(t, eng, good, a.run).replays(t, first)
+		serve(t, eng, noBody, a.run).status(t, 503)
 	})
 
 	s.run("P42: the policy can be the program's own", func(t *testing.T, e *env) {

@@ -57,7 +57,7 @@ func engineScope(s suite) {
 		other.Header = http.Header{"Authorization": {"Bearer bob"}}
 		do(t, eng, other, a.run).replays(t, first)
 		a.ran(t, 1)
-		e.costs(t, 0, func() { do(t, eng, by(order(key[:21], "1"), "", ""), a.run).refused(t, idem.ErrKeyInvalid) })
+		e.costs(t, 1, func() { do(t, eng, by(order(key[:21], "1"), "", ""), a.run).refused(t, idem.ErrKeyInvalid) })
 		do(t, eng, by(order(key, "1"), "jwt", "ann"), a.run).first(t)
 		do(t, eng, by(order("k", "1"), "jwt", "ann"), a.run).first(t)
 	})

@@ -17,12 +17,13 @@ class Orders extends Stack {
     const samekey = new cfninc.CfnInclude(this, 'Samekey', {
       templateFile: 'samekey-standalone.yaml',
       parameters: {
-        App: 'orders', CodeBucket: worker.s3BucketName, CodeKey: worker.s3ObjectKey,
+        CodeBucket: worker.s3BucketName, CodeKey: worker.s3ObjectKey,
         Functions: [this.formatArn({service: 'lambda', resource: 'function', resourceName: 'orders', arnFormat: ArnFormat.COLON_RESOURCE_NAME})],
         Sinks: `send_receipt=sqs:${receipts.queueUrl}`, SinkArns: [receipts.queueArn],
       },
     });
     orders.addEnvironment('IDEM_TABLE', samekey.getResource('Table').ref);
+    orders.addEnvironment('SAMEKEY_APP', this.stackName);
     orders.role.addManagedPolicy(iam.ManagedPolicy.fromManagedPolicyArn(this, 'Records', samekey.getResource('FunctionPolicy').ref));
   }
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/lambda/lambdatest"
 )
 
-func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(dynamotest.MainSeparate(m)) }
 
 const inStock = 5
 
@@ -32,6 +32,13 @@ type tables struct {
 func open(t *testing.T) tables {
 	t.Helper()
 	client := dynamotest.Start(t).Client()
+	t.Cleanup(func() { // for -count=2
+		for _, name := range []string{"orders", "stock", "records"} {
+			if _, err := client.DeleteTable(context.WithoutCancel(t.Context()), &dynamodb.DeleteTableInput{TableName: &name}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	for name, key := range map[string]string{"orders": "id", "stock": "sku"} {
 		_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 			TableName: &name, BillingMode: types.BillingModePayPerRequest,

@@ -265,6 +265,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	switch {
 	case part[1] == "event-source-mappings":
 		op = "ListEventSourceMappings"
+	case len(part) == 4 && part[3] == "event-invoke-config":
+		name, op = part[2], "GetFunctionEventInvokeConfig"
 	case len(part) == 4 && part[3] == "recursion-config":
 		name, op = part[2], "GetFunctionRecursionConfig"
 	case len(part) == 4:
@@ -327,6 +329,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 				out["ReservedConcurrentExecutions"] = n
 			}
 			return w.json(req, plain, out)
+		case op == "GetFunctionEventInvokeConfig" && w.EventInvokes[name] != nil:
+			return w.json(req, plain, w.EventInvokes[name])
 		case op == "GetFunctionRecursionConfig":
 			return w.json(req, plain, Object{"RecursiveLoop": cmp.Or(w.RecursiveLoop, "Terminate")})
 		case op == "GetPolicy" && w.Policies[name] != "":
@@ -374,8 +378,12 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
 	const binary = "application/cbor"
-	if code := w.Refused["CloudWatch.DescribeAlarms"]; code != "" {
+	op := req.URL.Path[strings.LastIndexByte(req.URL.Path, '/')+1:]
+	if code := w.Refused["CloudWatch."+op]; code != "" {
 		return w.answer(req, http.StatusForbidden, binary, cbor.Encode(binaryOf(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})), proto), nil
+	}
+	if op == "ListMetrics" {
+		return w.answer(req, http.StatusOK, binary, cbor.Encode(binaryOf(Object{"Metrics": list(w.Metrics)})), proto), nil
 	}
 	in, err := cbor.Decode(body)
 	if err != nil {

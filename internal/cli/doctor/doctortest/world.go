@@ -26,6 +26,7 @@ type World struct {
 	Aliases             map[string][]string // of functions
 	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
 	Concurrency         map[string]int
+	EventInvokes        map[string]Object   // configurations of asynchronous invocations
 	RecursiveLoop       string              // of each function; "" for Terminate
 	Policies            map[string]string   // of functions, and of aliases as orders:live
 	Integrations        map[string][]Object // of HTTP APIs
@@ -36,6 +37,7 @@ type World struct {
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
+	Metrics             []Object
 	Schedules           []Object // as GetSchedule answers
 	Stacks              map[string][]Object
 
@@ -91,6 +93,7 @@ func Good(now time.Time) *World {
 			"AlarmActions": []any{"arn:aws:sns:us-east-1:123456789012:on-call"}, "Dimensions": []any{Object{"Name": "App", "Value": "orders"}},
 		})
 	}
+	w.Metrics = []Object{{"Namespace": metrics.Namespace, "MetricName": "Requests", "Dimensions": []any{Object{"Name": "App", "Value": "orders"}}}}
 	w.Items = append(w.Items,
 		w.Record("1", "orders", "done", 24*time.Hour),
 		w.Record("2", "receipts", "done", 28*24*time.Hour),

@@ -106,14 +106,6 @@ func inParts(ctx context.Context) (response, error) {
 	return response{StatusCode: http.StatusCreated}, err
 }
 
-func deferred(ctx context.Context) (response, error) {
-	order, err := idem.Atomic(ctx, "order_created", created, idem.Deferred())
-	if err == nil && order.Stock == 0 {
-		return response{StatusCode: http.StatusConflict}, nil // nothing is committed yet
-	}
-	return response{StatusCode: http.StatusCreated}, err
-}
-
 func overHTTP(w http.ResponseWriter, r *http.Request) {
 	order, err := idem.Atomic(r.Context(), "order_created", created)
 	switch {
@@ -126,6 +118,41 @@ func overHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusCreated)
 	}
+}
+
+func problem(status int, text string) response { return response{StatusCode: status, Body: text} }
+
+func soldOut() (response, error) { return response{StatusCode: http.StatusConflict}, nil }
+
+func fail(w http.ResponseWriter, text string, status int) { http.Error(w, text, status) }
+
+func answerTo(err error) response {
+	if err != nil {
+		return response{StatusCode: http.StatusConflict}
+	}
+	return response{StatusCode: http.StatusOK}
+}
+
+func byHelpers(ctx context.Context, w http.ResponseWriter, n int) (response, error) {
+	order, err := idem.Atomic(ctx, "order_created", created)
+	if err != nil {
+		return problem(http.StatusConflict, "nothing was done"), nil
+	}
+	switch order.Stock {
+	case 0:
+		return problem(http.StatusConflict, "sold out"), nil // want `answers: the answer 409`
+	case 1:
+		return soldOut() // want `answers: the answer 409`
+	case 2:
+		fail(w, "no", http.StatusForbidden) // want `answers: the answer 403`
+	case 3:
+		fail(w, "later", http.StatusServiceUnavailable)
+	case 4:
+		return problem(n, "a status out of sight"), nil
+	case 5:
+		return answerTo(err), nil // it has other answers, too
+	}
+	return problem(http.StatusCreated, ""), nil
 }
 
 type outcome struct {
@@ -192,10 +219,6 @@ func nothingCommitted(ctx context.Context, how int) (response, error) {
 		if res.StatusCode == 0 {
 			return response{StatusCode: http.StatusConflict}, nil
 		}
-	}
-	order, _ := idem.Atomic(ctx, "order_looked_up", created, idem.Deferred())
-	if order.Stock == 0 {
-		return response{StatusCode: http.StatusConflict}, nil
 	}
 	idem.Foreign(ctx, "charged", charge, idem.Remembers(time.Hour))
 	return response{StatusCode: http.StatusConflict}, nil // want `answers: the answer 409`

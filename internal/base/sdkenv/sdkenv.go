@@ -1,0 +1,72 @@
+// Package sdkenv makes the SDK's settings of the environment that Lambda gives to a
+// function, without the SDK's config package, whose files, profiles and roles a function
+// doesn't have.
+package sdkenv
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Config returns the settings for a client's NewFromConfig: Region, credentials, the
+// endpoint of service (AWS_ENDPOINT_URL_ and its name, such as DYNAMODB, or
+// AWS_ENDPOINT_URL), and the kind of endpoint (AWS_USE_FIPS_ENDPOINT,
+// AWS_USE_DUALSTACK_ENDPOINT). Region and credentials are empty if they are not set. The
+// error names the variable whose value is neither true nor false.
+func Config(getenv func(string) string, service string) (aws.Config, error) {
+	creds := aws.Credentials{
+		AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),
+		SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken:    getenv("AWS_SESSION_TOKEN"),
+		Source:          "environment",
+	}
+	cfg := aws.Config{
+		Region: cmp.Or(getenv("AWS_REGION"), getenv("AWS_DEFAULT_REGION")),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return creds, nil // credentials of an execution role are fixed for the life of a sandbox
+		}),
+	}
+	if url := cmp.Or(getenv("AWS_ENDPOINT_URL_"+service), getenv("AWS_ENDPOINT_URL")); url != "" {
+		cfg.BaseEndpoint = &url
+	}
+	var kind endpoints
+	var err error
+	if kind.fips, err = isSet(getenv, "AWS_USE_FIPS_ENDPOINT"); err != nil {
+		return aws.Config{}, err
+	}
+	if kind.dualStack, err = isSet(getenv, "AWS_USE_DUALSTACK_ENDPOINT"); err != nil {
+		return aws.Config{}, err
+	}
+	if kind != (endpoints{}) {
+		cfg.ConfigSources = []any{kind}
+	}
+	return cfg, nil
+}
+
+// isSet reads a switch as the SDK's config package does.
+func isSet(getenv func(string) string, name string) (bool, error) {
+	switch value := getenv(name); {
+	case strings.EqualFold(value, "true"):
+		return true, nil
+	case value == "" || strings.EqualFold(value, "false"):
+		return false, nil
+	default:
+		return false, fmt.Errorf("%s is %q: write true or false", name, value)
+	}
+}
+
+// endpoints is a source of the SDK's settings: its methods are those that each client's
+// NewFromConfig asks for.
+type endpoints struct{ fips, dualStack bool }
+
+func (e endpoints) GetUseFIPSEndpoint(context.Context) (aws.FIPSEndpointState, bool, error) {
+	return aws.FIPSEndpointStateEnabled, e.fips, nil
+}
+
+func (e endpoints) GetUseDualStackEndpoint(context.Context) (aws.DualStackEndpointState, bool, error) {
+	return aws.DualStackEndpointStateEnabled, e.dualStack, nil
+}

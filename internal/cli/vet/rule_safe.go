@@ -1,0 +1,105 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+)
+
+var safe = newRule("safe", "find SafeToRetry around every error of a call", checkSafe)
+
+// checkSafe finds a SafeToRetry whose error is that of a call with an effect, whatever the
+// error says: a timeout then passes for a call that had no effect.
+func checkSafe(c *code) (all []finding) {
+	seen := make(map[*ast.CallExpr]bool)
+	for _, p := range c.phases {
+		if p.kind != foreign || p.body == nil {
+			continue
+		}
+		ast.Inspect(p.body, func(n ast.Node) bool {
+			mark, ok := n.(*ast.CallExpr)
+			if !ok || seen[mark] || len(mark.Args) != 1 || c.optionName(mark) != "SafeToRetry" {
+				return true
+			}
+			seen[mark] = true
+			if what := c.unquestioned(p.body, mark); what != "" {
+				all = append(all, found(mark, "idem.SafeToRetry marks every error of %s, also that of a call which may have had its effect, as a timeout: "+
+					"the operation then goes on as if the call was not made. Mark only errors that prove that nothing was done", what))
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// unquestioned names the call with an effect whose error is marked without a question
+// but whether there is one; "" if the error is of another kind, or is asked for.
+func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
+	arg := ast.Unparen(mark.Args[0])
+	if call, ok := arg.(*ast.CallExpr); ok {
+		if fn, _ := calleeOf(c.info, call).(*types.Func); fn == nil || fn.FullName() != "fmt.Errorf" {
+			return c.effectBy(call)
+		}
+		i := slices.IndexFunc(call.Args, func(e ast.Expr) bool { return isError(c.info.TypeOf(e)) })
+		if i < 0 {
+			return ""
+		}
+		arg = call.Args[i]
+	}
+	id, _ := arg.(*ast.Ident)
+	err, ok := c.info.ObjectOf(id).(*types.Var)
+	if !ok {
+		return ""
+	}
+	var from *ast.AssignStmt // the last one of err before the mark
+	ast.Inspect(body, func(n ast.Node) bool {
+		if s, ok := n.(*ast.AssignStmt); ok && s.End() <= mark.Pos() && slices.ContainsFunc(s.Lhs, func(l ast.Expr) bool { return c.object(l) == err }) {
+			from = s
+		}
+		return true
+	})
+	if from == nil || len(from.Rhs) != 1 {
+		return ""
+	}
+	call, ok := ast.Unparen(from.Rhs[0]).(*ast.CallExpr)
+	if !ok || c.asked(body, from, mark) {
+		return ""
+	}
+	return c.effectBy(call)
+}
+
+// effectBy names the effect of a call, its own or that of a function of the package; ""
+// if it has none.
+func (c *code) effectBy(call *ast.CallExpr) string {
+	eff := c.effectOf(call)
+	if fn, _ := calleeOf(c.info, call).(*types.Func); eff == nil && c.decls[fn] != nil {
+		eff = c.effectIn(fn)
+	}
+	if eff == nil {
+		return ""
+	}
+	return eff.what
+}
+
+// asked reports whether something between an assignment and the mark looks at the values
+// that are assigned, apart from a comparison with nil.
+func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {
+			return false // the values beside the error
+		}
+		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.NEQ || b.Op == token.EQL) && (c.info.Types[b.X].IsNil() || c.info.Types[b.Y].IsNil()) {
+			return false
+		}
+		if id, ok := n.(*ast.Ident); ok && id.Pos() >= from.End() && id.Pos() < mark.Pos() {
+			yes = yes || slices.ContainsFunc(from.Lhs, func(l ast.Expr) bool { return c.object(l) != nil && c.object(l) == c.info.ObjectOf(id) })
+		}
+		return true
+	})
+	return yes
+}
+
+func isError(t types.Type) bool {
+	return t != nil && types.Identical(t, types.Universe.Lookup("error").Type())
+}

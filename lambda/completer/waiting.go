@@ -1,0 +1,46 @@
+package completer
+
+import (
+	"cmp"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/internal/base/lru"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// mostWaiting is how many operations are remembered.
+const mostWaiting = 10_000
+
+// waiting has the oldest ticket of each operation that is long due and can't be tried, as this
+// process saw them. Each sweep makes another ticket for such an operation.
+type waiting struct {
+	mu  sync.Mutex
+	all *lru.Map[string, seen] // by operation
+}
+
+// seen is a ticket that waits.
+type seen struct {
+	message string
+	sent    int64
+	at      time.Time // when it was seen
+}
+
+func newWaiting() *waiting { return &waiting{all: lru.New[string, seen](mostWaiting)} }
+
+// spare reports whether a sweep has made m, and an older ticket of its operation waits. due
+// is m's own: only a sweep sends tickets that are due.
+func (w *waiting) spare(m *received, operation string, due, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	this := seen{m.MessageId, m.number("SentTimestamp"), now}
+	known, ok := w.all.Get(operation)
+	older := ok && now.Sub(known.at) <= state.LeftToSweep && cmp.Or(cmp.Compare(known.sent, this.sent), cmp.Compare(known.message, this.message)) < 0
+	if older && due.UnixMilli() <= this.sent {
+		return true
+	}
+	if !older {
+		w.all.Put(operation, this)
+	}
+	return false
+}
