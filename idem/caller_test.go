@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -172,7 +173,7 @@ func TestCallerOfEveryAttempt(t *testing.T) {
 		"a verified identity of a tenant": {func(*idem.Options) {}, func(r *idem.Request) {
 			r.Identity, r.Tenant, r.Operation = idem.Identity{Kind: "jwt", Subject: "iss|ann"}, "blue|", "op|"
 		}, idem.Identity{Kind: "jwt", Subject: "iss|ann"}},
-		"OneScope": {func(o *idem.Options) { idem.OneScope(o); o.MinKey = 1 }, func(*idem.Request) {}, idem.Identity{Kind: "one"}},
+		"OneScope": {func(o *idem.Options) { idem.OneScope(o); o.MinKey, o.CallerFromOp = 1, true }, func(*idem.Request) {}, idem.Identity{Kind: "one"}},
 	} {
 		for _, completer := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/completer=%t", name, completer), func(t *testing.T) {
@@ -276,6 +277,10 @@ func TestResumableNeedsAFunction(t *testing.T) {
 func TestCallersAreNamedInUTF8(t *testing.T) {
 	t.Parallel()
 	const odd = "caf\xe9"
+	halved := idem.Identity{Kind: "jwt"} // half of a surrogate pair, as encoding/json decodes it
+	if err := json.Unmarshal([]byte(`"ann\ud800"`), &halved.Subject); err != nil {
+		t.Fatal(err)
+	}
 	for name, tt := range map[string]struct {
 		set func(*idem.Options)
 		req idem.Request
@@ -285,6 +290,7 @@ func TestCallersAreNamedInUTF8(t *testing.T) {
 		}, idem.Request{}},
 		"Request.Scope": {known, idem.Request{Scope: odd}},
 		"a source":      {known, idem.Request{Source: odd}},
+		"half a pair":   {func(*idem.Options) {}, idem.Request{Identity: halved}},
 		"an identity":   {func(*idem.Options) {}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: odd}}},
 	} {
 		tt.req.Key, tt.req.Method = "k", "POST"

@@ -210,7 +210,7 @@ func TestStatusThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for status, fine := range map[int]bool{0: true, 99: false, 100: true, 999: true, 1000: false, -1: false} {
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem, anybody, func(o *idem.Options) { o.Stored = func(int) bool { return true } }).Do(t.Context(), request, answers(status))
+		_, err := idem.New(&mem, anybody, func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }).Do(t.Context(), request, answers(status))
 		if rec := onlyRecord(t, &mem); (err == nil) != fine || !fine && !errors.Is(err, idem.ErrResult) || fine != (rec.State == store.Done) {
 			t.Errorf("%d: %v, the record is %v", status, err, rec.State)
 		}

@@ -163,7 +163,7 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 	if err == nil && left {
 		err = failed // a call in progress may contradict any answer
 	}
-	keeps := definitive || failed == nil && e.opt.Stored(resp.Status)
+	keeps := definitive || failed == nil && e.opt.Stored(resp)
 	if err == nil && (keeps || failed == nil && final(resp.Status)) {
 		if err = f.leftover(&f.log); err != nil { // no answer leaves over recorded work that the handler passed by
 			err = f.fail(err)

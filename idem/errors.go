@@ -42,6 +42,9 @@ var (
 	ErrExpired = errors.New("idempotency key has expired")
 	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
 	ErrNotKept = store.ErrNotKept
+	// ErrEncoding matches errors from a finished operation whose answer is stored in a
+	// content coding that the request doesn't accept.
+	ErrEncoding = errors.New("the answer is stored in a content coding that the request doesn't accept")
 	// ErrLeaseLost matches errors from an overtaken attempt, which changed nothing
 	// after another attempt took over.
 	ErrLeaseLost = errors.New("lease lost to another attempt")

@@ -18,7 +18,8 @@ import (
 
 // Fingerprint defines which requests count as the same. The zero value covers
 // method, path, query and the bytes of the body, by SHA-256. The boundary of a
-// multipart form doesn't count.
+// multipart form doesn't count. The host counts, as a part of the path, if the
+// pattern of the route names one.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries
 // (R17): a caller may repeat the same request with a fresh token. Who the caller is, decides
@@ -198,6 +199,9 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 		}
 		if !f.SkipPath {
 			small = appendTagged(small, 'p', r.Path)
+			if host := patternHost(r); host != "" {
+				small = appendTagged(small, 'o', host)
+			}
 		}
 		if !f.SkipQuery {
 			small = appendTagged(small, 'q', canonicalQuery(r.Query))
@@ -272,7 +276,8 @@ func canonicalQuery(raw string) string {
 		name, value, _ := strings.Cut(pair, "=")
 		n, err1 := url.QueryUnescape(name)
 		v, err2 := url.QueryUnescape(value)
-		if err1 != nil || err2 != nil {
+		// Some parsers cut at a ";" that is not escaped, and net/url drops the pair.
+		if err1 != nil || err2 != nil || strings.Contains(pair, ";") {
 			n, v, odd = name, value, append(odd, pair)
 		}
 		values.Add(n, v)

@@ -83,7 +83,7 @@ func TestFormerContinuesWhatAnotherAttemptGaveBack(t *testing.T) {
 func TestFormerRefusesALateClaim(t *testing.T) {
 	t.Parallel()
 	r := newRolling()
-	stores := func(o *idem.Options) { o.Resumable, o.Function = true, "shop" }
+	stores := func(o *idem.Options) { o.Resumable, o.CallerFromOp, o.Function = true, true, "shop" }
 	_, _ = r.release(&r.mem, true, stores).Do(t.Context(), r.req, answers(500))
 	var late store.Claim
 	sends := &spoilt{Store: &r.mem}

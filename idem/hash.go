@@ -53,7 +53,7 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	buf = appendPart(buf, r.Key)
 	switch {
 	case by.path && r.Path != "":
-		buf = appendPart(buf, r.Method+" "+r.Path)
+		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
 	case by.path || by.route:
 		buf = appendPart(buf, operationRoute(r))
 	}

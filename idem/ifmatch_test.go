@@ -35,7 +35,7 @@ func TestIfMatch(t *testing.T) {
 			{"c", "vx", 200, ""},
 		}, "vxx"},
 		"412 is not kept": {func(o *idem.Options) {
-			o.Stored = func(status int) bool { return status != http.StatusPreconditionFailed && idem.DefaultStored(status) }
+			o.Stored = func(r idem.Response) bool { return r.Status != http.StatusPreconditionFailed && idem.DefaultStored(r) }
 		}, false, []step{{"a", "old", 412, ""}, {"a", "v", 200, ""}, {"a", "v", 200, "true"}}, "vx"},
 		"the header counts": {func(o *idem.Options) { o.Fingerprint.Headers = []string{"If-Match"} }, false, []step{
 			{"a", "v", 200, ""}, {"a", "v", 200, "true"}, {"a", "vx", 422, ""},

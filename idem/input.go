@@ -9,16 +9,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/secrets"
 )
 
 // secretInput are request headers that no option can add to a record.
-var secretInput = []string{"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Amz-Security-Token", KeyHeader}
+var secretInput = []string{
+	"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Amz-Security-Token", "X-Amzn-Oidc-Accesstoken", "X-Amzn-Oidc-Data",
+	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
+}
 
 // inputOf returns the part of r that a repeated run needs, without its key: of its
 // headers the Content-Type and headers.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
-		Method: r.Method, Path: r.Path, Query: inText(r.Query), Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
+		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
+	}
+	if host := patternHost(r); host != "" { // by which a router finds the route again
+		in.Header = http.Header{"Host": {host}}
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, headers) {
 		name = http.CanonicalHeaderKey(name)
@@ -30,6 +37,15 @@ func inputOf(r *Request, headers []string) *store.Input {
 		}
 	}
 	return in
+}
+
+// withoutTokens returns a query without the parameters that are credentials.
+func withoutTokens(query string) string {
+	kept := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
+		name, value, _ := strings.Cut(pair, "=")
+		return secrets.Named(unescaped(name)) || secrets.Token(unescaped(strings.ReplaceAll(value, "+", " ")))
+	})
+	return strings.Join(kept, "&")
 }
 
 // inText returns a query whose parameters are the same, and which a text can hold: a

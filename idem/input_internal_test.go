@@ -36,3 +36,19 @@ func TestInputOfARequest(t *testing.T) {
 		}
 	}
 }
+
+// A stored query has no credentials, and a router finds the host of its route again.
+func TestStoredRequestHasNoToken(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"a=1&access_token=s&b=2": "a=1&b=2", "X-Amz-Signature=s&a=1": "a=1", "api%5Fkey=s": "", "q=Bearer+s": "", "next=eyJh.e30.s": "", "a=1&&b": "a=1&&b", "": "",
+	} {
+		if got := inputOf(&Request{Query: query}, nil).Query; got != want {
+			t.Errorf("%s: got %q, want %q", query, got, want)
+		}
+	}
+	in := inputOf(&Request{Path: "/do", Route: "POST pay.example/do"}, nil)
+	if got := in.Header.Get("Host"); got != "pay.example" {
+		t.Errorf("the host is %q, want pay.example", got)
+	}
+}

@@ -65,7 +65,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	if without.refused.Load() {
 		resp, err = Response{}, e.phaseRefused(ctx, e.req)
 	}
-	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored.Status) {
+	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {

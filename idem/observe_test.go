@@ -62,8 +62,8 @@ func TestObserveOfARefusal(t *testing.T) {
 // that it would have been replayed, or nothing.
 func TestObserveRemembersAnswers(t *testing.T) {
 	t.Parallel()
-	only200 := func(o *idem.Options) { o.Stored = func(status int) bool { return status == 200 } }
-	all := func(o *idem.Options) { o.Stored = func(int) bool { return true } }
+	only200 := func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 200 } }
+	all := func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }
 	conflict := func(v idemtest.Verb) idemtest.Plan { return idemtest.At(v, 1, idemtest.Fault{Err: idem.ErrConflict}) }
 	for name, tt := range map[string]struct {
 		opt   func(*idem.Options)

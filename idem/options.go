@@ -138,8 +138,8 @@ type Options struct {
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from
 	// no header. A completer's request has no header that names the caller, so
-	// Resumable needs CallerFromOp where the program names the caller: with Scope, and
-	// for requests with a [Request.Scope].
+	// Resumable needs CallerFromOp where the program names the caller, or there is
+	// one: with Scope, with [OneScope], and for requests with a [Request.Scope].
 	CallerFromOp bool
 	// ScopeRoute makes the route part of the scope: the same key on another route is
 	// a new operation instead of a mismatch. The route is method and path pattern; it
@@ -163,10 +163,13 @@ type Options struct {
 	// idem/quota has an implementation. Default: none.
 	Quota Quota
 
-	// Stored decides by status whether an answer is stored and replayed. Other
-	// answers are given once and free the key, if nothing was done under it, and are
-	// withheld otherwise ([ErrUnfinished]). Default: DefaultStored.
-	Stored func(status int) bool
+	// Stored decides whether an answer of the handler is stored and replayed. The
+	// answer has its status and all its headers, with canonical names; Stored must not
+	// change it, and must be safe for concurrent use. Other answers are given once and
+	// free the key, if nothing was done under it, and are withheld otherwise
+	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters
+	// whose answers have no status have 200. Default: DefaultStored.
+	Stored func(Response) bool
 	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar ones. New refuses headers that carry secrets.
 	StoreHeaders []string
@@ -303,7 +306,7 @@ func (o *Options) validate() error {
 	check(!o.Resumable || o.Mode == ModeEnforce, "Mode %v: Resumable is for handlers with phases, which need a record", o.Mode)
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
-	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
+	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && !o.oneScope && (o.Former == nil || o.Former.Scope == nil && !o.Former.OneScope), "%s", callerFromOp)
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
 		check(!slices.Contains(secretInput, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
@@ -348,5 +351,5 @@ func (o *Options) completable(r *Request, caller store.Identity) error {
 	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
 }
 
-const callerFromOp = "Resumable with a scope that the program finds: a completer has no client's request to find it in; " +
+const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"

@@ -71,46 +71,50 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 			o.MinKey, o.MaxBody, o.MaxInput = 255, 6<<20, store.MaxStoredRequest
 			o.Key, o.Mode, o.InFlight, o.StatusURL = KeyGenerate, ModeOff, InFlightAccept, "/status/"
 		}, ""},
-		"function too long":            {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
-		"function not UTF-8":           {&MemoryStore{}, func(o *Options) { o.Function = "f\xff" }, "of UTF-8"},
-		"reserve of a whole lease":     {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
-		"negative reserve":             {&MemoryStore{}, func(o *Options) { o.Reserve = -1 }, "Reserve"},
-		"negative minimum":             {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},
-		"negative key mode":            {&MemoryStore{}, func(o *Options) { o.Key = -1 }, "Key -1"},
-		"negative body":                {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
-		"input over 10 MB":             {&MemoryStore{}, func(o *Options) { o.MaxInput = 10<<20 + 1 }, "MaxInput"},
-		"negative input":               {&MemoryStore{}, func(o *Options) { o.MaxInput = -1 }, "MaxInput"},
-		"negative request":             {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
-		"negative tombstone":           {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
-		"unknown mode in flight":       {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
-		"negative mode in flight":      {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
-		"Retry-After below a second":   {&MemoryStore{}, func(o *Options) { o.MaxRetryAfter = time.Second - 1 }, "MaxRetryAfter"},
-		"negative wait":                {&MemoryStore{}, func(o *Options) { o.WaitMax = -1 }, "WaitMax"},
-		"a 202 that nobody can follow": {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
-		"a status URL without its end": {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},
-		"a status by route":            {&MemoryStore{}, func(o *Options) { o.StatusURL, o.ScopeRoute = "/status/", true }, "StatusURL and ScopeRoute"},
-		"observed and completed":       {&MemoryStore{}, func(o *Options) { o.Mode, o.Resumable, o.Function = ModeObserve, true, "f" }, "Mode ModeObserve: Resumable"},
-		"negative tries":               {&MemoryStore{}, func(o *Options) { o.MaxTries = -1 }, "MaxTries"},
-		"unknown mode":                 {&MemoryStore{}, func(o *Options) { o.Mode = ModeOff + 1 }, "Mode 4"},
-		"negative mode":                {&MemoryStore{}, func(o *Options) { o.Mode = -1 }, "Mode -1"},
-		"storing a credential":         {&MemoryStore{}, func(o *Options) { o.InputHeaders = []string{"authorization"} }, "Authorization may hold a secret"},
-		"storing the key":              {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{KeyHeader} }, "StoreHeaders"},
-		"keys on HEAD":                 {&MemoryStore{}, func(o *Options) { o.Methods = []string{"HEAD"} }, "Methods"},
-		"keys on no method":            {&MemoryStore{}, func(o *Options) { o.Methods = []string{""} }, "Methods"},
-		"ACP, kept for a day":          {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24 * time.Hour }, ""},
-		"ACP, kept for less":           {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24*time.Hour - 1 }, "at least 24h"},
-		"ACP, failing open":            {&MemoryStore{}, func(o *Options) { ACP(o); o.Mode = ModeOpen }, "503 without the store"},
-		"UCP, failing open":            {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOpen }, "503 without the store"},
-		"UCP, off":                     {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOff }, "503 without the store"},
-		"UCP, with a status":           {&MemoryStore{}, func(o *Options) { UCP(o); o.StatusURL = "/status/" }, "StatusURL"},
-		"a status without path":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "status/" }, "must be absolute"},
-		"a status with a query":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/?a=1" }, `must end in "/"`},
-		"a status with a part":         {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/#a" }, `must end in "/"`},
-		"a status of no form":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "/%zz/" }, "not a URL"},
-		"a status by its URL":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "https://shop.example/v1/status/" }, ""},
-		"Stripe":                       {&MemoryStore{}, Stripe, ""},
-		"StripeV1":                     {&MemoryStore{}, StripeV1, ""},
-		"IETF":                         {&MemoryStore{}, IETF, ""},
+		"function too long":                             {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
+		"function not UTF-8":                            {&MemoryStore{}, func(o *Options) { o.Function = "f\xff" }, "of UTF-8"},
+		"reserve of a whole lease":                      {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
+		"negative reserve":                              {&MemoryStore{}, func(o *Options) { o.Reserve = -1 }, "Reserve"},
+		"negative minimum":                              {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},
+		"negative key mode":                             {&MemoryStore{}, func(o *Options) { o.Key = -1 }, "Key -1"},
+		"negative body":                                 {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
+		"input over 10 MB":                              {&MemoryStore{}, func(o *Options) { o.MaxInput = 10<<20 + 1 }, "MaxInput"},
+		"negative input":                                {&MemoryStore{}, func(o *Options) { o.MaxInput = -1 }, "MaxInput"},
+		"negative request":                              {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
+		"negative tombstone":                            {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
+		"unknown mode in flight":                        {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
+		"negative mode in flight":                       {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
+		"Retry-After below a second":                    {&MemoryStore{}, func(o *Options) { o.MaxRetryAfter = time.Second - 1 }, "MaxRetryAfter"},
+		"negative wait":                                 {&MemoryStore{}, func(o *Options) { o.WaitMax = -1 }, "WaitMax"},
+		"a 202 that nobody can follow":                  {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
+		"a status URL without its end":                  {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},
+		"a status by route":                             {&MemoryStore{}, func(o *Options) { o.StatusURL, o.ScopeRoute = "/status/", true }, "StatusURL and ScopeRoute"},
+		"observed and completed":                        {&MemoryStore{}, func(o *Options) { o.Mode, o.Resumable, o.Function = ModeObserve, true, "f" }, "Mode ModeObserve: Resumable"},
+		"negative tries":                                {&MemoryStore{}, func(o *Options) { o.MaxTries = -1 }, "MaxTries"},
+		"unknown mode":                                  {&MemoryStore{}, func(o *Options) { o.Mode = ModeOff + 1 }, "Mode 4"},
+		"negative mode":                                 {&MemoryStore{}, func(o *Options) { o.Mode = -1 }, "Mode -1"},
+		"storing a credential":                          {&MemoryStore{}, func(o *Options) { o.InputHeaders = []string{"authorization"} }, "Authorization may hold a secret"},
+		"storing the key":                               {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{KeyHeader} }, "StoreHeaders"},
+		"keys on HEAD":                                  {&MemoryStore{}, func(o *Options) { o.Methods = []string{"HEAD"} }, "Methods"},
+		"keys on no method":                             {&MemoryStore{}, func(o *Options) { o.Methods = []string{""} }, "Methods"},
+		"ACP, kept for a day":                           {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24 * time.Hour }, ""},
+		"ACP, kept for less":                            {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24*time.Hour - 1 }, "at least 24h"},
+		"ACP, failing open":                             {&MemoryStore{}, func(o *Options) { ACP(o); o.Mode = ModeOpen }, "503 without the store"},
+		"UCP, failing open":                             {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOpen }, "503 without the store"},
+		"UCP, off":                                      {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOff }, "503 without the store"},
+		"UCP, with a status":                            {&MemoryStore{}, func(o *Options) { UCP(o); o.StatusURL = "/status/" }, "StatusURL"},
+		"a status without path":                         {&MemoryStore{}, func(o *Options) { o.StatusURL = "status/" }, "must be absolute"},
+		"a status with a query":                         {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/?a=1" }, `must end in "/"`},
+		"a status with a part":                          {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/#a" }, `must end in "/"`},
+		"a status of no form":                           {&MemoryStore{}, func(o *Options) { o.StatusURL = "/%zz/" }, "not a URL"},
+		"a status by its URL":                           {&MemoryStore{}, func(o *Options) { o.StatusURL = "https://shop.example/v1/status/" }, ""},
+		"one caller, and a completer without his token": {&MemoryStore{}, func(o *Options) { OneScope(o); o.Resumable, o.Function = true, "f" }, "CallerFromOp"},
+		"the same, formerly": {&MemoryStore{}, func(o *Options) {
+			o.Former, o.Resumable, o.Function = &Former{OneScope: true}, true, "f"
+		}, "CallerFromOp"},
+		"Stripe":   {&MemoryStore{}, Stripe, ""},
+		"StripeV1": {&MemoryStore{}, StripeV1, ""},
+		"IETF":     {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -151,15 +155,15 @@ func TestHeadersOfAConnectionAreNotStored(t *testing.T) {
 	}
 }
 
-// R43, R44, and the default: the stored statuses.
+// The stored statuses.
 func TestWhatIsStored(t *testing.T) {
 	t.Parallel()
-	policy := func(preset func(*Options)) func(int) bool {
+	policy := func(preset func(*Options)) func(Response) bool {
 		var o Options
 		preset(&o)
 		return o.withDefaults().Stored
 	}
-	policies := []func(int) bool{policy(func(*Options) {}), policy(Stripe), policy(StripeV1), policy(IETF)}
+	policies := []func(Response) bool{policy(func(*Options) {}), policy(Stripe), policy(StripeV1), policy(IETF)}
 	for status, want := range map[int][4]bool{ // default, Stripe, StripeV1, IETF
 		200: {true, true, true, true},
 		201: {true, true, true, true},
@@ -168,6 +172,10 @@ func TestWhatIsStored(t *testing.T) {
 		400: {false, false, false, true},
 		401: {false, false, false, false},
 		402: {true, true, true, true},
+		406: {false, false, false, false},
+		407: {false, false, false, false},
+		412: {true, true, true, true},
+		415: {false, false, false, false},
 		408: {false, true, true, true},
 		423: {false, true, true, true},
 		428: {false, true, true, true},
@@ -182,12 +190,39 @@ func TestWhatIsStored(t *testing.T) {
 		502: {false, false, true, false},
 		503: {false, false, true, false},
 	} {
-		if stored := policy(ACP); stored(status) != want[3] || policy(UCP)(status) != want[3] {
+		r := Response{Status: status}
+		if stored := policy(ACP); stored(r) != want[3] || policy(UCP)(r) != want[3] {
 			t.Errorf("ACP and UCP store %d: %t, want %t", status, !want[3], want[3])
 		}
 		for i, stored := range policies {
-			if stored(status) != want[i] {
+			if stored(r) != want[i] {
 				t.Errorf("policy %d stores %d: %t, want %t", i, status, !want[i], want[i])
+			}
+		}
+	}
+}
+
+// A challenge asks for the same request with a proof, which is in a header: it is no
+// contract's answer.
+func TestChallengesAreNotStored(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answer Response
+		want   bool
+	}{
+		"a declined card":                {Response{Status: 402, Body: []byte(`{"decline_code":"x402Version"}`)}, true},
+		"x402":                           {Response{Status: 402, Header: http.Header{"Payment-Required": {"e30="}}}, false},
+		"x402, version 1":                {Response{Status: 402, Body: []byte(`{"x402Version":1,"accepts":[]}`)}, false},
+		"a payment challenge":            {Response{Status: 402, Header: http.Header{"Www-Authenticate": {"L402 invoice=1"}}}, false},
+		"a token with too little scope":  {Response{Status: 403, Header: http.Header{"Www-Authenticate": {"Bearer"}}}, false},
+		"a proxy's":                      {Response{Status: 404, Header: http.Header{"Proxy-Authenticate": {"Basic"}}}, false},
+		"a success that names the realm": {Response{Status: 200, Header: http.Header{"Www-Authenticate": {"Negotiate"}}}, true},
+	} {
+		for i, preset := range []func(*Options){func(*Options) {}, Stripe, StripeV1, IETF, ACP, UCP} {
+			var o Options
+			preset(&o)
+			if stored := o.withDefaults().Stored(tc.answer); stored != tc.want {
+				t.Errorf("%s: contract %d stores it: %t, want %t", name, i, stored, tc.want)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
@@ -195,7 +196,7 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	}
 	var zero T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return zero, f.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, err))
+		return zero, f.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, redact.Decoding(err)))
 	}
 	if at := missing(raw, out); at != "" {
 		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what is recorded of %q", ErrResult, zero, at, s.name))

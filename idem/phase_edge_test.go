@@ -350,7 +350,7 @@ func TestAnswerPastARecordedPhase(t *testing.T) {
 			return idem.Response{Status: status}, nil
 		}
 	}
-	all := func(o *idem.Options) { o.Stored = func(int) bool { return true } }
+	all := func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }
 	for name, tt := range map[string]struct {
 		opt    func(*idem.Options)
 		fn     func(context.Context) (idem.Response, error)

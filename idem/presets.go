@@ -132,5 +132,6 @@ func (r *rules) validate(o *Options) error {
 // their keys must be random: without [Options.MinKey] at least 22 characters. Only
 // with [Options.StatusURL] is there a status resource for them, since it needs the
 // key alone. Callers with a verified identity stay apart, and so do tenants.
-// OneScope has no effect beside [Options.Scope].
+// OneScope has no effect beside [Options.Scope]. With [Options.Resumable] the handlers
+// must not look for a token: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

@@ -61,6 +61,10 @@ var problems = []struct {
 		Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
 		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again.",
 	}},
+	{ErrEncoding, Problem{
+		Status: 406, Code: "idempotency_encoding", Title: "The answer is stored in another encoding",
+		Detail: "The request with this key was carried out. Retry with the same key and an Accept-Encoding that lists the encoding of the first answer.",
+	}},
 	{ErrStuck, Problem{
 		Status: 409, Code: "idempotency_stuck", Title: "The request is stuck",
 		Detail: "The request with this key could not be completed and waits for an operator. Retrying does not help.",

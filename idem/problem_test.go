@@ -46,6 +46,7 @@ func TestProblems(t *testing.T) {
 		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error", "invalid_request"},
 		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error", "invalid_request"},
 		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error", "invalid_request"},
+		{ErrEncoding, 406, "idempotency_encoding", "", "idempotency_error", "invalid_request"},
 		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error", "invalid_request"},
 		{ErrUnfinished, 503, "idempotency_unfinished", "2", "api_error", "service_unavailable"},
 		{ErrInFlight, 409, "idempotency_in_flight", "2", "idempotency_error", "invalid_request"},

@@ -266,3 +266,39 @@ func TestStoredAnswerWhoseBodyIsAway(t *testing.T) {
 		}
 	}
 }
+
+// An answer that was compressed for one client is not given to another that doesn't take it.
+func TestReplaysInACodingThatTheClientTakes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		stored, accepts string
+		want            int
+	}{
+		"the same":             {"gzip", "gzip, deflate", 201},
+		"its old name":         {"gzip", "x-gzip", 201},
+		"any":                  {"br", "*;q=0.1", 201},
+		"none stored":          {"", "identity", 201},
+		"identity stored":      {"identity", "", 201},
+		"another":              {"br", "gzip", 406},
+		"excluded":             {"gzip", "gzip;q=0, *", 406},
+		"no Accept-Encoding":   {"gzip", "", 406},
+		"one of two":           {"gzip, br", "gzip", 406},
+		"excluded by the star": {"zstd", "*;q=0", 406},
+	} {
+		req := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Accept-Encoding": {tt.stored}}}
+		e := idem.New(&idem.MemoryStore{}, anybody)
+		fn := func(context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201, Header: http.Header{"Content-Encoding": {tt.stored}}}, nil
+		}
+		if res, err := e.Serve(t.Context(), req, fn); err != nil || res.Status != 201 {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+		req.Header = http.Header{idem.KeyHeader: {"k"}, "Accept-Encoding": {tt.accepts}}
+		if tt.accepts == "" {
+			delete(req.Header, "Accept-Encoding")
+		}
+		if res, err := e.Serve(t.Context(), req, fn); err != nil || res.Status != tt.want || res.Expires.IsZero() || (tt.want == 406) == res.Replayed {
+			t.Errorf("%s: %+v, %v, want %d", name, res, err, tt.want)
+		}
+	}
+}

@@ -104,7 +104,7 @@ type Identity = store.Identity
 // Facts are what was verified about a request in front of the handler, and may name
 // a program, one of several programs or a person: only the program knows. A function
 // in [Options.Scope] makes one of them the caller, such as those of package lambda.
-// Facts hold no secrets.
+// All but Claims hold no secrets.
 type Facts struct {
 	// Session is the ARN of an IAM session, such as that of an assumed role:
 	// lambda.RoleScope, lambda.SessionScope.
@@ -115,6 +115,12 @@ type Facts struct {
 	// Issuer and Certificate are the distinguished names of a client certificate's
 	// issuer and subject: lambda.CertificateScope.
 	Issuer, Certificate string
+	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito),
+	// or the context that a Lambda authorizer has returned: what Identity leaves out,
+	// such as the organisation for which a user acts (lambda.ClaimScope). nil without
+	// an authorizer. No record and no log has Claims. The maps may be those of the
+	// event: a scope function must not change them.
+	Claims map[string]any
 }
 
 // response converts an answer of a handler or a phase to a Response.

@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // A phase's result is stored as JSON and must survive the round trip unchanged.
@@ -25,7 +27,7 @@ func encodeResult[T any](v T) ([]byte, error) {
 	}
 	var back T
 	if err := json.Unmarshal(raw, &back); err != nil {
-		return nil, fmt.Errorf("%w: %T can't be read back from JSON: %w", ErrResult, v, err)
+		return nil, fmt.Errorf("%w: %T can't be read back from JSON: %w", ErrResult, v, redact.Decoding(err))
 	}
 	if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {
 		return nil, fmt.Errorf("%w: %T is another value when read back from JSON", ErrResult, v)

@@ -30,7 +30,7 @@ func (f *Fingerprint) hidesWildcards(path string) bool {
 
 // operationRoute is the route in the scope ([Options.ScopeRoute]): the method and the
 // pattern, if the pattern stands for this path as the client sent it. Otherwise it is
-// the method and the path: without a pattern, with a pattern for everything below a
+// the method and the path, behind the host that the pattern names: without a pattern, with a pattern for everything below a
 // path ("/{proxy+}"), and with the pattern of a router that got only a part of the
 // path (http.StripPrefix, a base path). A request without a path, which isn't HTTP,
 // has the route that its source gives it.
@@ -42,7 +42,21 @@ func operationRoute(r *Request) string {
 	case isWhole(path, r.Path):
 		return r.Method + " " + path
 	}
-	return r.Method + " " + r.Path
+	return r.Method + " " + patternHost(r) + r.Path
+}
+
+// patternHost returns the host that the pattern of r's route names, "" if it names none.
+// Equal paths of two hosts are two routes.
+func patternHost(r *Request) string {
+	if r.Path == "" { // not HTTP
+		return ""
+	}
+	_, path := splitPattern(r.Route)
+	host, _, ok := strings.Cut(path, "/")
+	if !ok {
+		return ""
+	}
+	return host
 }
 
 // splitPattern returns the method of a pattern, "" for any, and the rest: a host, if

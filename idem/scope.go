@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/scope"
@@ -44,7 +46,18 @@ func (c callerless) Unwrap() error { return c.error }
 
 // callerOf returns the caller of r: the caller whom the program names, or else the
 // identity that was verified in front of the handler, or else all callers as one.
+// Two callers must not become one by a name that a text can't hold: a later attempt
+// would read another, and the decoder of an event puts U+FFFD in place of half of a
+// surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
+	id, err := by.namedCaller(ctx, r)
+	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
+		err = fmt.Errorf("%w: the caller's name is not Unicode, or has U+FFFD in place of what is not", ErrScope)
+	}
+	return id, err
+}
+
+func (by *scoping) namedCaller(ctx context.Context, r *Request) (store.Identity, error) {
 	id := r.Identity
 	switch {
 	case r.Scope != "":

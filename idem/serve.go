@@ -43,6 +43,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	if h, ok := errors.AsType[*handlerError](err); ok && res.Passed {
 		return res, h.err
 	}
+	if err == nil {
+		err = legible(a.req, &res)
+	}
 	if err != nil {
 		res = Result{Response: c.problem(ctx, a.req, err), Panic: res.Panic}
 		if ours, ok := errors.AsType[*Error](err); ok {
@@ -136,9 +139,17 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	return res.Response
 }
 
-// Keeps reports whether answers with this status are stored ([Options.Stored]).
+// OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
+// the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
+func (e *Engine) OneCaller() bool {
+	return e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve || e.opt.oneScope
+}
+
+// Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
 // Keeps is for adapters whose answers have no status of their own.
-func (e *Engine) Keeps(status int) bool { return e.opt.Mode == ModeOff || e.opt.Stored(status) }
+func (e *Engine) Keeps(status int) bool {
+	return e.opt.Mode == ModeOff || e.opt.Stored(Response{Status: status})
+}
 
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
 // [Request.Snapshot].

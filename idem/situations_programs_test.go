@@ -32,11 +32,6 @@ var aRequest = idem.Request{
 	Method: "POST", Route: "POST /rides", Path: "/rides", Body: []byte("a long body"),
 }
 
-// named has a program name the caller.
-func named(o *idem.Options) {
-	o.Scope, o.CallerFromOp = func(context.Context, *idem.Request) (string, error) { return "ann", nil }, true
-}
-
 // sends sends the request, with changes.
 func sends(fn handler, changes ...func(*idem.Request)) func(*stage) string {
 	return func(s *stage) string { return s.send(s.e, fn, changes...) }
@@ -340,8 +335,7 @@ var programs = map[string]*situation{
 		time.Sleep(90 * time.Second) //nolint:forbidigo // virtual
 		return res, err
 	})},
-	"completes for a caller that it can't know": {opts: []func(*idem.Options){resumable}, before: wasKilled(then(paid, order), named), act: resumes(then(paid, order))},
-	"fails after a completer's last try":        {opts: []func(*idem.Options){resumable, firstTry}, before: all(sentBefore(failing), func(s *stage) { _ = resumes(failing)(s) }), act: sends(failing)},
+	"fails after a completer's last try": {opts: []func(*idem.Options){resumable, firstTry}, before: all(sentBefore(failing), func(s *stage) { _ = resumes(failing)(s) }), act: sends(failing)},
 	"gives up, nothing done": {opts: []func(*idem.Options){resumable}, before: sentBefore(failing), act: decides(func(ctx context.Context, e *idem.Engine, t jobs.Ticket) error {
 		return e.MarkStuck(ctx, t, "nobody came")
 	})},

@@ -91,6 +91,9 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	}
 	r.Route = r.Method + " " + e.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
 	res, err := e.Status(ctx, r)
+	if err == nil {
+		err = legible(&r, &res)
+	}
 	if err != nil {
 		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
 	}

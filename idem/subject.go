@@ -53,9 +53,6 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 		return &Error{Op: "request", Err: &unlooked{err}}
 	}
 	s.whose, err = e.claims.callerOf(ctx, s.req)
-	if !utf8.ValidString(s.whose.Subject) { // a later attempt would read another name, and so for two callers one
-		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
-	}
 	if err != nil {
 		return e.refusesNobody(ctx, s.req, err)
 	}

@@ -85,7 +85,7 @@ func TestToldIsKept(t *testing.T) {
 			t.Parallel()
 			a := accepting(func(o *idem.Options) {
 				o.Resumable = tc.resumable
-				o.Stored = func(status int) bool { return status != 206 && idem.DefaultStored(status) }
+				o.Stored = func(r idem.Response) bool { return r.Status != 206 && idem.DefaultStored(r) }
 			})
 			if tc.before != nil {
 				tc.before(a)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/secrets"
 )
 
 // Adapter pairs an event with its response and makes both neutral, so that an answer
@@ -56,6 +58,9 @@ type Adapter[Ev, Re any] struct {
 	typed bool
 	// ownScope leaves the function out of the scope of a typed adapter's keys.
 	ownScope bool
+	// shared reports whether a body of a typed adapter has a key that its client chose,
+	// and no caller: BodyKey.shared. nil: none has.
+	shared func(body []byte) bool
 }
 
 // request calls Request and adds the tenant of the invocation, so that users'
@@ -76,8 +81,27 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 // source's own words, and the source's data about the route. It is JSON in the
 // event's own form, so decoding puts it back.
 //
-// It has no credentials: neither tokens nor API keys, access keys or certificates.
-// The context of an authorizer is stored unchanged.
+// It has no credentials: neither tokens nor API keys, access keys or certificates. Of the
+// context of a Lambda authorizer it leaves out the values that are tokens, by their
+// names or their form.
+
+// withoutTokens returns an authorizer's context without the values that are tokens.
+func withoutTokens(context map[string]any) map[string]any {
+	if context == nil {
+		return nil
+	}
+	kept := make(map[string]any, len(context))
+	for name, v := range context {
+		text, _ := v.(string)
+		if inner, ok := v.(map[string]any); ok {
+			v = withoutTokens(inner)
+		}
+		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // the caller is in the scope, too
+			kept[name] = v
+		}
+	}
+	return kept
+}
 
 // answer converts the answer of a phase to a Response.
 func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
@@ -115,7 +139,7 @@ func restore(snapshot []byte, ev any) error {
 		return nil
 	}
 	if err := json.Unmarshal(snapshot, ev); err != nil {
-		return fmt.Errorf("lambda: %w: the stored snapshot: %w", idem.ErrCorrupt, err)
+		return fmt.Errorf("lambda: %w: the stored snapshot: %w", idem.ErrCorrupt, redact.Decoding(err))
 	}
 	return nil
 }

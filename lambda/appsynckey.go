@@ -19,16 +19,20 @@ import (
 // replay.
 //
 // The caller is the subject and issuer of a user pool or an OpenID provider, a user
-// of an identity pool, or an IAM user. With an API key the caller is unknown, and all
-// callers share their keys. A Lambda authorizer has no standard field for the caller,
+// of an identity pool, or an IAM user. With an API key the caller is unknown: an adapter
+// of [Direct] refuses such calls ([idem.ErrScope]) without a [DirectOptions.Scope], unless
+// [idem.OneScope] says that all these callers are one. A Lambda authorizer has no standard field for the caller,
 // and a role's session may be a person's or one of many of a program: name the caller
 // with pointers that begin at identity, AppSyncKey("/key", "/resolverContext/user")
 // or, for each session's name, AppSyncKey("/key", "/userArn"). Without these pointers
 // such calls are errors, as are calls of BatchInvoke.
+//
+// A failure may be an answer: set [idem.Options.Stored] to [GraphQLStored].
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)
 	return BodyKey{
+		shared: func(body []byte) bool { return body != nil && len(callers) == 0 && appSyncAnonymous(body) },
 		Key: func(body []byte) (string, error) {
 			parts, arguments, err := appSyncField(body)
 			if err != nil {
@@ -81,6 +85,12 @@ func appSyncParent(body []byte) ([]string, error) {
 	return []string{string(parent)}, err
 }
 
+// appSyncAnonymous reports whether AppSync knows no caller, as with an API key.
+func appSyncAnonymous(body []byte) bool {
+	identity, err := rawjson.Member("identity").Find(body)
+	return errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null"
+}
+
 func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
 	identity, err := rawjson.Member("identity").Find(body)
 	switch {
@@ -92,7 +102,7 @@ func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
 		return append([]string{"named"}, texts...), nil
 	case len(named) > 0:
 		return nil, err
-	case errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null":
+	case appSyncAnonymous(body):
 		return []string{"api key"}, nil
 	}
 	m, err := rawjson.Object(identity)

@@ -31,7 +31,14 @@ type BodyKey struct {
 	// error the body is refused: as [idem.ErrIncomparable] if the key is known, and
 	// otherwise as [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
+
+	// shared reports whether clients choose the key of a body, and nothing in the body
+	// says who they are; of a nil body, whether that is so of all bodies. nil: of none.
+	shared func(body []byte) bool
 }
+
+// always is the shared of a BodyKey whose bodies never say who sent them.
+func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies that partly change with each delivery,
 // such as in the time of sending. Only the values at the pointers (RFC 6901) must be

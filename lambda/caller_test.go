@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -146,7 +147,7 @@ func TestCertificatesAreCallersByChoice(t *testing.T) {
 	if err = errors.Join(err, err1); err != nil {
 		t.Fatal(err)
 	}
-	if v2.Facts != v1.Facts {
+	if !reflect.DeepEqual(v2.Facts, v1.Facts) {
 		t.Errorf("an HTTP API's certificate is %+v, a REST API's %+v", v2.Facts, v1.Facts)
 	}
 }
@@ -243,6 +244,75 @@ func TestNamesOfAuthorizersCountWithinTheirAPI(t *testing.T) {
 	for i, api := range []string{"api1", "api2", "api1"} {
 		if _, body := send(t, at(api)); body != []string{"1", "2", "1"}[i] {
 			t.Errorf("%s: got %s", api, body)
+		}
+	}
+}
+
+// A user who acts for two organisations under one login is two callers by ClaimScope, in
+// each kind of event.
+func TestOrganisationsUnderOneLogin(t *testing.T) {
+	t.Parallel()
+	type authorizer = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+	type jwt = events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription
+	v2 := func(by func(org any) *authorizer) func(any) (idem.Request, error) {
+		return func(org any) (idem.Request, error) {
+			ev := post("k", "{}")
+			ev.RequestContext.Authorizer = by(org)
+			return lambda.HTTPAPI.Request(t.Context(), ev)
+		}
+	}
+	v1 := func(authorizer func(org any) map[string]any) func(any) (idem.Request, error) {
+		return func(org any) (idem.Request, error) {
+			return lambda.REST.Request(t.Context(), restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Authorizer = authorizer(org) }))
+		}
+	}
+	for name, read := range map[string]func(org any) (idem.Request, error){
+		"HTTP API, JWT": v2(func(org any) *authorizer {
+			text, _ := org.(string)
+			return &authorizer{JWT: &jwt{Claims: map[string]string{"iss": "i", "sub": "ann", "org": text}}}
+		}),
+		"HTTP API, Lambda": v2(func(org any) *authorizer { return &authorizer{Lambda: map[string]any{"sub": "ann", "org": org}} }),
+		"REST, Cognito": v1(func(org any) map[string]any {
+			return map[string]any{"claims": map[string]any{"iss": "i", "sub": "ann", "org": org}}
+		}),
+		"REST, Lambda": v1(func(org any) map[string]any { return map[string]any{"principalId": "ann", "org": org} }),
+	} {
+		runs := 0
+		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = lambda.ClaimScope("org") })
+		for i, tc := range []struct {
+			org    any
+			status int
+			runs   int
+		}{{"a", 201, 1}, {"b", 201, 2}, {"a", 201, 2}, {"", 500, 2}, {nil, 500, 2}, {true, 500, 2}} {
+			req, err := read(tc.org)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Key = "k"
+			res, err := e.Serve(t.Context(), req, func(context.Context) (idem.Response, error) { runs++; return idem.Response{Status: 201}, nil })
+			if err != nil || res.Status != tc.status || runs != tc.runs {
+				t.Errorf("%s, %d: %d after %d runs, %v; want %d after %d", name, i, res.Status, runs, err, tc.status, tc.runs)
+			}
+		}
+	}
+	// Names don't run together.
+	r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Facts: idem.Facts{Claims: map[string]any{"a": "x|y", "b": "z", "c": "x", "d": "y|z"}}}
+	one, err1 := lambda.ClaimScope("a", "b")(t.Context(), &r)
+	two, err2 := lambda.ClaimScope("c", "d")(t.Context(), &r)
+	if one == two || err1 != nil || err2 != nil {
+		t.Errorf("got %q and %q, %v, %v", one, two, err1, err2)
+	}
+}
+
+// A subject may be a number, as long as it is exact.
+func TestNumericSubject(t *testing.T) {
+	t.Parallel()
+	for sub, want := range map[any]string{float64(42): "42", "42": "42", float64(1<<53 - 1): "9007199254740991", float64(1 << 53): "", 1.5: "", float64(0): "", true: ""} {
+		for name, authorizer := range map[string]map[string]any{"principalId": {"principalId": sub}, "sub": {"sub": sub}, "claims": {"claims": map[string]any{"sub": sub}}} {
+			req, err := lambda.REST.Request(t.Context(), restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Authorizer = authorizer }))
+			if got := req.Identity.Subject[strings.Index(req.Identity.Subject, "|")+1:]; err != nil || got != want {
+				t.Errorf("%s %v: got the caller %q, %v, want %q", name, sub, got, err, want)
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Direct adapts your own events, for functions that are invoked by name,
@@ -73,9 +74,14 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
+// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey] clients choose the keys, and equal keys
+// of two clients are one operation unless something tells the clients apart: set
+// [DirectOptions.Scope], or [idem.OneScope] on the engine. AppSyncKey knows most callers.
+//
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
 	var find func(In, *idem.Request) (string, error)
+	var shared func([]byte) bool
 	switch key := any(key).(type) {
 	case func(In) (string, error):
 		if key != nil {
@@ -83,7 +89,7 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 		}
 	case BodyKey:
 		if key.Key != nil {
-			find = func(_ In, req *idem.Request) (string, error) { return key.From(req) }
+			find, shared = func(_ In, req *idem.Request) (string, error) { return key.From(req) }, key.shared
 		}
 	}
 	if find == nil {
@@ -93,8 +99,12 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 	for _, fn := range optFns {
 		fn(&opt)
 	}
+	if opt.Scope != nil {
+		shared = nil
+	}
 	return Adapter[In, Out]{
 		typed:    true,
+		shared:   shared,
 		ownScope: opt.Scope != nil,
 		Request: func(ctx context.Context, in In) (idem.Request, error) {
 			req, err := directRequest(ctx, in, find, opt.Scope)
@@ -162,7 +172,7 @@ func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Reques
 
 func directEvent[In any](req idem.Request) (in In, err error) {
 	if err := json.Unmarshal(req.Body, &in); err != nil {
-		return in, fmt.Errorf("lambda: %w: the stored payload: %w", idem.ErrCorrupt, err)
+		return in, fmt.Errorf("lambda: %w: the stored payload: %w", idem.ErrCorrupt, redact.Decoding(err))
 	}
 	return in, nil
 }
@@ -184,7 +194,7 @@ func decodeResult[Out any](body []byte) (out Out, err error) {
 		return out, nil // a phase answered without a result
 	}
 	if err := json.Unmarshal(body, &out); err != nil {
-		return out, fmt.Errorf("lambda: %w: the stored result is no %T: %w", idem.ErrCorrupt, out, err)
+		return out, fmt.Errorf("lambda: %w: the stored result is no %T: %w", idem.ErrCorrupt, out, redact.Decoding(err))
 	}
 	return out, nil
 }
@@ -243,6 +253,9 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
+	}
+	if reqErr == nil && h.adapter.shared != nil && h.adapter.shared(req.Body) && !h.engine.OneCaller() {
+		reqErr = nobody("AppSync knows no caller: " + whoseKeys)
 	}
 	if reqErr != nil {
 		req.Key = unreadable

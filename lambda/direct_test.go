@@ -583,3 +583,63 @@ func TestDirectEvent(t *testing.T) {
 		t.Errorf("a torn payload: %v", err)
 	}
 }
+
+// Keys that clients choose are somebody's: refused at cold start, or with the call that
+// names nobody, unless the program says whose they are.
+func TestKeysThatClientsChoose(t *testing.T) {
+	t.Parallel()
+	type event map[string]any
+	anonymous := event{"identity": nil, "arguments": event{"key": "k"}, "info": event{"parentTypeName": "Mutation", "fieldName": "pay"}}
+	byUser := func(o *lambda.DirectOptions[event]) {
+		o.Scope = func(context.Context, event) (string, error) { return "ann", nil }
+	}
+	byNobody := func(*lambda.DirectOptions[event]) {}
+	for name, tc := range map[string]struct {
+		key        lambda.BodyKey
+		options    func(*lambda.DirectOptions[event])
+		engine     func(*idem.Options)
+		event      event
+		panics, ok bool
+	}{
+		"JSON-RPC":                    {lambda.JSONRPCKey(), byNobody, func(*idem.Options) {}, nil, true, false},
+		"JSON-RPC with a session":     {lambda.JSONRPCKey("/params/session"), byNobody, func(*idem.Options) {}, nil, true, false},
+		"JSON-RPC, OneScope":          {lambda.JSONRPCKey(), byNobody, anybody, event{"jsonrpc": "2.0", "id": 1, "method": "pay"}, false, true},
+		"JSON-RPC, scoped":            {lambda.JSONRPCKey(), byUser, func(*idem.Options) {}, event{"jsonrpc": "2.0", "id": 1, "method": "pay"}, false, true},
+		"MCP":                         {lambda.MCPToolKey("/arguments/id"), byNobody, func(*idem.Options) {}, nil, true, false},
+		"MCP, compared in part":       {lambda.MCPToolKey().Comparing("/name"), byNobody, func(*idem.Options) {}, nil, true, false},
+		"AppSync with an API key":     {lambda.AppSyncKey("/key"), byNobody, func(*idem.Options) {}, anonymous, false, false},
+		"the same, OneScope":          {lambda.AppSyncKey("/key"), byNobody, anybody, anonymous, false, true},
+		"the same, scoped":            {lambda.AppSyncKey("/key"), byUser, func(*idem.Options) {}, anonymous, false, true},
+		"a key that a producer sends": {lambda.JSONKey("/id"), byNobody, func(*idem.Options) {}, event{"id": "o-1"}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if p := recover(); (p != nil) != tc.panics {
+					t.Errorf("panicked with %v, want a panic: %t", p, tc.panics)
+				}
+			}()
+			e := idem.New(&idem.MemoryStore{}, tc.engine, func(o *idem.Options) { o.CallerFromOp = true })
+			h := lambda.Wrap(e, lambda.Direct[event, int](tc.key, tc.options), func(context.Context, event) (int, error) { return 1, nil },
+				func(o *lambda.HandlerOptions) { o.Name = "pay" })
+			if _, err := h.Handle(t.Context(), tc.event); (err == nil) != tc.ok || err != nil && !errors.Is(err, idem.ErrScope) {
+				t.Errorf("got %v, want success: %t", err, tc.ok)
+			}
+		})
+	}
+}
+
+// What a payload's number or text was is in no error, since the runtime logs it.
+func TestErrorsOfPayloadsHaveNoValues(t *testing.T) {
+	t.Parallel()
+	type card struct {
+		Number int32
+		Until  time.Time
+	}
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[card, int](lambda.JSONKey("/id")), func(context.Context, card) (int, error) { return 1, nil })
+	for _, payload := range []string{`{"id":"1","Number":4111111111111111}`, `{"id":"1","Until":"4111111111111111"}`} {
+		if _, err := h.Invoke(t.Context(), []byte(payload)); err == nil || strings.Contains(err.Error(), "4111") {
+			t.Errorf("%s: got %v", payload, err)
+		}
+	}
+}

@@ -109,7 +109,8 @@
 // a keyed request is refused ([idem.ErrScope]), and the engine logs the cures: an
 // authorizer, [idem.Options.Scope] (or [idem.Request.Scope] in your own adapter), or
 // [idem.OneScope] for public routes. [RoleScope], [SessionScope], [APIKeyScope] and
-// [CertificateScope] are scopes for what AWS verifies without naming one caller by it.
+// [CertificateScope] are scopes for what AWS verifies without naming one caller by it, and
+// [ClaimScope] for users who act for several organisations under one login.
 //
 // # One request in four forms
 //

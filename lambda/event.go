@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // ErrEvent matches errors from an event of another kind than the adapter's, from a
@@ -52,7 +54,7 @@ func decode[Ev any](payload []byte) (ev Ev, err error) {
 		}
 	}()
 	if err := json.Unmarshal(payload, &ev); err != nil {
-		return ev, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, err, kind(payload))
+		return ev, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, redact.Decoding(err), kind(payload))
 	}
 	return ev, nil
 }

@@ -103,7 +103,8 @@ func invoice(_ context.Context, ev events.EventBridgeEvent) error {
 
 // A JSON-RPC client sends its request again, with the id it had.
 func ExampleJSONRPCKey() {
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[request, string](lambda.JSONRPCKey()), serve)
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Stored = lambda.JSONRPCStored })
+	h := lambda.Wrap(engine, lambda.Direct[request, string](lambda.JSONRPCKey(), oneUser), serve, charges)
 	play(h, `{"jsonrpc":"2.0","method":"charge","params":{"amount":20},"id":"5b3f6a"}`,
 		`{"jsonrpc":"2.0","method":"charge","params":{"amount":20},"id":"5b3f6a"}`,
 		`{"jsonrpc":"2.0","method":"charge","params":{"amount":20},"id":"77c0de"}`,
@@ -115,10 +116,18 @@ func ExampleJSONRPCKey() {
 	// IdempotencyKeyInvalid
 }
 
+// oneUser is a scope for a function that only one user's client invokes.
+func oneUser(o *lambda.DirectOptions[request]) {
+	o.Scope = func(context.Context, request) (string, error) { return "ann", nil }
+}
+
+func charges(o *lambda.HandlerOptions) { o.Name = "charges" }
+
 // An agent calls a tool again, since it has seen no answer: with another id and
 // another progress token.
 func ExampleMCPToolKey() {
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[request, string](lambda.MCPToolKey("/arguments/order_id")), serve)
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Stored = lambda.MCPToolStored })
+	h := lambda.Wrap(engine, lambda.Direct[request, string](lambda.MCPToolKey("/arguments/order_id"), oneUser), serve, charges)
 	play(h, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"refund","arguments":{"order_id":"o-1","amount":20},"_meta":{"progressToken":"a"}}}`,
 		`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"refund","arguments":{"amount":20,"order_id":"o-1"},"_meta":{"progressToken":"b"}}}`,
 		`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"refund","arguments":{"order_id":"o-1","amount":30}}}`)

@@ -23,7 +23,8 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //
 // The caller is the JWT authorizer's iss and sub; the IAM authorizer's Cognito
 // identity or otherwise user ARN; or the Lambda authorizer's principalId or
-// otherwise sub, from its context, within the API. If a Lambda authorizer names no
+// otherwise sub, from its context, within the API; a number counts by its digits, if it
+// is whole and at most 2^53-1. If a Lambda authorizer names no
 // caller, the request is refused ([idem.ErrScope]), unless [idem.Options.Scope] finds
 // the scope. A role's session ([RoleScope], [SessionScope]) and a client certificate
 // ([CertificateScope]) are callers only by choice.
@@ -82,6 +83,10 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 	case a == nil:
 	case a.JWT != nil && len(a.JWT.Claims) > 0:
 		caller = jwtIdentity(a.JWT.Claims["iss"], a.JWT.Claims["sub"])
+		facts.Claims = make(map[string]any, len(a.JWT.Claims))
+		for name, value := range a.JWT.Claims {
+			facts.Claims[name] = value
+		}
 	case a.IAM != nil:
 		caller, facts = iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
 	case a.JWT != nil && a.Lambda == nil:
@@ -89,7 +94,7 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 		// leaves out the claims of a token it has verified.
 	default:
 		// Also without a context: a caller was authorized, but not named.
-		caller = lambdaIdentity(rc.APIID, a.Lambda)
+		caller, facts.Claims = lambdaIdentity(rc.APIID, a.Lambda), a.Lambda
 	}
 	cert := &rc.Authentication.ClientCert
 	facts.Issuer, facts.Certificate = cert.IssuerDN, cert.SubjectDN
@@ -122,7 +127,7 @@ func httpAPISnapshot(ev *events.APIGatewayV2HTTPRequest, req *idem.Request) ([]b
 		},
 	}
 	if a := rc.Authorizer; a != nil {
-		s.RequestContext.Authorizer = &v2Authorizer{JWT: a.JWT, Lambda: a.Lambda}
+		s.RequestContext.Authorizer = &v2Authorizer{JWT: a.JWT, Lambda: withoutTokens(a.Lambda)}
 		if iam := a.IAM; iam != nil {
 			s.RequestContext.Authorizer.IAM = &v2IAM{
 				AccountID: iam.AccountID, CallerID: iam.CallerID, CognitoIdentity: v2Cognito(iam.CognitoIdentity),

@@ -2,10 +2,12 @@ package lambda
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -117,22 +119,28 @@ func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Re
 	if h == nil {
 		h = make(http.Header)
 	}
-	host := req.Host
-	if named := h.Get("Host"); named != "" {
-		host = named
-	}
 	h.Del("Host")
 	r := &http.Request{
-		Method: req.Method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Host: host, RequestURI: u.RequestURI(),
+		Method: req.Method, URL: u, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: h, Host: hostOf(req), RequestURI: u.RequestURI(),
 		Body: http.NoBody, ContentLength: int64(len(req.Body)),
 	}
 	if len(req.Body) > 0 {
 		r.Body = io.NopCloser(bytes.NewReader(req.Body))
 	}
-	if ip := sourceIP(ev, h); ip != "" {
-		r.RemoteAddr = net.JoinHostPort(ip, "0")
-	}
+	r.RemoteAddr = remoteAddr(sourceIP(ev, h))
 	return r.WithContext(ctx)
+}
+
+// hostOf returns the host that the client asked for.
+func hostOf(req *idem.Request) string { return cmp.Or(req.Header.Get("Host"), req.Host) }
+
+// remoteAddr returns an address in the form of net/http, "" without one. A load balancer
+// may add the client's port (routing.http.xff_client_port.enabled).
+func remoteAddr(client string) string {
+	if _, err := netip.ParseAddrPort(client); err == nil || client == "" {
+		return client
+	}
+	return net.JoinHostPort(client, "0")
 }
 
 // sourceIP returns the client's address as the gateway saw it; "" if it doesn't say.

@@ -106,11 +106,17 @@ func TestHandlerBehindALoadBalancer(t *testing.T) {
 	engine := idem.New(&idem.MemoryStore{}, idem.OneScope)
 	h := lambda.WrapHandler(engine, lambda.ALB, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { remote = r.RemoteAddr }))
 	ev := events.ALBTargetGroupRequest{
-		HTTPMethod: http.MethodPost, Path: "/", Headers: map[string]string{"idempotency-key": strings.Repeat("k", 22), "x-forwarded-for": "198.51.100.1, 203.0.113.9"},
+		HTTPMethod: http.MethodGet, Path: "/", Headers: map[string]string{},
 	}
 	ev.RequestContext.ELB.TargetGroupArn = "arn"
-	if re, err := h.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 || remote != "203.0.113.9:0" {
-		t.Errorf("%+v, %v, from %s", re, err, remote)
+	for forwarded, want := range map[string]string{
+		"198.51.100.1, 203.0.113.9": "203.0.113.9:0", "2001:db8::1": "[2001:db8::1]:0", "203.0.113.9:4711": "203.0.113.9:4711",
+		"[2001:db8::1]:4711": "[2001:db8::1]:4711", "198.51.100.1:1, 203.0.113.9:4711": "203.0.113.9:4711",
+	} {
+		ev.Headers["x-forwarded-for"] = forwarded
+		if re, err := h.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 || remote != want {
+			t.Errorf("%s: %+v, %v, from %s, want %s", forwarded, re, err, remote, want)
+		}
 	}
 	if _, err := h.Invoke(t.Context(), []byte(`{"Records":[]}`)); !errors.Is(err, lambda.ErrEvent) {
 		t.Errorf("an event of another kind: %v", err)
@@ -326,5 +332,59 @@ func TestWrapHandlerRefusesMistakes(t *testing.T) {
 			}()
 			make()
 		})
+	}
+}
+
+// Equal paths of two hosts are two routes where the patterns name the hosts: the same
+// through a Router, WrapHandler and Middleware.
+func TestHostsOfPatterns(t *testing.T) {
+	t.Parallel()
+	patterns := []string{"POST pay.example/do", "POST refund.example/do", "POST pay.example/in/", "POST refund.example/in/"}
+	for name, open := range map[string]func(e *idem.Engine, done *[]string) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error){
+		"Router": func(e *idem.Engine, done *[]string) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			r := lambda.NewRouter(lambda.HTTPAPI)
+			for _, pattern := range patterns {
+				r.Keyed(pattern, e, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+					*done = append(*done, pattern)
+					return events.APIGatewayV2HTTPResponse{StatusCode: 201}, nil
+				})
+			}
+			return r.Handle
+		},
+		"WrapHandler": func(e *idem.Engine, done *[]string) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			mux := http.NewServeMux()
+			for _, pattern := range patterns {
+				mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { *done = append(*done, pattern); w.WriteHeader(201) })
+			}
+			return lambda.WrapHandler(e, lambda.HTTPAPI, mux).Handle
+		},
+		"Middleware": func(e *idem.Engine, done *[]string) func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			mux := http.NewServeMux()
+			for _, pattern := range patterns {
+				mux.Handle(pattern, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { *done = append(*done, pattern); w.WriteHeader(201) })))
+			}
+			return lambda.WrapHandler(idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff }), lambda.HTTPAPI, mux).Handle
+		},
+	} {
+		for _, byRoute := range []bool{false, true} {
+			for _, path := range []string{"/do", "/in/1"} {
+				var done []string
+				send := open(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.ScopeRoute = byRoute }), &done)
+				for i, host := range []string{"pay.example", "refund.example", "pay.example"} {
+					ev := post("k", "{}")
+					ev.RawPath, ev.Headers["host"] = path, host
+					want := []int{201, 422, 201}[i]
+					if byRoute {
+						want = 201
+					}
+					if re, err := send(t.Context(), ev); err != nil || re.StatusCode != want {
+						t.Errorf("%s, ScopeRoute %t, %s%s: %d, %v, want %d", name, byRoute, host, path, re.StatusCode, err, want)
+					}
+				}
+				if want := map[bool]int{false: 1, true: 2}[byRoute]; len(done) != want {
+					t.Errorf("%s, ScopeRoute %t, %s: %d runs, want %d", name, byRoute, path, len(done), want)
+				}
+			}
+		}
 	}
 }

@@ -73,10 +73,9 @@ func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identit
 	switch {
 	case len(claims) > 0:
 		iss, _ := claims["iss"].(string)
-		sub, _ := claims["sub"].(string)
-		caller = jwtIdentity(iss, sub)
+		caller, facts.Claims = jwtIdentity(iss, claimText(claims["sub"])), claims
 	case named(rc.Authorizer):
-		caller = lambdaIdentity(rc.APIID, rc.Authorizer)
+		caller, facts.Claims = lambdaIdentity(rc.APIID, rc.Authorizer), rc.Authorizer
 	case id.CognitoIdentityID != "" || id.UserArn != "":
 		caller, facts = iamIdentity(id.CognitoIdentityPoolID, id.CognitoIdentityID, id.UserArn)
 	}
@@ -127,7 +126,7 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 		StageVariables:  ev.StageVariables,
 		IsBase64Encoded: ev.IsBase64Encoded,
 		RequestContext: restContext{
-			APIID: rc.APIID, DomainName: rc.DomainName, OperationName: rc.OperationName, Stage: rc.Stage, Authorizer: rc.Authorizer,
+			APIID: rc.APIID, DomainName: rc.DomainName, OperationName: rc.OperationName, Stage: rc.Stage, Authorizer: restAuthorizer(rc.Authorizer),
 			Path: unlike(rc.Path, stagePath(rc.Stage, ev.Path)),
 			Identity: restCaller{
 				AccountID: id.AccountID, APIKeyID: id.APIKeyID, Caller: id.Caller,
@@ -145,6 +144,15 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 		}
 	}
 	return take(s)
+}
+
+// restAuthorizer returns the storable part of an authorizer's result. Claims are of a
+// verified token, and have none themselves.
+func restAuthorizer(authorizer map[string]any) map[string]any {
+	if claims, ok := authorizer["claims"].(map[string]any); ok && len(claims) > 0 {
+		return authorizer
+	}
+	return withoutTokens(authorizer)
 }
 
 func restEvent(req idem.Request) (ev events.APIGatewayProxyRequest, err error) {

@@ -58,7 +58,7 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	if path, err := url.PathUnescape(req.Path); err == nil {
 		u.Path = path
 	}
-	mux.ServeHTTP(m, &http.Request{Method: req.Method, URL: u, Host: req.Header.Get("Host"), Header: req.Header})
+	mux.ServeHTTP(m, &http.Request{Method: req.Method, URL: u, Host: hostOf(req), Header: req.Header})
 	return m
 }
 
@@ -87,6 +87,7 @@ func (m *matched) refusal(problem func(idem.Problem) idem.Response) idem.Respons
 // pattern is a ServeMux pattern.
 type pattern struct {
 	method string // "": any
+	host   string // "": any
 	path   string
 	mux    *http.ServeMux // of the path alone
 }
@@ -97,7 +98,7 @@ func parsePattern(text string) pattern {
 		p.method, p.path = method, strings.TrimLeft(rest, " \t")
 	}
 	if i := strings.Index(p.path, "/"); i > 0 {
-		p.path = p.path[i:] // without the host
+		p.host, p.path = p.path[:i], p.path[i:]
 	}
 	p.mux.Handle(p.path, &target{})
 	return p
@@ -108,11 +109,11 @@ func (p *pattern) route(method string) string {
 	if p.method != "" {
 		method = p.method
 	}
-	return method + " " + p.path
+	return method + " " + p.host + p.path
 }
 
-// values finds the path values of a stored request. The record has no host, and the
-// routes may have changed since.
+// values finds the path values of a stored request, whose host may have changed since,
+// as the routes may.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

@@ -17,10 +17,13 @@ import (
 // request is open. Random ids (a UUID) name a request for good. Ids that count from
 // 1 don't: two clients, or a restarted client, would get each other's answers. For
 // such ids include a value that distinguishes sessions:
-// JSONRPCKey("/params/session").
+// JSONRPCKey("/params/session"). An adapter of [Direct] needs to know whose an id is:
+// [DirectOptions.Scope], or [idem.OneScope] if all clients may get each other's answers.
+//
+// A failure is an answer with status 200: set [idem.Options.Stored] to [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
 	paths := parsePointers("JSONRPCKey", more)
-	return BodyKey{Key: func(body []byte) (string, error) {
+	return BodyKey{shared: always, Key: func(body []byte) (string, error) {
 		method, id, err := rpcRequest(body)
 		if err != nil {
 			return "", err
@@ -76,10 +79,16 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //
 // The stored answer must not hold the request's id, because each replay would have
 // the first call's id: wrap the function that does the tool's work, inside the
-// JSON-RPC layer. The scope should be the user for whom the agent acts.
+// JSON-RPC layer. An adapter of [Direct] needs to know whose a call is:
+// [DirectOptions.Scope] returns the user for whom the agent acts. With [idem.OneScope]
+// all users get each other's answers.
+//
+// A tool's failure is an answer with status 200: set [idem.Options.Stored] to
+// [MCPToolStored].
 func MCPToolKey(pointers ...string) BodyKey {
 	paths := parsePointers("MCPToolKey", pointers)
 	return BodyKey{
+		shared: always,
 		Key: func(body []byte) (string, error) {
 			call, err := toolCall(body)
 			if err != nil {

@@ -3,6 +3,9 @@ package lambda
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -61,12 +64,53 @@ const (
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
-		if s, ok := authorizer[name].(string); ok && s != "" {
+		if s := claimText(authorizer[name]); s != "" {
 			id.Subject = join(api, s)
 			break
 		}
 	}
 	return id
+}
+
+// claimText returns the text of a claim that can name somebody: a text, or a whole number
+// from 1 to 2^53-1 by its digits. Larger numbers were rounded when the event was decoded,
+// and two of them may have become one. Other values are "".
+func claimText(claim any) string {
+	switch v := claim.(type) {
+	case string:
+		return v
+	case float64:
+		if v >= 1 && v < 1<<53 && v == math.Trunc(v) {
+			return strconv.FormatFloat(v, 'f', -1, 64)
+		}
+	}
+	return ""
+}
+
+// ClaimScope returns an [idem.Options.Scope] for users who act for more than one
+// organisation under one login: the caller is the verified identity within the values of
+// these claims ([idem.Facts]), such as "org_id" or "custom:tenant". Without it, equal keys
+// that a user sends for two organisations are one operation.
+//
+// A claim counts if it is a text, or a whole number from 1 to 2^53-1. The scope refuses a
+// request without a verified identity, or without one of the claims. Don't use claims that
+// change with each token, such as iat and jti: a retry would be a new operation.
+func ClaimScope(claim string, more ...string) func(context.Context, *idem.Request) (string, error) {
+	names := append([]string{claim}, more...)
+	return func(_ context.Context, r *idem.Request) (string, error) {
+		if r.Identity.Subject == "" {
+			return "", nobody("ClaimScope: the request has no verified identity")
+		}
+		text := r.Identity.Kind + ":" + r.Identity.Subject
+		for _, name := range slices.Backward(names) { // the first claim comes first
+			value := claimText(r.Facts.Claims[name])
+			if value == "" {
+				return "", nobody(fmt.Sprintf("ClaimScope: %q was not verified, or is neither a text nor a whole number", name))
+			}
+			text = join(value, text)
+		}
+		return text, nil
+	}
 }
 
 // RoleScope is an [idem.Options.Scope] for services that sign their requests: all

@@ -474,3 +474,30 @@ func TestUnstorableIdentity(t *testing.T) {
 		t.Errorf("without Resumable: %+v, %v", re, err)
 	}
 }
+
+// Of an authorizer's context a record has the values that are no tokens.
+func TestSnapshotsHaveNoTokens(t *testing.T) {
+	t.Parallel()
+	given := func() map[string]any {
+		return map[string]any{
+			"sub": "ann", "plan": "gold", "accessToken": "s3cret", "api_key": "s3cret", "raw": "Bearer s3cret", "id": "eyJhbGciOiJub25lIn0.e30.s3cret",
+			"inner": map[string]any{"refresh-token": "s3cret", "tier": 1},
+		}
+	}
+	v2 := post("k", "{}")
+	v2.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: given()}
+	one, err1 := lambda.HTTPAPI.Request(t.Context(), v2)
+	two, err2 := lambda.REST.Request(t.Context(), restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Authorizer = given() }))
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, req := range []idem.Request{one, two} {
+		s := string(req.Snapshot)
+		if strings.Contains(s, "s3cret") || !strings.Contains(s, `{"inner":{"tier":1},"plan":"gold","sub":"ann"}`) {
+			t.Errorf("got %s", s)
+		}
+		if req.Facts.Claims["accessToken"] != "s3cret" {
+			t.Errorf("the scope function gets %v", req.Facts.Claims)
+		}
+	}
+}

@@ -202,7 +202,7 @@ func TestFunctionURLPoolUsers(t *testing.T) {
 
 func TestWrapRefusesAPolicyThatKeepsNoResult(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(s int) bool { return s == 201 } })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
 	for name, wrap := range map[string]func(){
 		"WrapEach": func() { lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { return nil }) },
 		"Direct": func() {

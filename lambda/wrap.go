@@ -48,7 +48,9 @@ func deepen(i int) byte {
 //   - a handler has no name, or the name of another one, on an engine with
 //     [idem.Options.Resumable]: an abandoned request could reach the wrong one;
 //   - a second handler of [Direct] has the same name or operation: they would share keys;
-//   - a handler of [Direct] has a [DirectOptions.Scope] and no name.
+//   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
+//   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
+//     DirectOptions.Scope nor an engine with [idem.OneScope].
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
@@ -111,6 +113,9 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	if err == nil {
 		err = e.AddHandler(opt.Name)
 	}
+	if err == nil && a.shared != nil && a.shared(nil) && !e.OneCaller() {
+		err = errors.New("nobody says whose a key is that clients choose: " + whoseKeys)
+	}
 	if err == nil && a.ownScope && cmp.Or(opt.Operation, opt.Name) == "" {
 		err = errors.New("DirectOptions.Scope takes the function out of the keys, so the handler of another one could share them: " +
 			"set HandlerOptions.Name, or Operation to lambda.Unnamed where keys are in use already")
@@ -124,6 +129,9 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	}
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
+
+// whoseKeys names the cures for keys that clients choose, of clients whom nobody tells apart.
+const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 // checkName refuses names that are too long for a record.
 func checkName(name string) error {

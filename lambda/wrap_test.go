@@ -488,7 +488,7 @@ func TestRespondInTheHandlersType(t *testing.T) {
 // A name may have 256 bytes, and an engine for HTTP may keep no 200.
 func TestWrapTakesWhatItMay(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(status int) bool { return status == 201 } })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
 	lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (re v2Response, _ error) { return re, nil },
 		func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 256) })
 }

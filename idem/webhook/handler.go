@@ -66,7 +66,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	// (Stripe's count the outstanding deliveries), and refusing a retry because of a
 	// difference would lose the event.
 	opt.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
-	opt.Stored = func(int) bool { return true }
+	opt.Stored = func(idem.Response) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
 	opt.ScopeRoute, opt.Resumable, opt.StatusURL = false, false, ""
 	if opt.InFlight == idem.InFlightAccept {

@@ -805,7 +805,7 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 	runs := 0
 	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
 		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
-			o.Mode, o.Stored = idem.ModeObserve, func(int) bool { return false }
+			o.Mode, o.Stored = idem.ModeObserve, func(idem.Response) bool { return false }
 			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
 		})
 	for range 2 {

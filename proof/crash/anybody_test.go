@@ -6,5 +6,5 @@ import "github.com/samekey/samekey/idem"
 // other things.
 func anybody(o *idem.Options) {
 	idem.OneScope(o)
-	o.MinKey = 1
+	o.MinKey, o.CallerFromOp = 1, true
 }

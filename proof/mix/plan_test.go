@@ -126,11 +126,11 @@ func newPlan(d *drawn) *plan {
 	}
 	p.rate = []float64{0, 1, 1, 3, 8}[d.hash("rate")%5]
 	flight := pick(d, inFlight, []idem.InFlightMode{idem.InFlightRefuse, idem.InFlightWait, idem.InFlightAccept})
-	policy := pick(d, stored, []func(int) bool{
+	policy := pick(d, stored, []func(idem.Response) bool{
 		nil,
-		func(status int) bool { return status < http.StatusInternalServerError },
-		func(int) bool { return true },
-		func(status int) bool { return status < http.StatusMultipleChoices },
+		func(r idem.Response) bool { return r.Status < http.StatusInternalServerError },
+		func(idem.Response) bool { return true },
+		func(r idem.Response) bool { return r.Status < http.StatusMultipleChoices },
 	})
 	p.engine = func(o *idem.Options) {
 		o.Function, o.Resumable = "mix", p.resumable

@@ -5,7 +5,7 @@ import "github.com/samekey/samekey/idem"
 // anybody treats all unverified callers as one, with the tables' short keys.
 func anybody(o *idem.Options) {
 	idem.OneScope(o)
-	o.MinKey = 1
+	o.MinKey, o.CallerFromOp = 1, true
 }
 
 // ofNobody makes r a request of somebody whom nobody has verified.

@@ -139,6 +139,16 @@ var situations = []situation{
 		return s.post(created)
 	}},
 	{name: "again, the answer was over `MaxBody`", opt: func(o *idem.Options) { o.MaxBody = 4 }, act: again},
+	{name: "again, by a client that doesn't take the answer's `Content-Encoding`", act: func(s *stage) outcome {
+		compressed := func(ctx context.Context) (idem.Response, error) {
+			r, err := created(ctx)
+			r.Header = r.Header.Clone()
+			r.Header.Set("Content-Encoding", "gzip")
+			return r, err
+		}
+		s.post(compressed)
+		return s.post(compressed)
+	}},
 	{name: "after the key's lifetime", act: againLater},
 	{name: "the same, `Tombstone`", opt: func(o *idem.Options) { o.Tombstone = year }, act: againLater},
 	{name: "the record is damaged", act: func(s *stage) outcome {

@@ -3,6 +3,7 @@ package pages_test
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -233,5 +234,19 @@ func stored(t *testing.T) string {
 		status, _ := strconv.Atoi(first)
 		tb.add(append([]string{name}, kept[status]...)...)
 	}
+	challenge := []string{"402 with a challenge"}
+	for _, c := range contracts {
+		play(t, c, nil, func(s *stage) {
+			s.post(func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: http.StatusPaymentRequired, Header: http.Header{"Payment-Required": {"e30="}}}, nil
+			})
+			cell := "free"
+			if s.post(created).Replayed {
+				cell = "kept"
+			}
+			challenge = append(challenge, cell)
+		})
+	}
+	tb.add(challenge...)
 	return tb.String()
 }

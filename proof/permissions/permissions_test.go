@@ -96,7 +96,7 @@ func (p *place) engine(s *dynamo.Store, optFns ...func(*idem.Options)) *idem.Eng
 	}}, optFns...)...)
 }
 
-func resumable(o *idem.Options) { o.Resumable = true }
+func resumable(o *idem.Options) { o.Resumable, o.CallerFromOp = true, true }
 
 var errDown = errors.New("the provider is down")
 

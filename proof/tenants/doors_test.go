@@ -215,7 +215,7 @@ func (w *world) typedDoors(e *idem.Engine, doors map[string]door) {
 		func(ctx context.Context, ev stateTask) (string, error) {
 			return w.text(ctx, function(ctx, "state"), ev.Work)
 		}, named("state")).Invoke}
-	doors["rpc"] = door{lambda.Wrap(e, lambda.Direct[rpc, string](lambda.JSONRPCKey()),
+	doors["rpc"] = door{lambda.Wrap(e, lambda.Direct[rpc, string](lambda.BodyKey{Key: lambda.JSONRPCKey().Key}),
 		func(ctx context.Context, ev rpc) (string, error) {
 			return w.text(ctx, function(ctx, "rpc"), ev.Params.Work)
 		}, named("rpc")).Invoke}

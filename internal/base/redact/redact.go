@@ -2,6 +2,7 @@
 package redact
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -23,6 +24,20 @@ func Error(err error) string {
 		}
 	}
 	return Cut(s)
+}
+
+// Decoding returns an error of encoding/json without the values that could not be
+// decoded: a number that its type can't hold, or what a type's own decoder, such as that
+// of time.Time, says of its text.
+func Decoding(err error) error {
+	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		kind, _, _ := strings.Cut(t.Value, " ") // of "number 4111111111111111"
+		return &json.UnmarshalTypeError{Value: kind, Type: t.Type, Offset: t.Offset, Struct: t.Struct, Field: t.Field}
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return err
+	}
+	return fmt.Errorf("json: a value can't be decoded (%T)", err)
 }
 
 // Panic says what a handler, or other code of the program's, panicked with: in

@@ -119,7 +119,7 @@ func (e *examination) refusal(ctx context.Context) error {
 // Stripe's documentation names invalid parameters, rate limits and conflicts.
 func freed(status int) (contracts []string) {
 	switch status {
-	case 400, 401, 409, 429:
+	case 400, 401, 406, 407, 409, 415, 421, 426, 429:
 		return []string{Default, Stripe}
 	case 403, 408, 422, 423, 425, 428:
 		return []string{Default}

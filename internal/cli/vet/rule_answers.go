@@ -174,7 +174,7 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 		return 0, false
 	}
 	n, _ = constant.Int64Val(v)
-	return n, n < http.StatusInternalServerError && !idem.DefaultStored(int(n))
+	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
 // committedBefore reports whether a phase may be committed, or a call in doubt, where a

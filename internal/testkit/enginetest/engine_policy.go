@@ -92,7 +92,7 @@ func enginePolicy(s suite) {
 
 	s.run("P42: the policy can be the program's own", func(t *testing.T, e *env) {
 		teapot, created := app{status: http.StatusTeapot}, app{}
-		eng := e.engine(func(o *idem.Options) { o.Stored = func(status int) bool { return status == http.StatusTeapot } })
+		eng := e.engine(func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == http.StatusTeapot } })
 		first := do(t, eng, order("k1", "1"), teapot.run).first(t)
 		do(t, eng, order("k1", "1"), teapot.run).replays(t, first)
 		do(t, eng, order("k2", "1"), created.run).first(t)

@@ -92,7 +92,7 @@ func (db tables) pieces(t testing.TB) (n int) {
 }
 
 func (db tables) shop(w *idemtest.World) *lambda.Router[request, response] {
-	shop, engine := testApp(*w.Client()), w.Engine(idem.OneScope)
+	shop, engine := testApp(*w.Client()), w.Engine(guests)
 	shop.db = db
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /orders", engine, shop.order)

@@ -61,7 +61,7 @@ func TestAnOrderSurvivesACrashEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-				return lambda.Wrap(w.Engine(idem.OneScope), lambda.HTTPAPI, testApp(*w.Client()).order, func(o *lambda.HandlerOptions) { o.Name = "orders" })
+				return lambda.Wrap(w.Engine(guests), lambda.HTTPAPI, testApp(*w.Client()).order, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 			}, twoTeapots, func(t testing.TB, w *idemtest.World, re response) {
 				if n := len(w.Provider.Effects("/charges")); re.StatusCode != tt.status || n != tt.charges {
 					t.Errorf("%d %s, %d charges", re.StatusCode, re.Body, n)

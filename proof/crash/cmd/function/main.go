@@ -57,6 +57,7 @@ func main() {
 func engine(store *dynamo.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(store, append([]func(*idem.Options){func(o *idem.Options) {
 		idem.OneScope(o)
+		o.CallerFromOp = true
 		o.Namespace, o.LeaseMargin, o.MaxTries, o.MinKey = namespace, defaults.MinLeaseMargin, 3, 1
 		if os.Getenv("CRASH_LOG") == "" {
 			o.Logger = slog.New(slog.DiscardHandler)

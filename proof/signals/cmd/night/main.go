@@ -85,6 +85,7 @@ func engine(namespace string, counts *metrics.Metrics) *idem.Engine {
 	}
 	return idem.New(records, func(o *idem.Options) {
 		idem.OneScope(o)
+		o.CallerFromOp = true
 		o.Namespace, o.MinKey, o.Now, o.Resumable, o.Hooks = namespace, 1, now, namespace == "orders", counts.Hooks()
 		o.Logger = slog.New(slog.DiscardHandler)
 	})

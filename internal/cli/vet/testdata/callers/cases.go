@@ -37,7 +37,7 @@ func good(store *idem.MemoryStore) []*idem.Engine {
 
 // An engine of this package stores such answers.
 func stores(store *idem.MemoryStore) *idem.Engine {
-	return idem.New(store, func(o *idem.Options) { o.Stored, o.MinKey = func(int) bool { return true }, 30 })
+	return idem.New(store, func(o *idem.Options) { o.Stored, o.MinKey = func(idem.Response) bool { return true }, 30 })
 }
 
 func refuses(ctx context.Context) (idem.Response, error) {

@@ -1,0 +1,75 @@
+package idem
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// DefaultStored is the default of [Options.Stored]: successes and definitive
+// answers, such as a declined card (402), are stored. Not stored are answers after
+// which the client may correct or repeat the request because nothing was done (400,
+// 403, 408, 409, 422, 423, 425, 428, 429), answers that ask for the same request in
+// another way (401, 406, 407, 415, 421, 426, and a 4xx with a challenge), and
+// unexpected errors (5xx).
+//
+// A challenge is a WWW-Authenticate, Proxy-Authenticate or Payment-Required header, or
+// the body of x402's version 1: the client sends the same request with a proof. The
+// presets store no such answer either. DefaultStored looks into no other body: a
+// failure inside of a 200 needs a policy of its own, such as those of package lambda.
+func DefaultStored(r Response) bool {
+	switch r.Status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusUnprocessableEntity,
+		http.StatusLocked, http.StatusTooEarly, http.StatusPreconditionRequired, http.StatusTooManyRequests:
+		return false
+	}
+	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
+}
+
+// storedBy returns a policy that stores all statuses below 500 but except, and no answer
+// that asks for the same request in another way; serverErrors decides about 5xx.
+func storedBy(serverErrors bool, except ...int) func(Response) bool {
+	not := make(map[int]bool, len(except))
+	for _, status := range except {
+		not[status] = true
+	}
+	return func(r Response) bool {
+		if r.Status >= http.StatusInternalServerError {
+			return serverErrors
+		}
+		return !not[r.Status] && !asksAgain(&r)
+	}
+}
+
+// asksAgain reports whether an answer asks for the same request in another way: with a
+// credential, a proof of payment, another encoding. The fingerprint doesn't count the
+// headers that tell the second request from the first, so a stored answer would be
+// its answer too.
+func asksAgain(r *Response) bool {
+	switch r.Status {
+	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,
+		http.StatusMisdirectedRequest, http.StatusUpgradeRequired:
+		return true
+	}
+	if r.Status/100 != 4 {
+		return false
+	}
+	for _, name := range []string{"Www-Authenticate", "Proxy-Authenticate", "Payment-Required"} {
+		if len(r.Header[name]) > 0 {
+			return true
+		}
+	}
+	var x402 struct {
+		Version json.Number `json:"x402Version"` // version 1 has no header
+	}
+	return r.Status == http.StatusPaymentRequired && json.Unmarshal(r.Body, &x402) == nil && x402.Version != ""
+}
+
+// final reports whether a client takes an answer with this status for the outcome.
+// After a 5xx it doesn't know the outcome, and retries.
+func final(status int) bool { return status < http.StatusInternalServerError }
+
+// notStored describes an answer that the policy doesn't store.
+func notStored(status int) string {
+	return fmt.Sprintf("the handler answered %d, which is not stored", status)
+}

@@ -1,0 +1,26 @@
+// Package secrets recognises what no record of a request may hold.
+package secrets
+
+import "strings"
+
+// Named reports whether a parameter, or a value of an authorizer, with this name is a
+// credential: a token, a password, a signature.
+func Named(name string) bool {
+	name = strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
+	for _, part := range []string{"token", "secret", "password", "passwd", "authorization", "apikey", "accesskey", "privatekey", "signature", "credential", "cookie", "jwt"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return name == "sig" || name == "auth" || name == "bearer"
+}
+
+// Token reports whether a text has the form of a token: a JWT, or the value of an
+// Authorization header.
+func Token(text string) bool {
+	scheme, _, ok := strings.Cut(text, " ")
+	if ok && (strings.EqualFold(scheme, "bearer") || strings.EqualFold(scheme, "basic") || strings.EqualFold(scheme, "dpop")) {
+		return true
+	}
+	return strings.HasPrefix(text, "eyJ") && strings.Count(text, ".") >= 2 && !strings.ContainsAny(text, " \t\n")
+}

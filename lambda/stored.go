@@ -1,0 +1,68 @@
+package lambda
+
+import (
+	"encoding/json"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda/internal/rawjson"
+)
+
+// Policies for protocols that report failures inside of an answer with status 200. Each
+// is an idem.Options.Stored, and stores no answer that idem.DefaultStored doesn't store.
+// A failure that is the outcome, such as a declined card, is answered by idem.Respond. On an
+// engine with idem.Options.Resumable a failure ends no operation: the client gets
+// "not finished", and the completer tries again.
+
+// JSONRPCStored is an [idem.Options.Stored] for JSON-RPC 2.0: a response with an error is
+// not stored. It reads uncompressed bodies only.
+func JSONRPCStored(r idem.Response) bool {
+	return idem.DefaultStored(r) && !rawjson.Given(object(r.Body)["error"])
+}
+
+// MCPToolStored is an [idem.Options.Stored] for tool calls of the Model Context Protocol:
+// a result with isError is not stored, alone or in a JSON-RPC response, and neither is an
+// error of JSON-RPC. It reads uncompressed bodies only.
+func MCPToolStored(r idem.Response) bool {
+	answer := object(r.Body)
+	failed := string(answer["isError"]) == "true" || string(object(answer["result"])["isError"]) == "true"
+	return JSONRPCStored(r) && !failed
+}
+
+// GraphQLStored is an [idem.Options.Stored] for GraphQL: a response with errors is not
+// stored unless its data has a value, since a part of the request was done then. Neither is
+// an AppSync resolver's result with an errorMessage or errorType. It reads uncompressed
+// bodies only.
+//
+// A non-null field that fails may empty the data although another field was done before:
+// effects of a mutation with several fields belong in phases.
+func GraphQLStored(r idem.Response) bool {
+	answer := object(r.Body)
+	var errs []json.RawMessage
+	failed := rawjson.Given(answer["errorMessage"]) || rawjson.Given(answer["errorType"]) ||
+		rawjson.Given(answer["errors"]) && (json.Unmarshal(answer["errors"], &errs) != nil || len(errs) > 0)
+	return idem.DefaultStored(r) && (!failed || hasValue(answer["data"]))
+}
+
+// hasValue reports whether data is more than null, or an object of nulls.
+func hasValue(data json.RawMessage) bool {
+	members := object(data)
+	if members == nil {
+		return rawjson.Given(data)
+	}
+	for _, v := range members {
+		if rawjson.Given(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// object returns the members of a JSON object, nil of anything else. Values have no white
+// space around them.
+func object(body []byte) map[string]json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(body, &m) != nil {
+		return nil
+	}
+	return m
+}
