@@ -322,10 +322,10 @@ func TestFunctionOfOneNamespace(t *testing.T) {
 	s := p.store(p.as(r))
 	var e *idem.Engine
 	options := func(o *idem.Options) {
-		o.Resumable = true
+		o.Resumable, o.CallerFromOp = true, true
 		o.Quota = quota.New(quota.Limits{PerMinute: 1000, Bytes: 1 << 30}, func(o *quota.Options) { o.Shared, o.Closed = s.Buckets(), true })
 	}
-	for range 2 { // and its replay, by an engine without its answer in the cache
+	for range 2 { // and its replay
 		e = p.engine(s, options)
 		p.ends(e, post("plain", nil), nil, created(nil))
 		p.ends(e, post("middling", nil), nil, created(large[:200_000]))

@@ -39,7 +39,7 @@ var apps = []app{
 	{name: "plain"},
 	{name: "tombstones", opt: func(o *idem.Options) { o.Tombstone = time.Hour }},
 	{name: "resumable", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
-		o.Function, o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "f", "resumable", true, idem.InFlightAccept, "/operations/"
+		o.Function, o.Namespace, o.Resumable, o.CallerFromOp, o.InFlight, o.StatusURL = "f", "resumable", true, true, idem.InFlightAccept, "/operations/"
 	}},
 	{name: "waiting", waits: true, opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }},
 	{name: "phases", phases: true, opt: func(o *idem.Options) { o.Namespace = "phases" }},

@@ -29,38 +29,26 @@ var (
 
 // outcomes is the only table of the service's error codes. Names without "Exception" are
 // reasons of a cancelled transaction. A code that isn't in the table, and an error without
-// a code (no connection, no answer in time), say nothing: the outcome is unknown.
-var outcomes = map[string]outcome{
-	"AccessDeniedException":               denied,
-	"ExpiredTokenException":               denied,
-	"IncompleteSignatureException":        denied,
-	"InvalidSignatureException":           denied,
-	"MissingAuthenticationTokenException": denied,
-	"UnrecognizedClientException":         denied,
-	"KMSAccessDeniedException":            denied,
-	"KMSDisabledException":                denied,
-	"KMSInvalidStateException":            denied,
-	"KMSNotFoundException":                denied,
-
-	"ItemCollectionSizeLimitExceeded": invalid,
-	"ResourceNotFoundException":       invalid,
-	"ValidationException":             invalid,
-	"ValidationError":                 invalid,
-
-	"ProvisionedThroughputExceededException": throttled,
-	"ProvisionedThroughputExceeded":          throttled,
-	"RequestLimitExceeded":                   throttled,
-	"ThrottlingError":                        throttled,
-	"ThrottlingException":                    throttled,
-
-	"DuplicateItem":                    conflict,
-	"ReplicatedWriteConflictException": conflict,
-	"TransactionConflict":              conflict,
-	"TransactionConflictException":     conflict,
-	"TransactionInProgressException":   {store.Conflict, store.ErrUnknown}, // the first copy may be applied
-
-	"ConditionalCheckFailed":          {},
-	"ConditionalCheckFailedException": {},
+// a code (no connection, no answer in time), say nothing: the outcome is unknown. It is a
+// function, since a map would be made at each cold start.
+func outcomes(code string) (_ outcome, known bool) {
+	switch code {
+	case "AccessDeniedException", "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
+		"MissingAuthenticationTokenException", "UnrecognizedClientException",
+		"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException":
+		return denied, true
+	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
+		return invalid, true
+	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
+		return throttled, true
+	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
+		return conflict, true
+	case "TransactionInProgressException": // the first copy may be applied
+		return outcome{store.Conflict, store.ErrUnknown}, true
+	case "ConditionalCheckFailed", "ConditionalCheckFailedException":
+		return outcome{}, true
+	}
+	return unknown, false
 }
 
 var unknown = outcome{store.Unknown, store.ErrUnknown}
@@ -70,14 +58,14 @@ var unknown = outcome{store.Unknown, store.ErrUnknown}
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
-			if o := outcomes[aws.ToString(r.Code)]; o.fault != store.NoFault {
+			if o, known := outcomes(aws.ToString(r.Code)); known && o.fault != store.NoFault {
 				return o
 			}
 		}
 		return outcome{}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		if o, known := outcomes[api.ErrorCode()]; known {
+		if o, known := outcomes(api.ErrorCode()); known {
 			return o
 		}
 	}
@@ -96,7 +84,7 @@ func FaultOf(err error) store.Fault {
 // Passes returns what a reason of a cancelled transaction says of the next try, if the
 // reason passes by itself: ErrConflict, or ErrUnknown for a throttled one; otherwise nil.
 func Passes(reason string) error {
-	if o := outcomes[reason]; o == conflict || o == throttled {
+	if o, _ := outcomes(reason); o == conflict || o == throttled {
 		return o.write
 	}
 	return nil
