@@ -95,7 +95,7 @@ test-modules:
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./signals
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.
 RACE          := ./idem ./idem/client ./idem/idemtest ./idem/jobs ./idem/quota ./idem/store ./idem/trace ./idem/webhook \
@@ -133,8 +133,8 @@ simulate: ## SIM requests in virtual time, under every fault at once; SEED=… r
 SEEDS         ?= 10000
 
 .PHONY: mix
-mix: ## SEEDS random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/inside/proof.md)
-	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
+mix: ## SEEDS new random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/inside/proof.md)
+	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(or $(SEED),$(MIX_SEED)) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
 
 LINEAR        ?= 1000
 

@@ -250,6 +250,23 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 			}
 		})
 	}
+	t.Run("no memory, by a clock that is behind", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		clock := idemtest.NewClock()
+		calls := 0
+		run := func(now func() time.Time) error {
+			_, err := do(t, idem.New(&mem, anybody, func(o *idem.Options) { o.Now = now }), func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { calls++; return 0, errors.New("down") }, idem.Remembers(0))
+				return idem.Response{}, err
+			})
+			return err
+		}
+		_ = run(clock.Now)
+		if err := run(func() time.Time { return clock.Now().Add(-time.Hour) }); !errors.Is(err, idem.ErrStuck) || calls != 1 {
+			t.Errorf("got %v after %d calls, want %v after 1", err, calls, idem.ErrStuck)
+		}
+	})
 	t.Run("another death and an inserted phase in between", func(t *testing.T) {
 		t.Parallel()
 		inserted := func(w *outside, then func() error) func(context.Context) (idem.Response, error) {

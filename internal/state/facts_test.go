@@ -156,6 +156,7 @@ func TestSameShape(t *testing.T) {
 		"nothing":               {func(*store.Record) {}, true},
 		"another result":        {func(r *store.Record) { r.Phases[0].Result = []byte("2") }, true},
 		"another lease":         {func(r *store.Record) { r.Lease = clock.Add(time.Hour) }, true},
+		"kept, before a call":   {func(r *store.Record) { r.Keep = store.KeepOpen }, false},
 		"no lease":              {func(r *store.Record) { r.Lease = time.Time{} }, false},
 		"another state":         {func(r *store.Record) { r.State = store.Stuck }, false},
 		"a phase more":          {func(r *store.Record) { r.Phases = append(r.Phases, store.Phase{}) }, false},
@@ -168,7 +169,7 @@ func TestSameShape(t *testing.T) {
 		r := base.Clone()
 		tt.change(r)
 		if got := SameShape(&base, r); got != tt.want {
-			t.Errorf("%s: %t", name, got)
+			t.Errorf("%s: got %t, want %t", name, got, tt.want)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -25,7 +26,7 @@ import (
 const (
 	envSeeds   = "MIX_SEEDS"   // how many seeds
 	envSeed    = "MIX_SEED"    // one seed, as a failure prints it, with its history
-	envFirst   = "MIX_FIRST"   // the first seed
+	envFirst   = "MIX_FIRST"   // the first seed; else a new one is drawn
 	envShrink  = "MIX_SHRINK"  // how many shorter episodes are tried
 	envAll     = "MIX_ALL"     // go on after a failure, and count them
 	envPlanted = "MIX_PLANTED" // among how many seeds a planted fault has to be found
@@ -86,7 +87,7 @@ func (w *world) plays() {
 	w.after(30*time.Minute, w.expire)
 }
 
-// TestMix plays seeds. It fails at the first that breaks a promise, with the shortest
+// TestMix plays seeds, new ones in each run. It fails at the first that breaks a promise, with the shortest
 // history that it finds, and if a choice was never drawn.
 func TestMix(t *testing.T) {
 	t.Parallel()
@@ -102,8 +103,9 @@ func TestMix(t *testing.T) {
 		}
 		return
 	}
-	seeds := environment(t, envSeeds, 100)
-	sum := mix(t, environment(t, envFirst, 1), seeds, plants{})
+	seeds, first := environment(t, envSeeds, 100), environment(t, envFirst, 1+rand.IntN(1<<30))
+	t.Logf("make mix %s=%d SEEDS=%d plays these programs again", envFirst, first, seeds)
+	sum := mix(t, first, seeds, plants{})
 	for name, failed := range sum.failed {
 		report(t, name, failed, sum.Findings[name])
 	}
