@@ -159,16 +159,6 @@ func engineInFlight(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P10: what is finished replays, however little time is left", func(t *testing.T, e *env) {
-		var a app
-		eng := e.engine()
-		first := do(t, eng, order("k", "1"), a.run).first(t)
-		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
-		defer cancel()
-		res, err := eng.Do(ctx, order("k", "1"), a.run)
-		result{res, err}.replays(t, first)
-	})
-
 	s.run("P11: without a deadline the default lease applies, and that is warned of once", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
