@@ -18,11 +18,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/lambda/sink"
 )
 
 func TestQueueOnElasticMQ(t *testing.T) {
@@ -35,6 +37,7 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		"pauses":                                     queuePauses,
 		"does jobs in envelopes once":                queueDoesJobsInEnvelopesOnce,
 		"redrives one operation":                     queueRedrivesOneOperation,
+		"takes fair jobs":                            queueTakesFairJobs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,4 +288,15 @@ func queuePauses(t *testing.T, c *sqs.Client) {
 		t.Fatal("nothing was delivered after the pause")
 	}
 	q.empty(t)
+}
+
+// A standard queue takes the message groups that FairBy sends, as SQS does.
+func queueTakesFairJobs(t *testing.T, c *sqs.Client) {
+	q := newLocalQueue(t, c, "fair", nil)
+	s := sink.NewQueue(c, q.url, func(o *sink.QueueOptions) { o.FairBy = func(jobs.Delivery) string { return "tenant" } })
+	for _, err := range s.Deliver(t.Context(), []jobs.Delivery{{JobID: "op.finish.0", Operation: "op", Kind: "mail", Args: []byte(`{}`)}}) {
+		if err != nil {
+			t.Errorf("got %v, want a delivery", err)
+		}
+	}
 }

@@ -154,6 +154,16 @@ func TestProcessSeesLambdasEnvironment(t *testing.T) {
 	}
 }
 
+func TestFilesMayLieInAnotherFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := start(t, func(c *Config) { c.Dir = dir })
+	got := mustInvoke(t, f, testEvent{Op: "describe"})
+	if real, err := filepath.EvalSymlinks(dir); err != nil || got.Dir != real || !slices.Contains(got.Env, "LAMBDA_TASK_ROOT="+dir) {
+		t.Errorf("working directory is %q, environment %v; want %q (%v)", got.Dir, got.Env, dir, err)
+	}
+}
+
 func TestFunctionErrorKeepsTheSandbox(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil)
@@ -585,7 +595,7 @@ func TestStartChecksItsConfiguration(t *testing.T) {
 	}
 
 	cfg, err := Config{Binary: bootstrap}.withDefaults()
-	want := Config{Name: "function", Binary: bootstrap, Timeout: 3 * time.Second, MaxConcurrency: 10, PerProcess: 1, MemoryMB: 128}
+	want := Config{Name: "function", Binary: bootstrap, Dir: filepath.Dir(bootstrap), Timeout: 3 * time.Second, MaxConcurrency: 10, PerProcess: 1, MemoryMB: 128}
 	if diff := cmp.Diff(want, cfg); err != nil || diff != "" {
 		t.Errorf("defaults: %v (-want +got):\n%s", err, diff)
 	}

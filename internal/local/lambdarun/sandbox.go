@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -131,7 +130,7 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 	defer runtime.UnlockOSThread()
 
 	cmd := exec.CommandContext(ctx, cfg.Binary)
-	cmd.Dir = filepath.Dir(cfg.Binary)
+	cmd.Dir = cfg.Dir
 	cmd.Env = cfg.environ(server.addr, ids.LogStream())
 	cmd.Stdout = output(cfg.Stdout, outputMu)
 	cmd.Stderr = output(cfg.Stderr, outputMu)
