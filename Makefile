@@ -108,7 +108,7 @@ race: ## the library's tests with the race detector (minutes; -race for all test
 	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutants operators planted sealed fuzz fuzz-tenants load soak stress
+PROOFS        ?= tests race traces simulate mix linearizable crash-matrix planted sealed fuzz fuzz-tenants load soak stress
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
@@ -243,21 +243,13 @@ timing-tenants: ## times under another tenant's keys beside those under unknown 
 model: ## every state of the protocol's model, and each of its rules removed (docs/inside/model.md); half a minute
 	PROVE=all go test -C proof ./model -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
 
-SLICE         ?=
-
 .PHONY: traces
 traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/inside/model.md)
 	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys)$$' -v -count=1 -timeout 4h
 
 .PHONY: mutants
-mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/inside/proof.md)
-	go run -C proof ./mutants -slice "$(SLICE)"
-
-OPERATORS     ?= -n 1000 -seed commit
-
-.PHONY: operators
-operators: ## change the code at 1,000 places that nobody chose; how many a test notices (OPERATORS="-n 0 -only ^seal" for a package; docs/inside/proof.md)
-	go run -C proof ./operators $(OPERATORS)
+mutants: ## break each rule of the code once; a test must fail each time (hours; docs/inside/proof.md)
+	go run -C proof ./mutants
 
 SEALEDFLAGS   ?=
 

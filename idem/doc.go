@@ -30,8 +30,6 @@
 // or repeat a call to others with the same derived key. A call to a system
 // without keys stays unsafe ([NotIdempotent]): its outcome may need a person.
 //
-// Numbers such as R34 in comments refer to proof/requirements.md.
-//
 // # The lease
 //
 // An attempt holds its key until its context's deadline plus

@@ -43,8 +43,7 @@ func mainOf(m *testing.M) int {
 	return dynamotest.Main(m)
 }
 
-// envBuilt is a folder for the programs of these tests, which stay there for the next run:
-// proof/operators runs each test alone.
+// envBuilt is a folder for the programs of these tests, which stay there for the next run.
 const envBuilt = "SAMEKEY_BUILT"
 
 // envProgram makes these tests the program itself, which needs no build of its own.

@@ -20,36 +20,10 @@ type claim struct {
 	// finds are expressions with groups that are named as figures; nil: they are in an
 	// EVIDENCE line.
 	finds []*regexp.Regexp
-	// parts is into how many runs the command is cut, each with its own last run.
-	parts int
 	// aws begins the names of the claims of samekey prove that show it in an account; "": none.
 	aws string
 	// table introduces the table that its EVIDENCE line has; "": none.
 	table string
-}
-
-// runs are the runs of c: itself, or its parts.
-func (c claim) runs() []claim {
-	if c.parts == 0 {
-		return []claim{c}
-	}
-	all := make([]claim, c.parts)
-	for i := range all {
-		part := fmt.Sprintf("%d/%d", i+1, c.parts)
-		all[i] = c
-		all[i].name += " " + part
-		all[i].command += " SLICE=" + part
-	}
-	return all
-}
-
-// line is the name in the EVIDENCE line of a run.
-func (c claim) line() string {
-	name, _, _ := strings.Cut(c.name, " ")
-	if c.parts == 0 {
-		return c.name
-	}
-	return name
 }
 
 var claims = []claim{
@@ -106,23 +80,6 @@ var claims = []claim{
 		figures:  []string{"requests", "leaks"}, finds: expressions(`(?P<requests>\d+) requests \(.*, (?P<leaks>\d+) leaks`),
 	},
 	{
-		name:     "mutants",
-		claim:    "Each check of the code is held by a test",
-		evidence: "A condition, a status or an error's handling is removed from the code, one at a time; a test must fail",
-		command:  "make mutants", parts: 4,
-		figures: []string{"mutants", "killed"},
-		table:   "## Mutants by package\n\nA mutant is counted in the package whose code it changes.",
-	},
-	{
-		name:     "operators",
-		claim:    "So is most code that nobody chose",
-		evidence: "Conditions, comparisons, constants, statements, cases and errors are changed at places drawn from the whole library, one at a time; a test should fail",
-		command:  "make operators",
-		figures:  []string{"mutants", "killed", "hung", "survived"},
-		table: "## Mutants that nobody chose\n\nA hang counts as killed, and is a weak sign. A line of code names a mutant that survived, or that no test reaches (unseen). " +
-			"[equivalent.txt](../operators/equivalent.txt) has those that change nothing, which are not drawn.",
-	},
-	{
 		name:     "planted",
 		claim:    "The proofs of the whole find bugs of which they don't know the line",
 		evidence: "Ten bugs, one a layer, are planted one at a time; simulation, traces and crash matrix look for each. A bug that a proof misses fails the run, unless it is outside of the proof's subject",
@@ -131,14 +88,6 @@ var claims = []claim{
 		table: "## Planted bugs\n\nEach of the three proofs looks for each bug, in a size of minutes, and ends with its first finding. The time is that of its run until then, " +
 			"with the build of the programs of the crash matrix. A bug is outside of a proof's subject for the reason given.",
 	},
-}
-
-// allRuns are the runs of all claims.
-func allRuns() (all []claim) {
-	for _, c := range claims {
-		all = append(all, c.runs()...)
-	}
-	return all
 }
 
 func expressions(all ...string) (res []*regexp.Regexp) {
@@ -172,7 +121,7 @@ func (c claim) read(out string) (all map[string]float64, table [][]string, _ err
 		if err := errors.Join(json.Unmarshal([]byte(line[1]), &v), json.Unmarshal([]byte(line[1]), &rows)); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", line[1], err)
 		}
-		if v["name"] != c.line() {
+		if v["name"] != c.name {
 			continue
 		}
 		table = rows.Table

@@ -43,7 +43,7 @@ func TestPageIsOfTheRuns(t *testing.T) {
 		t.Errorf("go run -C proof ./evidence -only '^$' (-want +got):\n%s", diff)
 	}
 	known := make(map[string]claim)
-	for _, c := range allRuns() {
+	for _, c := range claims {
 		known[c.name] = c
 	}
 	date, commit := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`), regexp.MustCompile(`^[0-9a-f]{12}(, changed)?$`)
@@ -94,7 +94,6 @@ func TestFiguresAreRead(t *testing.T) {
 	t.Parallel()
 	byLine := claim{name: "matrix", figures: []string{"requests", "lost"}}
 	byText := claim{figures: []string{"runs"}, finds: expressions(`in (?P<runs>\d+) runs`)}
-	byPart := claim{name: "matrix 2/4", parts: 4, figures: []string{"n"}}
 	for name, tc := range map[string]struct {
 		c    claim
 		out  string
@@ -107,7 +106,6 @@ func TestFiguresAreRead(t *testing.T) {
 		"a figure is a text":   {byLine, "EVIDENCE {\"name\":\"matrix\",\"requests\":1,\"lost\":\"none\"}\n", ""},
 		"no JSON":              {byLine, "EVIDENCE {\"name\":}\n", ""},
 		"nothing":              {byLine, "ok\n", ""},
-		"a part's line":        {byPart, `EVIDENCE {"name":"matrix","n":5}`, "5 n"},
 		"no table":             {claim{name: "matrix", table: "## Rows"}, `EVIDENCE {"name":"matrix"}`, ""},
 		"an empty table":       {claim{name: "matrix", table: "## Rows"}, `EVIDENCE {"name":"matrix","table":[["package"]]}`, ""},
 		"by an expression":     {byText, "3 schedules in 1000 runs", "1,000 runs"},
@@ -117,31 +115,6 @@ func TestFiguresAreRead(t *testing.T) {
 		if (err == nil) != (tc.want != "") || err == nil && tc.c.show(figures) != tc.want {
 			t.Errorf("%s: %v, %v; want %q", name, figures, err, tc.want)
 		}
-	}
-}
-
-// A claim that is cut into parts is shown with the sums of their figures and tables.
-func TestPartsAreAdded(t *testing.T) {
-	t.Parallel()
-	c := claim{name: "mutants", parts: 2, figures: []string{"killed"}}
-	runs := map[string]proof{"mutants 1/2": {
-		Date: "2026-11-22", Commit: "a", Figures: map[string]float64{"killed": 3},
-		Table: [][]string{{"package", "killed"}, {"idem", "2"}, {"seal", "1"}},
-	}}
-	if r, missing := c.ran(runs); missing != 1 {
-		t.Errorf("a part is shown as the whole: %+v", r)
-	}
-	runs["mutants 2/2"] = proof{
-		Date: "2026-11-22", Commit: "b", Figures: map[string]float64{"killed": 6},
-		Table: [][]string{{"package", "killed"}, {"idem", "5"}, {"dynamo", "1"}},
-	}
-	r, missing := c.ran(runs)
-	want := proof{
-		Date: "2026-11-22, a; 2026-11-22, b", Figures: map[string]float64{"killed": 9},
-		Table: [][]string{{"package", "killed"}, {"dynamo", "1"}, {"idem", "7"}, {"seal", "1"}},
-	}
-	if diff := cmp.Diff(want, r); diff != "" || missing != 0 {
-		t.Error(missing, diff)
 	}
 }
 

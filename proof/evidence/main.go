@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 		return err
 	}
 	var failed error
-	for _, c := range allRuns() {
+	for _, c := range claims {
 		if !wanted.MatchString(c.name) {
 			continue
 		}

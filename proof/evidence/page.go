@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -28,53 +26,6 @@ type proof struct {
 	Date    string             `json:"date"`
 	Figures map[string]float64 `json:"figures"`
 	Table   [][]string         `json:"table,omitempty"` // its head first
-}
-
-// ran returns the run of c: the sum of the parts that have run, with their dates and
-// commits, and how many of them have not.
-func (c claim) ran(runs map[string]proof) (sum proof, missing int) {
-	var when []string
-	sum.Figures = make(map[string]float64)
-	for _, part := range c.runs() {
-		r, ok := runs[part.name]
-		if !ok {
-			missing++
-			continue
-		}
-		for name, n := range r.Figures {
-			sum.Figures[name] += n
-		}
-		sum.Table = added(sum.Table, r.Table)
-		if at := r.Date + ", " + r.Commit; !slices.Contains(when, at) {
-			when = append(when, at)
-		}
-	}
-	sum.Command, sum.Date = c.command, strings.Join(when, "; ")
-	return sum, missing
-}
-
-// added adds the numbers of two tables whose rows begin with their names.
-func added(a, b [][]string) [][]string {
-	if a == nil {
-		return b
-	}
-	a = slices.Clone(a)
-	for _, row := range b[1:] {
-		at := slices.IndexFunc(a, func(have []string) bool { return have[0] == row[0] })
-		if at < 0 {
-			a = append(a, row)
-			continue
-		}
-		have := slices.Clone(a[at])
-		for i := 1; i < len(row); i++ {
-			n, _ := strconv.Atoi(have[i])
-			more, _ := strconv.Atoi(row[i])
-			have[i] = strconv.Itoa(n + more)
-		}
-		a[at] = have
-	}
-	slices.SortFunc(a[1:], func(x, y []string) int { return strings.Compare(x[0], y[0]) })
-	return a
 }
 
 // load reads the last run of each claim.
@@ -129,16 +80,11 @@ func filled(page string, runs map[string]proof, reports []report) (text, tables 
 	var own strings.Builder
 	own.WriteString("# Tables of the evidence\n\n`make evidence` writes them. [Proof](../../docs/inside/proof.md) has the claims.\n")
 	for _, c := range claims {
-		r, missing := c.ran(runs)
-		of := len(c.runs())
-		if missing == of {
+		r, ok := runs[c.name]
+		if !ok {
 			continue
 		}
-		figures := c.show(r.Figures)
-		if missing > 0 {
-			figures += fmt.Sprintf(" (%d of %d parts have run)", of-missing, of)
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s |%s |\n", c.claim, c.evidence, figures, r.Command, r.Date, c.inAccounts(reports))
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s, %s |%s |\n", c.claim, c.evidence, c.show(r.Figures), c.command, r.Date, r.Commit, c.inAccounts(reports))
 		for i, row := range r.Table {
 			if i == 0 {
 				fmt.Fprintf(&own, "\n%s\n\n", c.table)

@@ -3,15 +3,14 @@
 //
 //	go run -C proof ./mutants              # everything
 //	go run -C proof ./mutants -only '^Ack' # the rules that match
-//	go run -C proof ./mutants -slice 2/4   # the second quarter of them
 //	go run -C proof ./mutants -list        # the table, without a run
 //	go run -C proof ./mutants -planted     # ten bugs, for simulation, traces and crash matrix to find
 //
 // The table is in the files table_*.go, a line for each mutant: a function or
 // another declaration, a snippet of it, the snippet's replacement, and the fastest
-// test that has to notice. The snippet must be there exactly once, the mutant must
-// compile, and the tests must pass without it; anything else is an error of the
-// table. Layout, comments, files and the names of local variables don't matter
+// test that has to notice. A mutant whose snippet isn't in the code any more is left
+// out, and named. The mutant must compile, and the tests must pass without it;
+// anything else is an error of the table. Layout, comments, files and the names of local variables don't matter
 // (see mutant). The checkout is never written to: the compiler gets the changed
 // file in its stead (go build -overlay).
 //
@@ -49,7 +48,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	only := flags.String("only", "", "a regular expression: the rules to break; all by default")
-	part := flags.String("slice", "", "a part of the table: 2/4 is the second quarter, commit/4 the quarter that the commit's hash chooses")
 	flags.BoolVar(&u.planted, "planted", false, "have simulation, traces and crash matrix find the planted bugs instead; -only chooses their layers")
 	flags.BoolVar(&u.list, "list", false, "print the table and run nothing")
 	flags.IntVar(&u.workers, "workers", 2, "mutants at once")
@@ -60,10 +58,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return 2
 	}
-	var err, err2 error
-	u.wanted, err = regexp.Compile(*only)
-	u.part, err2 = parseSlice(ctx, *part)
-	if err = errors.Join(err, err2); err != nil || u.workers < 1 || flags.NArg() > 0 {
+	var err error
+	if u.wanted, err = regexp.Compile(*only); err != nil || u.workers < 1 || flags.NArg() > 0 {
 		fmt.Fprintln(stderr, "mutate: wrong use:", err, flags.Args())
 		return 2
 	}
@@ -77,7 +73,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // use is what the flags ask for.
 type use struct {
 	wanted        *regexp.Regexp
-	part          slice
 	planted, list bool
 	workers       int
 	limit         time.Duration
@@ -88,18 +83,18 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	todo := u.part.of(slices.DeleteFunc(table(), func(m mutant) bool { return !u.wanted.MatchString(m.rule) }))
+	todo := slices.DeleteFunc(table(), func(m mutant) bool { return !u.wanted.MatchString(m.rule) })
 	bugs := slices.DeleteFunc(planted(), func(b bug) bool { return !u.wanted.MatchString(b.layer) })
 	if u.planted {
 		todo = onlyMutants(bugs)
 	}
-	rows, err := requirements(root)
-	if err != nil {
-		return err
+	if u.planted {
+		err = check(root, todo)
+	} else {
+		todo = fitting(root, todo, stderr)
 	}
-	without, err := unbroken(rows, table())
-	if err := errors.Join(err, check(root, todo), covers(table())); err != nil || u.list {
-		printTable(stdout, todo, without)
+	if err != nil || u.list {
+		printTable(stdout, todo)
 		return err
 	}
 	db, err := dynamotest.Find(ctx)
@@ -119,12 +114,12 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	if u.planted {
 		return r.findPlanted(ctx, finders, bugs, stdout)
 	}
-	fmt.Fprintf(stderr, "%s: %d of %d mutants\n", u.part, len(todo), len(table()))
-	return r.breakAll(ctx, todo, u.part, stdout)
+	fmt.Fprintf(stderr, "%d of %d mutants\n", len(todo), len(table()))
+	return r.breakAll(ctx, todo, stdout)
 }
 
 // breakAll demands that the tests of all of ms pass without these and fail with them.
-func (r *runner) breakAll(ctx context.Context, ms []mutant, part slice, stdout io.Writer) error {
+func (r *runner) breakAll(ctx context.Context, ms []mutant, stdout io.Writer) error {
 	begun := time.Now()
 	if err := r.baseline(ctx, ms); err != nil {
 		return fmt.Errorf("without any mutant: %w", err)
@@ -138,5 +133,5 @@ func (r *runner) breakAll(ctx context.Context, ms []mutant, part slice, stdout i
 	if r.slow > 0 {
 		fmt.Fprintf(r.progress, "%d mutants changed what their package offers its importers: the go command has built them\n", r.slow)
 	}
-	return errors.Join(err, printResults(stdout, results, part, time.Since(begun)))
+	return errors.Join(err, printResults(stdout, results, time.Since(begun)))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -13,9 +14,6 @@ import (
 type mutant struct {
 	rule string // the model's name, or a name for a fence that the model doesn't have
 	what string // what the mutant does
-	// row is the row of proof/requirements.md or docs/operate/threats.md that the mutant breaks,
-	// "R15", or several, "R15 T3"; "" if the rule has no row.
-	row string
 
 	// in is the declaration that is changed, "idem/client.Operation.wait": the package
 	// from the module's root, and the function, Type.Method, constant, variable or type.
@@ -112,6 +110,17 @@ func (d decl) keepLines(was []byte, from, to int, replacement string) []byte {
 		return was[to:]
 	}
 	return slices.Concat(was[to:to+end], bytes.Repeat([]byte("\n"), less), was[to+end:])
+}
+
+// fitting returns the mutants whose code is there, and names the others.
+func fitting(root string, ms []mutant, w io.Writer) []mutant {
+	return slices.DeleteFunc(slices.Clone(ms), func(m mutant) bool {
+		err := check(root, []mutant{m})
+		if err != nil {
+			fmt.Fprintln(w, "left out:", err)
+		}
+		return err != nil
+	})
 }
 
 // check finds what is wrong with a table without running anything.

@@ -5,11 +5,8 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"text/tabwriter"
 	"time"
-
-	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 func (r result) verdict() string {
@@ -24,7 +21,7 @@ func (r result) verdict() string {
 
 // printResults prints a line for each mutant, and returns an error unless all
 // were killed.
-func printResults(w io.Writer, results []result, part slice, took time.Duration) error {
+func printResults(w io.Writer, results []result, took time.Duration) error {
 	bad := 0
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "RULE\tMUTANT\tKILLED BY\tSECONDS\tCPU")
@@ -43,34 +40,10 @@ func printResults(w io.Writer, results []result, part slice, took time.Duration)
 	}
 	printPackages(w, results)
 	fmt.Fprintf(w, "%d mutants, %d killed, in %s\n", len(results), len(results)-bad, took.Round(time.Second))
-	figures := mutantsEvidence{Name: "mutants", Part: part.String(), Mutants: len(results), Killed: len(results) - bad, Seconds: int(took.Seconds()), Table: packageTable(results)}
-	if err := harness.PrintEvidence(w, figures); err != nil {
-		return err
-	}
 	if bad > 0 {
 		return fmt.Errorf("%d of %d mutants were not killed", bad, len(results))
 	}
 	return nil
-}
-
-// mutantsEvidence are the figures of a run for docs/inside/proof.md.
-type mutantsEvidence struct {
-	Name    string     `json:"name"`
-	Part    string     `json:"part"`
-	Mutants int        `json:"mutants"`
-	Killed  int        `json:"killed"`
-	Seconds int        `json:"seconds"`
-	Table   [][]string `json:"table"` // its head, and a row for each package
-}
-
-// packageTable are the figures of each package.
-func packageTable(results []result) [][]string {
-	all := byPackage(results)
-	rows := append(make([][]string, 0, 1+len(all)), []string{"package", "mutants", "killed"})
-	for _, pkg := range slices.Sorted(maps.Keys(all)) {
-		rows = append(rows, []string{pkg, strconv.Itoa(all[pkg].mutants), strconv.Itoa(all[pkg].killed)})
-	}
-	return rows
 }
 
 // tally counts the mutants of a package.
@@ -107,20 +80,12 @@ func printPackages(w io.Writer, results []result) {
 	_ = tab.Flush()
 }
 
-// printTable prints what would be done, and what has no line.
-func printTable(w io.Writer, ms []mutant, unbroken []string) {
+// printTable prints what would be done.
+func printTable(w io.Writer, ms []mutant) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "RULE\tROW\tMUTANT\tIN\tTESTS")
+	fmt.Fprintln(tab, "RULE\tMUTANT\tIN\tTESTS")
 	for _, m := range ms {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.row, m.what, m.in, m.tests().pkg, m.run)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.what, m.in, m.tests().pkg, m.run)
 	}
 	_ = tab.Flush()
-	fmt.Fprintln(w, "\nWithout a condition in the code:")
-	for _, e := range exceptions {
-		fmt.Fprintf(w, "%s: %s\n", e.rule, e.why)
-	}
-	fmt.Fprintf(w, "\nRequirements without a mutant, %d:\n", len(unbroken))
-	for _, number := range unbroken {
-		fmt.Fprintf(w, "%s: %s\n", number, noMutant[number])
-	}
 }

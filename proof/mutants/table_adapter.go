@@ -33,19 +33,19 @@ func adapterMutants() []mutant {
 			in: "lambda.Handler.serve", old: "errors.Is($reqErr, ErrEvent)", new: "false", run: "^TestResumeRefusesWhatIsNoTicket$",
 		},
 		{
-			rule: "HTTPIdentity", what: "an HTTP API has no caller", row: "M148",
+			rule: "HTTPIdentity", what: "an HTTP API has no caller",
 			in: "lambda.httpAPIRequest", old: "httpAPIIdentity($rc)", new: "idem.Identity{}, idem.Facts{}", run: "^TestResumeLosesNoCaller$",
 		},
 		{
-			rule: "HTTPIdentity", what: "a REST API has no caller", row: "M148",
+			rule: "HTTPIdentity", what: "a REST API has no caller",
 			in: "lambda.restRequest", old: "restIdentity(&$ev.RequestContext)", new: "idem.Identity{}, idem.Facts{}", run: "^TestResumeLosesNoCaller$",
 		},
 		{
-			rule: "HTTPIdentity", what: "a function URL with AWS_IAM has no caller", row: "R31 A10",
+			rule: "HTTPIdentity", what: "a function URL with AWS_IAM has no caller",
 			in: "lambda.functionURLRequest", old: `$req.Identity, $req.Facts = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestA10StatusResource$",
 		},
 		{
-			rule: "HTTPIdentity", what: "the claims of a token aren't read", row: "M148",
+			rule: "HTTPIdentity", what: "the claims of a token aren't read",
 			in: "lambda.httpAPIIdentity", old: "$a.JWT != nil && len($a.JWT.Claims) > 0", new: "false", run: "^TestResumeLosesNoCaller$",
 		},
 		{
@@ -57,7 +57,7 @@ func adapterMutants() []mutant {
 			in: "lambda.httpAPIIdentity", old: "$caller = lambdaIdentity($rc.APIID, $a.Lambda)", new: "", run: "^TestUnnamedCallerIsRefused$",
 		},
 		{
-			rule: "HTTPIdentity", what: "the claims of a REST API's token aren't read", row: "M148",
+			rule: "HTTPIdentity", what: "the claims of a REST API's token aren't read",
 			in: "lambda.restIdentity", old: "len($claims) > 0", new: "false", run: "^TestResumeLosesNoCaller$",
 		},
 		{
@@ -81,7 +81,7 @@ func adapterMutants() []mutant {
 			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: "$sub", run: "^TestGoldenEvents$",
 		},
 		{
-			rule: "IdentityParts", what: "a token without a sub names its issuer's users as one", row: "M78",
+			rule: "IdentityParts", what: "a token without a sub names its issuer's users as one",
 			in: "lambda.jwtIdentity", old: `$sub != ""`, new: "true", run: "^TestAppSyncKey$",
 		},
 		{
@@ -89,7 +89,7 @@ func adapterMutants() []mutant {
 			in: "lambda.iamIdentity", old: "join($pool, $identity)", new: "$identity", run: "^TestGoldenEvents$",
 		},
 		{
-			rule: "IdentityParts", what: "all users of an identity pool are one caller", row: "R167",
+			rule: "IdentityParts", what: "all users of an identity pool are one caller",
 			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestSessionsAreCallersByChoice$",
 		},
 		{
@@ -109,15 +109,15 @@ func adapterMutants() []mutant {
 			in: "lambda.RoleScope", old: `return "iam:" + $session[:$i], nil`, new: `_ = $i; return "iam:" + $session, nil`, run: "^TestRoleScope$",
 		},
 		{
-			rule: "HTTPSame", what: "the same path in two spellings is two requests", row: "R31 A10",
+			rule: "HTTPSame", what: "the same path in two spellings is two requests",
 			in: "internal/base/scope.Path", old: "$s = $u", new: "_ = $u", pkg: "lambda", run: "^TestA10StatusResource$",
 		},
 		{
-			rule: "HTTPSame", what: "under net/http a path in another spelling is another operation", row: "R152",
+			rule: "HTTPSame", what: "under net/http a path in another spelling is another operation",
 			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "scope.Escape(sentPath($r))", pkg: "lambda", run: "^TestPathInAnotherSpelling$",
 		},
 		{
-			rule: "HTTPSame", what: "a named stage is a part of the path", row: "M97",
+			rule: "HTTPSame", what: "a named stage is a part of the path",
 			in: "lambda.httpAPIRequest", old: "$path = $rest", new: "_ = $rest", run: "^TestCORSOfTheRouter$",
 		},
 		{
@@ -133,35 +133,35 @@ func adapterMutants() []mutant {
 			in: "lambda.httpAPIRoute", old: `strings.HasPrefix($key, "ANY ")`, new: "false", run: "^TestGoldenEvents$",
 		},
 		{
-			rule: "HTTPSame", what: "a REST API's query with several values has only the last", row: "R18",
+			rule: "HTTPSame", what: "a REST API's query with several values has only the last",
 			in: "lambda.restRequest", old: "encodedQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "encodedQuery($ev.QueryStringParameters, nil)", run: "^TestEventMadeAgain$",
 		},
 		{
-			rule: "HTTPSame", what: "a load balancer's query with several values has only the last", row: "R33 A16",
+			rule: "HTTPSame", what: "a load balancer's query with several values has only the last",
 			in: "lambda.albRequest", old: "rawQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "rawQuery($ev.QueryStringParameters, nil)", run: "^TestA16ReplayAcrossSources$",
 		},
 		{
-			rule: "HTTPSame", what: "two keys in a REST API's headers pass for the last", row: "R18",
+			rule: "HTTPSame", what: "two keys in a REST API's headers pass for the last",
 			in: "lambda.restRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestEventMadeAgain$",
 		},
 		{
-			rule: "HTTPSame", what: "two keys in a load balancer's headers pass for the last", row: "R83 B18 A17",
+			rule: "HTTPSame", what: "two keys in a load balancer's headers pass for the last",
 			in: "lambda.albRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestA17Expired$",
 		},
 		{
-			rule: "HTTPSame", what: "a header that is in both of an event's maps has all values twice", row: "M97",
+			rule: "HTTPSame", what: "a header that is in both of an event's maps has all values twice",
 			in: "lambda.header", old: "maps.Copy($h, $all)", new: "for name, values := range $all { $h[name] = append($h[name], values...) }", run: "^TestCORSOfTheRouter$",
 		},
 		{
-			rule: "HTTPBody", what: "a body in base64 is taken as text", row: "R100 A28",
+			rule: "HTTPBody", what: "a body in base64 is taken as text",
 			in: "lambda.decoded", old: "case !$isBase64:", new: "case true:", run: "^TestA28WebhookThroughEachSource$",
 		},
 		{
-			rule: "HTTPBody", what: "a body that isn't base64 is an empty one", row: "R100 A28",
+			rule: "HTTPBody", what: "a body that isn't base64 is an empty one",
 			in: "lambda.decoded", old: `return nil, fmt.Errorf("%w: body is not base64…", idem.ErrRequest, $err)`, new: `if $err != nil { return nil, nil }; return nil, fmt.Errorf("%w %w", idem.ErrRequest, $err)`, run: "^TestA28WebhookThroughEachSource$",
 		},
 		{
-			rule: "HTTPBody", what: "an answer of any bytes goes out as text", row: "R33 A16",
+			rule: "HTTPBody", what: "an answer of any bytes goes out as text",
 			in: "lambda.textBody", old: "utf8.Valid($b) && (len($b) <= $small || !inflates($b))", new: "true || len($b) > $small", run: "^TestA16ReplayAcrossSources$",
 		},
 		{
@@ -177,7 +177,7 @@ func adapterMutants() []mutant {
 			in: "lambda.response", old: "$status = http.StatusOK", new: "", run: "^TestResponses$",
 		},
 		{
-			rule: "HTTPBody", what: "a resumed request's bytes are taken as text", row: "R18",
+			rule: "HTTPBody", what: "a resumed request's bytes are taken as text",
 			in: "lambda.eventBody", old: "!$was && utf8.Valid($b)", new: "!$was || utf8.Valid($b)", run: "^TestEventMadeAgain$",
 		},
 		{
@@ -185,7 +185,7 @@ func adapterMutants() []mutant {
 			in: "lambda.withCookies", old: "len($cookies) > 0", new: "false", run: "^TestGoldenEvents$",
 		},
 		{
-			rule: "HTTPHeaders", what: "the cookies of an answer in format 2.0 are left out", row: "R33 A16",
+			rule: "HTTPHeaders", what: "the cookies of an answer in format 2.0 are left out",
 			in: "lambda.httpAPIReply", old: ", Cookies: $r.Header[setCookie]", new: "", run: "^TestA16ReplayAcrossSources$",
 		},
 		{
@@ -193,19 +193,19 @@ func adapterMutants() []mutant {
 			in: "lambda.httpAPIReply", old: "delete($headers, setCookie)", new: "_ = $headers", run: "^TestReplies$",
 		},
 		{
-			rule: "HTTPHeaders", what: "cookies of a load balancer's answer are joined by commas", row: "R33 A16",
+			rule: "HTTPHeaders", what: "cookies of a load balancer's answer are joined by commas",
 			in: "lambda.joined", old: "case $name == setCookie: $single[$name] = $values[len($values)-1]", new: "", run: "^TestA16ReplayAcrossSources$",
 		},
 		{
-			rule: "HTTPHeaders", what: "an answer's header with several values keeps one, over REST", row: "R33 A16",
+			rule: "HTTPHeaders", what: "an answer's header with several values keeps one, over REST",
 			in: "lambda.restReply", old: "$re.MultiValueHeaders[$name] = $values", new: "$re.Headers[$name] = $values[0]", run: "^TestA16ReplayAcrossSources$",
 		},
 		{
-			rule: "HTTPHeaders", what: "a load balancer with multi-value headers gets none", row: "R83 B18 A17",
+			rule: "HTTPHeaders", what: "a load balancer with multi-value headers gets none",
 			in: "lambda.albReply", old: "$re.MultiValueHeaders[$name] = $values", new: "_, _ = $name, $values", run: "^TestA17Expired$",
 		},
 		{
-			rule: "Resumed", what: "a request runs again for a caller that its record doesn't name", row: "M148",
+			rule: "Resumed", what: "a request runs again for a caller that its record doesn't name",
 			in: "lambda.Handler.again", old: "!$h.adapter.typed && ($err != nil || $made.Identity != $req.Identity)", new: `!$h.adapter.typed && ($err != nil || $made.Identity.Kind == "?")`, run: "^TestResumeLosesNoCaller$",
 		},
 		{
@@ -233,15 +233,15 @@ func adapterMutants() []mutant {
 			in: "lambda.resume", old: "$err = panicked($v)", new: "panic($v)", run: "^TestResumeSaysWhatBecameOfATicket$",
 		},
 		{
-			rule: "HTTPHandler", what: "an http.Handler behind a gateway gets the path without its escapes", row: "R172",
+			rule: "HTTPHandler", what: "an http.Handler behind a gateway gets the path without its escapes",
 			in: "lambda.httpRequest", old: "$u.Path, $u.RawPath = $path, $req.Path", new: "$u.Path = $path", run: "^TestRequestsAndAnswersOnLambda$",
 		},
 		{
-			rule: "HTTPHandler", what: "its route is the gateway's, though the router tells the pattern", row: "R172",
+			rule: "HTTPHandler", what: "its route is the gateway's, though the router tells the pattern",
 			in: "lambda.routed", old: `case $pattern == "":`, new: `case $pattern != "?":`, pkg: "proof/routers", run: "^TestRoutersOnLambda$",
 		},
 		{
-			rule: "HTTPHandler", what: "on a completer's run it doesn't have the stored event", row: "R172",
+			rule: "HTTPHandler", what: "on a completer's run it doesn't have the stored event",
 			in: "lambda.WrapHandler", old: "context.WithValue($ctx, eventKey{}, $ev)", new: "$ctx", run: "^TestHandlerCompletesWithoutItsClient$",
 		},
 		{
@@ -249,7 +249,7 @@ func adapterMutants() []mutant {
 			in: "lambda.WrapHandler", old: "if $err != nil { return $re, $err }", new: "_ = $err", run: "^TestHandlerReadsAnEventOnce$",
 		},
 		{
-			rule: "HTTPHandler", what: "a HEAD is answered with a body", row: "R172",
+			rule: "HTTPHandler", what: "a HEAD is answered with a body",
 			in: "lambda.WrapHandler", old: "$resp.Body = nil", new: "_ = $resp.Body", run: "^TestRequestsAndAnswersOnLambda$",
 		},
 	}

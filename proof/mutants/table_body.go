@@ -4,11 +4,11 @@ package main
 func bodyMutants() []mutant {
 	return []mutant{
 		{
-			rule: "Glance", what: "readers of the stream inflate bodies", row: "R154",
+			rule: "Glance", what: "readers of the stream inflate bodies",
 			in: "dynamo/internal/item.Decoder.body", old: "$b == nil || $d.bodiless {", new: "$b == nil {", pkg: "dynamo/stream", run: "^TestReadersInflateNoBody$",
 		},
 		{
-			rule: "Glance", what: "readers of the stream inflate stored requests", row: "R154",
+			rule: "Glance", what: "readers of the stream inflate stored requests",
 			in: "dynamo/internal/item.Decoder.input", old: "bodiless: $d.bodiless}", new: "}", pkg: "dynamo/stream", run: "^TestReadersInflateNoBody$",
 		},
 		{
@@ -113,11 +113,11 @@ func bodyMutants() []mutant {
 			in: "dynamo.answers", old: "|| state.AnswerGoes($prev, $next)", new: "|| state.AnswerGoes($next, $prev)", pkg: "cmd/samekey", run: "^TestErase$",
 		},
 		{
-			rule: "Erased", what: "an answer that was not kept stays bound to the caller who went", row: "R149",
+			rule: "Erased", what: "an answer that was not kept stays bound to the caller who went",
 			in: "internal/state.AnswerGoes", old: "(answerKept($prev) || $prev.Scope != $next.Scope)", new: "answerKept($prev)", pkg: "dynamo", run: "^TestErasedCallerOfAnAnswerThatWasNotKept$",
 		},
 		{
-			rule: "Erased", what: "texts of errors stay", row: "R149",
+			rule: "Erased", what: "texts of errors stay",
 			in: "internal/state.Erased", old: `$r.Handovers[$i].Err = ""`, new: "_ = $i", run: "^TestWhatChanges$",
 		},
 		{
@@ -165,11 +165,11 @@ func bodyMutants() []mutant {
 			run: "^TestBatchesOfCompanions$",
 		},
 		{
-			rule: "StoredLimit", what: "a request is stored that no reader takes", row: "R137 M32",
+			rule: "StoredLimit", what: "a request is stored that no reader takes",
 			in: "dynamo.Store.Claim", old: "$n > item.MaxStored {", new: "$n > 2*item.MaxStored {", run: "^TestLargestStoredRequest$",
 		},
 		{
-			rule: "StoredLimit", what: "a request is claimed that can't be stored", row: "R137 M32",
+			rule: "StoredLimit", what: "a request is claimed that can't be stored",
 			in: "idem.storable", old: "case len($in.Body) > $maxInput:", new: "case len($in.Body) > 2*$maxInput:",
 			run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
@@ -205,26 +205,26 @@ func writeMutants() []mutant {
 			new: "$writes[0].(store.CommitChecker); $ok && $m == nil {", pkg: "dynamo", run: bad, refused: true,
 		},
 		{
-			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew", row: "R57",
+			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew",
 			in: "dynamo.Get", old: "$tx.Write(asRead($table, $k, $read, len($res.Item) > 0))", new: "_ = asRead($table, $k, $read, len($res.Item) > 0)",
 			run: "^TestWriteSkewIsRefused$",
 		},
 		{
-			rule: "ReadCheck", what: "an attribute that comes into being isn't noticed", row: "R57",
+			rule: "ReadCheck", what: "an attribute that comes into being isn't noticed",
 			in: "dynamo.Get", old: "if _, $there := $res.Item[$name]; !$there {", new: `if _, $there := $res.Item[$name]; !$there && $name == "" {`,
 			run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheck", what: "an item that comes into being isn't noticed", row: "R57",
+			rule: "ReadCheck", what: "an item that comes into being isn't noticed",
 			in: "dynamo.Get", old: "for $name := range $k { $read[$name] = nil }", new: "return false, nil", run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed", row: "R57",
+			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed",
 			in: "dynamo.asRead", where: "$key, $read item.Map", old: "if $found && !$values {", new: "if $found && !$values && len($key) == 0 {",
 			run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheckFolded", what: "what was read of an item that is also written isn't checked", row: "R57",
+			rule: "ReadCheckFolded", what: "what was read of an item that is also written isn't checked",
 			in: "dynamo.joined", old: "$folded, $err := merge($out[$i], $w)",
 			new: `if $out[$i].verb == "check" { $out[$i] = $w; continue }; $folded, $err := merge($out[$i], $w)`, run: "^TestReadModifyWriteUnderContention$",
 		},
@@ -254,7 +254,7 @@ func writeMutants() []mutant {
 			new: "case $condition != nil: return nil, $condition; case $conflict != nil: return nil, $conflict", run: "^TestConflictIsToldBeforeACondition$",
 		},
 		{
-			rule: "ConflictFirst", what: "a record beside is told, though a conflict hides the key's own", row: "R151",
+			rule: "ConflictFirst", what: "a record beside is told, though a conflict hides the key's own",
 			in: "dynamo.why", old: "case slices.Contains(passing, $code): return nil, fmt.Errorf(", new: `case $code == "": return nil, fmt.Errorf(`,
 			where: "$records int", run: "^TestConflictIsToldBeforeTheRecordBeside$",
 		},
@@ -279,7 +279,7 @@ func writeMutants() []mutant {
 			in: "dynamo.joined", where: "$one := range", old: "case !$ok:", new: "case !$ok && $one != nil: continue; case !$ok:", run: bad,
 		},
 		{
-			rule: "InParts", what: "all companions of a body are in one call", row: "M189",
+			rule: "InParts", what: "all companions of a body are in one call",
 			in: "dynamo.Store.batch", old: "return atOnce", new: "return maxBatch", run: "^TestLargestStoredRequest$",
 		},
 	}

@@ -5,11 +5,11 @@ package main
 func clientMutants() []mutant {
 	return []mutant{
 		{
-			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again", row: "R135",
+			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again",
 			in: "idem.stripeHeaders", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status < http.StatusBadRequest {", run: "^TestPresetStripeV1$/^a_500$",
 		},
 		{
-			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error", row: "R21 R135",
+			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error",
 			in: "idem.stripeJSON", old: "$p.Status = http.StatusBadRequest", new: "$p.Status = http.StatusUnprocessableEntity", run: "^TestPresetStripe$/^other_body$",
 		},
 		{
@@ -55,15 +55,15 @@ func clientMutants() []mutant {
 			in: "idem/client.operation.remember", old: "$behind || $o.isOver(0)", new: "$behind && false || $o.isOver(0)", run: "^TestNoRetryBeforeItsOperationBegan$",
 		},
 		{
-			rule: "Ignored", what: "a PATCH is repeated to a server that ignores its key", row: "R170",
+			rule: "Ignored", what: "a PATCH is repeated to a server that ignores its key",
 			in: "idem/client.operation.ignored", old: "!isIdempotent($o.req.Method)", new: `$o.req.Method == "POST"`, run: "^TestIgnoredKeyIsNotRetried$",
 		},
 		{
-			rule: "Ignored", what: "a request whose key the server ignores is repeated because its answer was torn", row: "R170",
+			rule: "Ignored", what: "a request whose key the server ignores is repeated because its answer was torn",
 			in: "idem/client.operation.judge", where: "$o.retriable($resp, $err)", old: "$retry && $o.ignored()", new: "$resp != nil && $retry && $o.ignored()", run: "^TestIgnoredKeyIsNotRetried$",
 		},
 		{
-			rule: "Ignored", what: "a named operation goes on with a key that the server ignores", row: "R170",
+			rule: "Ignored", what: "a named operation goes on with a key that the server ignores",
 			in: "idem/client.operation.attempt", old: "(isUnstored($o.heard) || $o.ignored())", new: "isUnstored($o.heard)", run: "^TestAnswerWithoutARecordEndsTheKey$",
 		},
 		{
@@ -86,7 +86,7 @@ func clientMutants() []mutant {
 			run: "^TestJournalIsHarmedWhileClosed$",
 		},
 		{
-			rule: "Bounded", what: "a journal that stays open forgets nothing", row: "M190",
+			rule: "Bounded", what: "a journal that stays open forgets nothing",
 			in: "idem/client.FileJournal.append", old: "|| len($j.entries) > 2*$j.kept+slack", new: "", run: "^TestJournalForgetsWhileItIsOpen$",
 		},
 	}

@@ -25,19 +25,19 @@ func eachMutants() []mutant {
 			in: "lambda.sqsContent", old: "content($keyed, $m.MessageId, $m.Body)", new: "content($keyed, \"m\", $m.Body)", run: "^TestConcurrencyByDefault$",
 		},
 		{
-			rule: "EachKey", what: "a producer's key is passed over", row: "M105",
+			rule: "EachKey", what: "a producer's key is passed over",
 			in: "lambda.sqsContent", old: "$in.key, $err = $key, $keyErr", new: "_, $err = $key, $keyErr", run: "^TestForgedEnvelopeIsOtherWork$",
 		},
 		{
-			rule: "EachKey", what: "an empty key of a producer is taken for none", row: "M72",
+			rule: "EachKey", what: "an empty key of a producer is taken for none",
 			in: "lambda.attributeKey", old: `$value == ""`, new: "false", run: "^TestUnreadableEnvelope$",
 		},
 		{
-			rule: "EachKey", what: "a key in a binary attribute is read as text", row: "M72",
+			rule: "EachKey", what: "a key in a binary attribute is read as text",
 			in: "lambda.snsContent", old: `strings.HasPrefix($dataType, "Binary")`, new: `strings.HasPrefix($dataType, "?")`, run: "^TestUnreadableEnvelope$",
 		},
 		{
-			rule: "EachKey", what: "two changes of one S3 object have one key", row: "M73",
+			rule: "EachKey", what: "two changes of one S3 object have one key",
 			in: "lambda.s3Key", old: "digestKey($r.S3.Bucket.Name, $o.Key, $o.VersionID, $r.EventName, $moment)", new: "digestKey($r.S3.Bucket.Name, $o.Key, $o.VersionID, $r.EventName, $moment[:0])", run: "^TestWhatComesAgain$",
 		},
 		{
@@ -45,7 +45,7 @@ func eachMutants() []mutant {
 			in: "lambda.s3Key", old: `$request == "" && $r.EventTime.IsZero()`, new: "false", run: "^TestUnusableKeyOfAMessage$",
 		},
 		{
-			rule: "EachSame", what: "a message's group is no part of its work", row: "M75",
+			rule: "EachSame", what: "a message's group is no part of its work",
 			in: "lambda.sqsRequest", old: `$group != ""`, new: "false", run: "^TestKeyInTwoGroupsIsRefused$",
 		},
 		{
@@ -53,7 +53,7 @@ func eachMutants() []mutant {
 			in: "lambda.sqsContent", old: `$in.said.Set($name, $a.DataType+":"+$value)`, new: "_ = $value", run: "^TestGoldenBatches$",
 		},
 		{
-			rule: "EachSame", what: "a notification's subject is no part of its work", row: "M73",
+			rule: "EachSame", what: "a notification's subject is no part of its work",
 			in: "lambda.snsContent", old: `$subject != ""`, new: "false", run: "^TestOtherWorkInAnEnvelopeIsRefused$",
 		},
 		{
@@ -77,15 +77,15 @@ func eachMutants() []mutant {
 			in: "lambda.eventBridgeRequest", old: `"events:"+$ev.AccountID+":"+$ev.Region+":"+$ev.Source`, new: `"events:"`, run: "^TestGoldenBatches$",
 		},
 		{
-			rule: "EachScope", what: "two functions that get a topic's messages do one's work", row: "M84",
+			rule: "EachScope", what: "two functions that get a topic's messages do one's work",
 			in: "lambda.consumerScope", old: "return join($source, functionScope($ctx))", new: "_ = $ctx; return $source", run: "^TestWithScope$",
 		},
 		{
-			rule: "EachScope", what: "each version of a function has keys of its own: a deployment does the work again", row: "M73",
+			rule: "EachScope", what: "each version of a function has keys of its own: a deployment does the work again",
 			in: "lambda.functionARN", old: "$parts = $parts[:$qualifier]", new: "", run: "^TestWhatComesAgain$",
 		},
 		{
-			rule: "EachScope", what: "two queues share their messages' ids", row: "M72",
+			rule: "EachScope", what: "two queues share their messages' ids",
 			in: "lambda.sqsRequest", old: "Source: $queue", new: `Source: "sqs"`, run: "^TestOwnMessageIsNoEnvelope$",
 		},
 		{
@@ -93,7 +93,7 @@ func eachMutants() []mutant {
 			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `!strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestNotTriedIsLogged$",
 		},
 		{
-			rule: "EachOrder", what: "messages of a standard queue wait for each other", row: "M59",
+			rule: "EachOrder", what: "messages of a standard queue wait for each other",
 			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestFailuresAreLogged$",
 		},
 		{
@@ -113,75 +113,75 @@ func eachMutants() []mutant {
 			in: "lambda.lanesOf", old: `$known && ($t.group != "" || $t.req.Key != "")`, new: "$known", run: "^TestEachWithoutKeyAtOnce$",
 		},
 		{
-			rule: "Kafka", what: "a batch of Kafka takes the records of another service", row: "R201",
+			rule: "Kafka", what: "a batch of Kafka takes the records of another service",
 			in: "lambda.kafkaRecords", old: `$ev.EventSource != "aws:kafka" && $ev.EventSource != "SelfManagedKafka"`, new: `false`, run: "^TestUnreadableKafkaEvent$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka event that names no cluster is taken: all share a scope", row: "R201",
+			rule: "Kafka", what: "a Kafka event that names no cluster is taken: all share a scope",
 			in: "lambda.kafkaRecords", old: `case $cluster == "":`, new: `case false:`, run: "^TestUnreadableKafkaEvent$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka record is reported at a place that isn't its own", row: "R201",
+			rule: "Kafka", what: "a Kafka record is reported at a place that isn't its own",
 			in: "lambda.kafkaRecords", old: `$r.Topic == "" || kafkaPartition(&$r) != $partition`, new: `$r.Topic == ""`, run: "^TestUnreadableKafkaEvent$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka value that can't be read is an empty one", row: "R201",
+			rule: "Kafka", what: "a Kafka value that can't be read is an empty one",
 			in: "lambda.kafkaRecords", old: `if $err != nil { return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", $i, $partition)) }`, new: `_ = $err`, run: "^TestUnreadableKafkaEvent$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka event without records counts as done", row: "R201",
+			rule: "Kafka", what: "a Kafka event without records counts as done",
 			in: "lambda.kafkaRecords", old: `len($all) == 0`, new: `false`, run: "^TestUnreadableKafkaEvent$",
 		},
 		{
-			rule: "Kafka", what: "a cluster's servers in another order are another cluster", row: "R201",
+			rule: "Kafka", what: "a cluster's servers in another order are another cluster",
 			in: "lambda.sortedServers", old: `slices.Sort($list)`, new: ``, run: "^TestWhatComesAgain$",
 		},
 		{
-			rule: "Kafka", what: "two topics share their keys", row: "R201",
+			rule: "Kafka", what: "two topics share their keys",
 			in: "lambda.kafkaRequest", old: `$r.Cluster+"/"+$r.Topic`, new: `$r.Cluster`, run: "^TestGoldenBatches$",
 		},
 		{
-			rule: "KeyAttribute", what: "of two keys of a message one counts", row: "M71",
+			rule: "KeyAttribute", what: "of two keys of a message one counts",
 			in: "lambda.attributeKey", old: `$n > 1`, new: `false`, run: "^TestKeyAttributeInAnyCase$",
 		},
 		{
-			rule: "Kafka", what: "a producer's key of a Kafka record is passed over", row: "R201",
+			rule: "Kafka", what: "a producer's key of a Kafka record is passed over",
 			in: "lambda.kafkaKey", old: `$keyed {`, new: `$keyed && false {`, run: "^TestWhatComesAgain$",
 		},
 		{
-			rule: "KeyAttribute", what: "a producer's key whose attribute has another case is passed over", row: "M71",
+			rule: "KeyAttribute", what: "a producer's key whose attribute has another case is passed over",
 			in: "lambda.attributeKey", old: `strings.EqualFold($name, KeyAttribute)`, new: `$name == KeyAttribute`, run: "^TestKeyAttributeInAnyCase$",
 		},
 		{
-			rule: "Kafka", what: "nobody is told that a topic outlasts the retention", row: "M87",
+			rule: "Kafka", what: "nobody is told that a topic outlasts the retention",
 			in: "lambda.Kafka", old: `Keeps: keepsKafka,`, new: ``, run: "^TestASourceThatOutlasts",
 		},
 		{
-			rule: "Kafka", what: "a topic that is made anew has its former records' keys", row: "R201",
+			rule: "Kafka", what: "a topic that is made anew has its former records' keys",
 			in: "lambda.kafkaKey", old: `+"@"+strconv.FormatInt($r.Timestamp.UnixMilli(), 10)`, new: ``, run: "^TestWhatComesAgain$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka record's key is no part of its work", row: "R201",
+			rule: "Kafka", what: "a Kafka record's key is no part of its work",
 			in: "lambda.kafkaRequest", old: `"@key": {$r.Key}`, new: ``, run: "^TestSameKafkaRecord$",
 		},
 		{
-			rule: "Kafka", what: "a Kafka record's headers are no part of its work", row: "R201",
+			rule: "Kafka", what: "a Kafka record's headers are no part of its work",
 			in: "lambda.kafkaRequest", old: `identifies($name)`, new: `false`, run: "^TestSameKafkaRecord$",
 		},
 		{
-			rule: "Kafka", what: "a header of Kafka that isn't text is another on its way", row: "R201",
+			rule: "Kafka", what: "a header of Kafka that isn't text is another on its way",
 			in: "lambda.kafkaRequest", old: `!utf8.ValidString($value)`, new: `!utf8.ValidString($value) && false`, run: "^TestGoldenBatches$",
 		},
 		{
-			rule: "Kafka", what: "a partition goes on after a failure", row: "R201",
+			rule: "Kafka", what: "a partition goes on after a failure",
 			in: "lambda.Kafka", old: `Group: func($r KafkaRecord) string { return kafkaPartition(&$r.KafkaRecord) },`, new: ``, run: "^TestPartitionStopsAtItsFirstFailure$",
 		},
 		{
-			rule: "Kafka", what: "a partition goes back to its last failure", row: "R201",
+			rule: "Kafka", what: "a partition goes back to its last failure",
 			in: "lambda.kafkaReply", old: `$partition == "" || $partition != $last`, new: `$partition != $last || true`, run: "^TestPartitionStopsAtItsFirstFailure$",
 		},
 		{
-			rule: "EachReport", what: "a message that failed isn't named to SQS", row: "M75",
+			rule: "EachReport", what: "a message that failed isn't named to SQS",
 			in: "lambda.sqsReply", old: "$re.BatchItemFailures[$i].ItemIdentifier = $id", new: "_, _ = $i, $id", run: "^TestKeyInTwoGroupsIsRefused$",
 		},
 		{
@@ -201,11 +201,11 @@ func eachMutants() []mutant {
 			in: "lambda.EachHandler.each", old: "$h.batch.Reply == nil || len($failed) == len($recs)", new: "$h.batch.Reply == nil", run: "^TestNothingDoneFailsTheInvocation$",
 		},
 		{
-			rule: "EachReport", what: "a record that panics takes the others' report with it", row: "M59",
+			rule: "EachReport", what: "a record that panics takes the others' report with it",
 			in: "lambda.EachHandler.try", old: "$err = panicked($v)", new: "panic($v)", run: "^TestFailuresAreLogged$",
 		},
 		{
-			rule: "EachSame", what: "a trace makes the same message other work", row: "M71",
+			rule: "EachSame", what: "a trace makes the same message other work",
 			in: "lambda.identifies", old: "!slices.Contains(transportAttributes, $name)", new: "!slices.Contains([]string(nil), $name)", run: "^TestJobInAnEnvelopeIsDoneOnce$",
 		},
 		{
@@ -221,15 +221,15 @@ func eachMutants() []mutant {
 			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept) || errors.Is($err, idem.ErrExpired)):", new: "case false:", run: "^TestDoneWithoutAnswerIsDone$",
 		},
 		{
-			rule: "TellNothing", what: "a record whose handler ran says that it didn't", row: "R148",
+			rule: "TellNothing", what: "a record whose handler ran says that it didn't",
 			in: "lambda.EachHandler.try", old: "errors.Is($err, idem.ErrNoTime) && !$t.ran()", new: "errors.Is($err, idem.ErrNoTime)", run: "^TestPhasesErrorIsNoReport$",
 		},
 		{
-			rule: "EachReport", what: "a record counts as done whose phase failed with an error of another operation", row: "R148",
+			rule: "EachReport", what: "a record counts as done whose phase failed with an error of another operation",
 			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept)", new: "case (errors.Is($err, idem.ErrNotKept)", run: "^TestPhasesErrorIsNoReport$",
 		},
 		{
-			rule: "EachTenant", what: "two tenants share the keys of a queue", row: "M148",
+			rule: "EachTenant", what: "two tenants share the keys of a queue",
 			in: "lambda.EachHandler.read", old: "$t.req.Tenant = tenantOf($ctx)", new: "_ = $t", run: "^TestTenantsOfAQueue$",
 		},
 		{
@@ -241,7 +241,7 @@ func eachMutants() []mutant {
 			in: "lambda.directRequest", old: "case $err != nil: return $req, &idem.Error{Op: \"scope\"", new: "case false: return $req, &idem.Error{Op: \"scope\"", run: "^TestDirectRefusals$",
 		},
 		{
-			rule: "DirectSame", what: "what a type doesn't decode is no part of the payload", row: "M76",
+			rule: "DirectSame", what: "what a type doesn't decode is no part of the payload",
 			in: "lambda.Handler.invokeTyped", old: "withPayload($ctx, $payload)", new: "$ctx", run: "^TestBodyKeyOnEveryDoor$",
 		},
 		{
@@ -273,11 +273,11 @@ func eachMutants() []mutant {
 			in: "lambda.Router.Handle", old: "$t.before != nil", new: "false", run: "^TestRouterBefore$",
 		},
 		{
-			rule: "RouterOne", what: "an operation of another engine ends the search for its own", row: "M4",
+			rule: "RouterOne", what: "an operation of another engine ends the search for its own",
 			in: "lambda.Router.resume", old: "case errors.Is($err, jobs.ErrNotMine): $result = $err", new: "case errors.Is($err, jobs.ErrNotMine): return $err", run: "^TestRouterCompletesInTheRightRoute$",
 		},
 		{
-			rule: "RouterOne", what: "a path of another route runs the route's handler again", row: "M6",
+			rule: "RouterOne", what: "a path of another route runs the route's handler again",
 			in: "lambda.pattern.values", old: `case strings.Contains($p.path, "{"):`, new: "case false:", run: "^TestRouterAfterAChange$",
 		},
 		{
@@ -285,7 +285,7 @@ func eachMutants() []mutant {
 			in: "lambda.EndpointHandler.Handle", old: "case errors.Is($err, ErrEvent):", new: "case errors.Is($err, ErrEvent) && false:", run: "^TestWebhookHandle$",
 		},
 		{
-			rule: "EndpointKind", what: "a webhook's body that can't be decoded is an empty one", row: "R100 A28",
+			rule: "EndpointKind", what: "a webhook's body that can't be decoded is an empty one",
 			in: "lambda.EndpointHandler.Handle", old: "case $err != nil: return $h.adapter.Reply($h.endpoint.Refuse($ctx, $req, $err)), nil", new: "", run: "^TestA28WebhookThroughEachSource$",
 		},
 	}

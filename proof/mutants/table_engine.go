@@ -18,7 +18,7 @@ func engineMutants() []mutant {
 			in: "idem.cache.put", old: "$r.State != store.Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
-			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer", row: "M173",
+			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer",
 			in: "idem.reply.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
@@ -26,7 +26,7 @@ func engineMutants() []mutant {
 			in: "idem.New", old: "if $opt.Key == KeyObserve {", new: "if false {", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
-			rule: "CacheHeaders", what: "the cache replays headers that the store's replay leaves out", row: "A32",
+			rule: "CacheHeaders", what: "the cache replays headers that the store's replay leaves out",
 			in: "idem.cache.put", old: "replayable($r.Response)", new: "", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
@@ -34,11 +34,11 @@ func engineMutants() []mutant {
 			in: "idem.reply.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_replay$",
 		},
 		{
-			rule: "CacheBound", what: "the cache holds what no answer needs", row: "R138 M34",
+			rule: "CacheBound", what: "the cache holds what no answer needs",
 			in: "idem.cache.put", old: `$answer.Phases, $answer.Jobs, $answer.Input, $answer.LastErr, $answer.Seal = nil, nil, nil, "", nil`, new: "", run: "^TestCacheBoundsMemory$",
 		},
 		{
-			rule: "FailOpenSealed", what: "a request runs unprotected though there may be an answer behind a key that can't be had", row: "B26",
+			rule: "FailOpenSealed", what: "a request runs unprotected though there may be an answer behind a key that can't be had",
 			in: "idem.unreachable", old: "&& !errors.Is($err, store.ErrSealed)", new: "",
 			run: "^TestFailOpenNotOverAnUnreadableRecord$",
 		},
@@ -112,15 +112,15 @@ func engineMutants() []mutant {
 			run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 		{
-			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on", row: "R148",
+			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on",
 			in: "idem.flow.release", old: "($rerr != nil || state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
 		},
 		{
-			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free", row: "R148",
+			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free",
 			in: "idem.flow.release", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
 		},
 		{
-			rule: "TellTries", what: "a handler whose answers are withheld runs for ever", row: "R148",
+			rule: "TellTries", what: "a handler whose answers are withheld runs for ever",
 			in: "internal/state.Released", old: "if !$b.Counted { $r.Tries++ }", new: "", pkg: "idem", run: "^TestWithheldAnswersEnd$",
 		},
 		{
@@ -129,31 +129,31 @@ func engineMutants() []mutant {
 			run: "^TestWithheldFromACompleter$",
 		},
 		{
-			rule: "TellAccepted", what: "a client waits for an operation that only it continues", row: "R148",
+			rule: "TellAccepted", what: "a client waits for an operation that only it continues",
 			in: "idem.reply.unfinished", old: "$a.opt.InFlight == InFlightAccept && state.Completable($rec)", new: "$a.opt.InFlight == InFlightAccept", run: "^TestWithheldIsAccepted$",
 		},
 		{
-			rule: "TellAccepted", what: "the status says for a day that somebody works", row: "R148",
+			rule: "TellAccepted", what: "the status says for a day that somebody works",
 			in: "idem.Engine.Status", old: "if state.Completable($rec) {", new: "if $rec != nil {", run: "^TestWithheldIsAccepted$",
 		},
 		{
-			rule: "TellSoon", what: "a handler whose answers are withheld runs every second", row: "R148",
+			rule: "TellSoon", what: "a handler whose answers are withheld runs every second",
 			in: "internal/state.Withheld", old: "BackOff(withheldFor, $rec.Tries)", new: "BackOff(withheldFor, 1)", pkg: "idem", run: "^TestWithheldAnswersEnd$",
 		},
 		{
-			rule: "TellOwn", what: "a client is told what became of another operation", row: "R148",
+			rule: "TellOwn", what: "a client is told what became of another operation",
 			in: "idem.problemIn", old: "case $ours == nil || !$ours.phase:", new: "case $ours == nil:", run: "^TestErrorsOfOtherOperationsAreNoAnswers$",
 		},
 		{
-			rule: "TellSoon", what: "a client whose answer was withheld is told to retry while nothing would run", row: "R148",
+			rule: "TellSoon", what: "a client whose answer was withheld is told to retry while nothing would run",
 			in: "idem.reply.unfinished", old: "$err.RetryAfter = max($until.Sub($a.opt.Now()), time.Second)", new: "_ = $until", run: "^TestWithheldAnswersEnd$",
 		},
 		{
-			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld", row: "R148",
+			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld",
 			in: "internal/state.Judge", old: "case $now.Before(Withheld($held)): return TooSoon", new: "", pkg: "idem", run: "^TestWithheldAnswersEnd$",
 		},
 		{
-			rule: "TellWork", what: "an answer that isn't stored passes over recorded work", row: "R148",
+			rule: "TellWork", what: "an answer that isn't stored passes over recorded work",
 			in: "idem.entry.once", old: "($keeps || $failed == nil && final($resp.Status))", new: "$keeps", run: "^TestPlainRefusalOverCommittedWork$",
 		},
 		{
@@ -161,44 +161,44 @@ func engineMutants() []mutant {
 			in: "idem.problemIn", old: "case errors.Is($err, ErrNoTime):", new: "case errors.Is($err, ErrNoTime) && errors.Is($err, ErrStuck):", run: "^TestNoTimeInAPhaseIsUnfinished$",
 		},
 		{
-			rule: "KeptCall", what: "a record may expire while a call that its process made is in doubt", row: "R149",
+			rule: "KeptCall", what: "a record may expire while a call that its process made is in doubt",
 			in: "idem.progress.before", old: "|| $p.rec.Keep == store.KeepNothing", new: "", run: "^TestCallInDoubtDoesNotExpire$",
 		},
 		{
-			rule: "KeptCall", what: "a claim that is declared to make calls expires", row: "R149",
+			rule: "KeptCall", what: "a claim that is declared to make calls expires",
 			in: "idem.attempt.fresh", old: "if $a.opt.CallsOut { $r.Keep = store.KeepOpen }", new: "", run: "^TestCallsOfALeadingForeign$",
 		},
 		{
-			rule: "BodyOrOpen", what: "an answer that couldn't be written in time is given up for its status", row: "R150",
+			rule: "BodyOrOpen", what: "an answer that couldn't be written in time is given up for its status",
 			in: "idem.flow.mayDrop", old: "$rec != nil && !state.Kept($rec)", new: "$rec != nil", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
 		},
 		{
-			rule: "BodyOrOpen", what: "the answer goes beside a deferred result, for lack of time", row: "R150",
+			rule: "BodyOrOpen", what: "the answer goes beside a deferred result, for lack of time",
 			in: "idem.flow.mayDrop", old: "&& !$f.defers()", new: "", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
 		},
 		{
-			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs", row: "R150",
+			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs",
 			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box, $body)", new: "leavesRoom($c.Next, $c.Next, $v.Box, $body)", run: "^TestClaimLeavesRoomForATakeOver$",
 		},
 		{
-			rule: "RoomToPark", what: "an answer with jobs leaves no room for why they are parked", row: "R150",
+			rule: "RoomToPark", what: "an answer with jobs leaves no room for why they are parked",
 			in: "dynamo.leavesRoom", old: "$next.State != store.Open && len($next.Jobs) == 0 ||", new: "$next.State != store.Open ||", run: "^TestAnswerLeavesRoomForParking$",
 		},
 		{
-			rule: "LetGo", what: "a request that is gone waits for people, though nothing was done", row: "R154",
+			rule: "LetGo", what: "a request that is gone waits for people, though nothing was done",
 			in: "idem.unattended.goOn", where: "$f, $why := $a.flow($rec),", old: `case $missing != nil: $why = "the stored request is gone: " + $missing.Error()`,
 			new: "case $missing != nil: return Result{}, $a.flow($rec).markStuck(context.Background(), $missing.Error())", pkg: "dynamo", run: "^TestRequestThatEndedWithNothingDone$",
 		},
 		{
-			rule: "LetGo", what: "a freed key is told as a stuck operation", row: "R154",
+			rule: "LetGo", what: "a freed key is told as a stuck operation",
 			in: "idem.unattended.endTries", old: "return $a.fail(\"resume\", fmt.Errorf(\"%w: the key was freed\", jobs.ErrMoved))", new: "return nil", run: "^TestNothingDoneIsNotMarkedStuck$",
 		},
 		{
-			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
+			rule: "LetGo", what: "requests under which nothing was done wait for people",
 			in: "idem.unattended.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
 		},
 		{
-			rule: "MaxInput", what: "one client has the table store 6 MB a request", row: "R154",
+			rule: "MaxInput", what: "one client has the table store 6 MB a request",
 			in: "idem.storable", old: "len($in.Body) > $maxInput", new: "len($in.Body) > store.MaxStoredRequest", run: "^TestLargeRequestIsRefusedByDefault$",
 		},
 		{
@@ -228,7 +228,7 @@ func engineMutants() []mutant {
 func patienceMutants() []mutant {
 	return []mutant{
 		{
-			rule: "Patience", what: "a finish is given up while there is time", row: "R129",
+			rule: "Patience", what: "a finish is given up while there is time",
 			in: "idem.patient", old: "patient = math.MaxInt", new: "patient = maxRounds + 0*math.MaxInt", run: "^TestFinishHasAllTheTimeThereIs$",
 		},
 		{
@@ -260,11 +260,11 @@ func patienceMutants() []mutant {
 			run: "^TestClaimIsGivenUpAfterAMinute$",
 		},
 		{
-			rule: "Unstored", what: "an answer that could not be stored looks like one that was", row: "R129 M19",
+			rule: "Unstored", what: "an answer that could not be stored looks like one that was",
 			in: "idem.flow.conclude", old: "Result{Response: $resp, Unstored: true}", new: "Result{Response: $resp}", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
-			rule: "Unstored", what: "the handler's own word on it goes out", row: "R129 M19",
+			rule: "Unstored", what: "the handler's own word on it goes out",
 			in: "idem.Result.mark", old: "delete($h, statusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
@@ -419,12 +419,12 @@ func resumeMutants() []mutant {
 			run: "^TestGivingUpKeepsTheDoubt$",
 		},
 		{
-			rule: "OpCond", what: "an operator settles what isn't stuck", row: "R67 R121",
+			rule: "OpCond", what: "an operator settles what isn't stuck",
 			in: "internal/state.Settleable", old: "$rec.State == store.Stuck || $s.Answer",
 			new: "$rec.State != store.None || $s.Answer", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
-			rule: "OpCond", what: "an operator answers what somebody holds", row: "R67 R121",
+			rule: "OpCond", what: "an operator answers what somebody holds",
 			in: "internal/state.Abandoned", old: "return $rec.State == store.Open && !$rec.Lease.After($now) &&", new: "return $rec.State == store.Open &&", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
@@ -433,7 +433,7 @@ func resumeMutants() []mutant {
 			run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
-			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out", row: "R133 M50",
+			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out",
 			in: "internal/state.Settled", old: "case $s.decisions() > 1:", new: "case $s.decisions() > 4:", pkg: "idem", run: "^TestSettlementIsOneDecision$",
 		},
 		{
@@ -442,44 +442,44 @@ func resumeMutants() []mutant {
 			run: "^TestSettlementIsAboutWhatWasSeen$",
 		},
 		{
-			rule: "DecisionStays", what: "nobody can tell who decided what", row: "R133 M50",
+			rule: "DecisionStays", what: "nobody can tell who decided what",
 			in: "idem.Engine.Settle", where: "func($rec *store.Record, $now time.Time)", old: "$next = state.Finished($next,",
 			new: "$next = state.Finished($rec,", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
-			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before", row: "R133 M51",
+			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before",
 			in: "internal/state.Settled", old: "$r.Tries, $r.LastErr, $r.Run, $r.Blocked = store.Open, 0, \"\", Millis($now), false",
 			new: "$r.Tries, $r.LastErr, $r.Blocked = store.Open, 0, \"\", false", pkg: "idem", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
-			rule: "ResultShape", what: "people give a result that the program can't read", row: "R194",
+			rule: "ResultShape", what: "people give a result that the program can't read",
 			in: "internal/state.Settled", old: "if $err := shape.Check($call.Shape, $s.Result); $err != nil {", new: "if $err := shape.Check($call.Shape, $s.Result); $err != nil && $call == nil {",
 			pkg: "idem", run: "^TestResultHasTheShapeThatTheProgramReads$",
 		},
 		{
-			rule: "ResultShape", what: "a result is corrected after a call that used it may have begun", row: "R194",
+			rule: "ResultShape", what: "a result is corrected after a call that used it may have begun",
 			in: "internal/state.Decidable", old: "case $rec.Phases[$n-1].Intent || !$rec.Lease.IsZero() || len($rec.Doubts) > 0:", new: "case $rec.Phases[$n-1].Intent || !$rec.Lease.IsZero():",
 			pkg: "idem", run: "^TestResultHasTheShapeThatTheProgramReads$",
 		},
 		{
-			rule: "ResultShape", what: "a call that has begun doesn't say what people may have to give", row: "R194",
+			rule: "ResultShape", what: "a call that has begun doesn't say what people may have to give",
 			in: "idem.phaseRun.begun", old: "Shape: shape.Of($p.result)", new: "Shape: shape.Of($p.result)[:0]", run: "^TestResultHasTheShapeThatTheProgramReads$",
 		},
 		{
-			rule: "KeyAlone", what: "a customer's key is not found among what waits for people", row: "R195",
+			rule: "KeyAlone", what: "a customer's key is not found among what waits for people",
 			in: "internal/cli/recordkey.Find", old: "case $rec != nil && $c.IsOf($ctx, $rec):", new: "case $rec != nil && $c.IsOf($ctx, $rec) && $c.Exact():", run: "^TestFind$",
 		},
 		{
-			rule: "KeyAlone", what: "a bare subject is a caller of one kind only", row: "R195",
+			rule: "KeyAlone", what: "a bare subject is a caller of one kind only",
 			in: "internal/cli/recordkey.callers", old: "range kinds[:len(kinds)-1]", new: "range kinds[:1]", run: "^TestFind$",
 		},
 		{
-			rule: "ManyAtOnce", what: "a doubt is decided together with other records", row: "R196",
+			rule: "ManyAtOnce", what: "a doubt is decided together with other records",
 			in: "internal/cli/operate.May", old: "$doubt := state.Decidable($rec, $now) != nil || len($rec.Doubts) > 0", new: "$doubt := state.Decidable($rec, $now) != nil && len($rec.Doubts) > 0",
 			run: "^TestManyAtOnce$",
 		},
 		{
-			rule: "ManyAtOnce", what: "the page asks for a loss that nobody needs to accept, or for none", row: "R196",
+			rule: "ManyAtOnce", what: "the page asks for a loss that nobody needs to accept, or for none",
 			in: "internal/cli/operate.Losses", old: "$err != nil", new: "$err == nil", run: "^TestLosses$",
 		},
 		{
@@ -497,23 +497,23 @@ func resumeMutants() []mutant {
 			in: "idem.core.decide", old: "if $seen != nil && ($rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver) {", new: "if $seen != nil && $rec == nil {", pkg: "idem", run: "^TestEndLease$",
 		},
 		{
-			rule: "Decided", what: "a decision that was made is reported as refused", row: "R192",
+			rule: "Decided", what: "a decision that was made is reported as refused",
 			in: "internal/state.HasDecision", old: "return $d.ID == $id", new: "return $d.ID == $id && $d.By == $id", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
 		},
 		{
-			rule: "Decided", what: "a decision of which the record tells nothing is reported as refused", row: "R192",
+			rule: "Decided", what: "a decision of which the record tells nothing is reported as refused",
 			in: "internal/state.HasDecision", old: "return false, $now.ID == $seen.ID && !$full", new: "return false, $now.ID == $seen.ID || !$full", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
 		},
 		{
-			rule: "Decided", what: "a redrive of another operator is reported as one's own", row: "R192",
+			rule: "Decided", what: "a redrive of another operator is reported as one's own",
 			in: "dynamo/stream.jobWriter.decide", old: "case !$refused, $made:", new: "case !$refused, $made, true:", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
 		},
 		{
-			rule: "Decided", what: "forgetting leaves no trace once the key is used again", row: "R192",
+			rule: "Decided", what: "forgetting leaves no trace once the key is used again",
 			in: "idem.attempt.claim", old: "$next.Settled = []store.Decision{*$by}", new: "_ = $by", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
 		},
 		{
-			rule: "Decided", what: "a decision pushes another operator's out of a full list", row: "R192",
+			rule: "Decided", what: "a decision pushes another operator's out of a full list",
 			in: "dynamo.update.decided", old: "$u.condition += item.HoldDecisions($prev, $u.args)", new: "", pkg: "dynamo", run: "^TestDecisionsOfTwoOperatorsStay$",
 		},
 		{
@@ -537,36 +537,36 @@ func resumeMutants() []mutant {
 			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingNeedsWhatLostTells$",
 		},
 		{
-			rule: "ForgetJobs", what: "jobs that a person gave up are sent", row: "R190",
+			rule: "ForgetJobs", what: "jobs that a person gave up are sent",
 			in: "internal/state.Forgotten", old: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, nil", new: "$r.Tombstone, $r.Jobs = time.Time{}, Millis($now), time.Time{}, 0, $r.Jobs", pkg: "dynamo/stream",
 			run: "^TestForgottenJobsAreNotSent$",
 		},
 		{
-			rule: "ForgetJobs", what: "a job that was delivered meanwhile is said to be lost", row: "R190",
+			rule: "ForgetJobs", what: "a job that was delivered meanwhile is said to be lost",
 			in: "dynamo.droppedCondition", old: `" AND size(jobs) = :jobs"`, new: `" AND size(jobs) <= :jobs"`, pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
 		},
 		{
-			rule: "ForgetJobs", what: "a job that is parked meanwhile leaves its wait behind", row: "R190",
+			rule: "ForgetJobs", what: "a job that is parked meanwhile leaves its wait behind",
 			in: "dynamo.update.wait", old: "&& !state.DropsJobs($prev, $next)", new: "", pkg: "dynamo/stream", run: "^TestForgetSaysWhatIsLost$",
 		},
 		{
-			rule: "ForgetJobs", what: "a store in memory loses jobs that are not those that were seen", row: "R190",
+			rule: "ForgetJobs", what: "a store in memory loses jobs that are not those that were seen",
 			in: "idem.MemoryStore.Commit", old: "&& state.DropsJobs($c.Prev, $c.Next) && !state.SameJobs($old, $c.Prev):", new: "&& state.DropsJobs($c.Prev, $c.Next) && $old == nil:", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$",
 		},
 		{
-			rule: "RightTable", what: "nothing waits for people in a table without records", row: "R193",
+			rule: "RightTable", what: "nothing waits for people in a table without records",
 			in: "cmd/samekey.operator.ours", old: "if $others > 0 {", new: "if $others < 0 {", run: "^TestTableOfAnother$",
 		},
 		{
-			rule: "RightTable", what: "what a sweep wrote makes a table one of Samekey's", row: "R193",
+			rule: "RightTable", what: "what a sweep wrote makes a table one of Samekey's",
 			in: "cmd/samekey.operator.ours", old: `strings.HasPrefix($pk.Value, "samekey#"):`, new: `strings.HasPrefix($pk.Value, "samekey##"):`, run: "^TestTableOfAnother$",
 		},
 		{
-			rule: "AskedFor", what: "a namespace is taken for the short name of a record", row: "R191",
+			rule: "AskedFor", what: "a namespace is taken for the short name of a record",
 			in: "internal/cli/tablescan.Wanted.matches", old: `case $w.Short != "" && redact.Record($it.PK) != $w.Short:`, new: `case $w.Short != "" && redact.Record($it.PK) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},
 		{
-			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before", row: "R191",
+			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before",
 			in: "cmd/samekey.finder.found", old: "$ref != $rec.ID && $ref != redact.Record($rec.PK) &&", new: "$ref == $rec.ID && $ref != redact.Record($rec.PK) &&", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},
 	}

@@ -9,11 +9,11 @@ func faultMutants() []mutant {
 			in: "lambda/sink.missing", old: "$all[$i] = &fault{ofSink, errUntold}", new: "_ = $i", run: "^TestMuteAnswer$",
 		},
 		{
-			rule: "SinkAnswer", what: "a message that SQS refuses counts as delivered", row: "M88",
+			rule: "SinkAnswer", what: "a message that SQS refuses counts as delivered",
 			in: "lambda/sink.NewQueue", old: "$errs.set($e.Id, entryFault(", new: "$errs.set($e.Id, nil); _ = (entryFault(", run: "^TestUnknownRefusalsOfEntries$",
 		},
 		{
-			rule: "SinkAnswer", what: "an event that EventBridge refuses counts as delivered", row: "M88",
+			rule: "SinkAnswer", what: "an event that EventBridge refuses counts as delivered",
 			in: "lambda/sink.NewBus", old: "$e.ErrorCode == nil", new: "true || $e.ErrorCode == nil", run: "^TestUnknownRefusalsOfEntries$",
 		},
 		{
@@ -21,11 +21,11 @@ func faultMutants() []mutant {
 			in: "lambda/sink.Function.invoke", old: "case $out.StatusCode != $accepted:", new: "case false && $out.StatusCode != $accepted:", run: "^TestMuteAnswer$",
 		},
 		{
-			rule: "SinkAnswer", what: "a sink's failure as a whole counts as delivered", row: "M88",
+			rule: "SinkAnswer", what: "a sink's failure as a whole counts as delivered",
 			in: "lambda/sink.batcher.send", old: "$r.down = $f.blame == ofSink; for _, $i := range $now { $r.note($i, $f) }", new: "$r.down = $f.blame == ofSink", run: "^TestUnknownRefusals$",
 		},
 		{
-			rule: "SinkAlone", what: "a job that a sink refuses takes its whole batch with it", row: "M88",
+			rule: "SinkAlone", what: "a job that a sink refuses takes its whole batch with it",
 			in: "lambda/sink.batcher.send", old: "len($now) > 1 && $f.blame != ofSink", new: "false", run: "^TestUnknownRefusals$",
 		},
 		{
@@ -37,23 +37,23 @@ func faultMutants() []mutant {
 			in: "lambda/sink.classes", old: "http.StatusUnauthorized, http.StatusForbidden,", new: "http.StatusUnauthorized,", run: "^TestCallFails$",
 		},
 		{
-			rule: "SinkBlame", what: "a throttled entry parks its job", row: "M90",
+			rule: "SinkBlame", what: "a throttled entry parks its job",
 			in: "lambda/sink.codes.of", old: "return ofSink, $throttled", new: "return ofSink, false && $throttled", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
-			rule: "SinkBlame", what: "a job whose refusal is known by its code counts as the sink's fault", row: "M88",
+			rule: "SinkBlame", what: "a job whose refusal is known by its code counts as the sink's fault",
 			in: "lambda/sink.callFault", old: "return &fault{$b, $err}", new: "return &fault{ofSink + 0*$b, $err}", run: "^TestErrorsOnTheWire$",
 		},
 		{
-			rule: "SinkBlame", what: "a fault of the network parks its job", row: "M90",
+			rule: "SinkBlame", what: "a fault of the network parks its job",
 			in: "lambda/sink.callFault", old: "if !$ok { return &fault{ofSink, $err} }", new: "if !$ok { return &fault{ofJob, $err} }", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
-			rule: "SinkBlame", what: "an entry's unknown code is the job's fault without a doubt", row: "M88",
+			rule: "SinkBlame", what: "an entry's unknown code is the job's fault without a doubt",
 			in: "lambda/sink.entryFault", old: "$f.blame = inDoubt", new: "$f.blame = ofJob", run: "^TestUnknownRefusalsOfEntries$",
 		},
 		{
-			rule: "SinkBlame", what: "an outage isn't told as one: it counts against its jobs", row: "M90",
+			rule: "SinkBlame", what: "an outage isn't told as one: it counts against its jobs",
 			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service.name, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
@@ -73,19 +73,19 @@ func faultMutants() []mutant {
 			in: "lambda/sink.round.over", old: "case $ctx.Err() != nil:", new: "case false:", run: "^TestTimeIsUp$",
 		},
 		{
-			rule: "SinkLimits", what: "a batch has more entries than the service takes", row: "M90",
+			rule: "SinkLimits", what: "a batch has more entries than the service takes",
 			in: "lambda/sink.batcher.next", old: "len($now) == $b.service.entries ||", new: "", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
-			rule: "SinkLimits", what: "a batch has more bytes than the service takes", row: "M91",
+			rule: "SinkLimits", what: "a batch has more bytes than the service takes",
 			in: "lambda/sink.batcher.next", old: "len($now) > 0 && $bytes+$size > $b.service.bytes", new: "false && $bytes+$size > $b.service.bytes", run: "^TestSizesAreCountedAsTheServiceCountsThem$",
 		},
 		{
-			rule: "SinkForm", what: "a FIFO message has no id by which SQS knows its copy", row: "R73",
+			rule: "SinkForm", what: "a FIFO message has no id by which SQS knows its copy",
 			in: "lambda/sink.messages", old: "$m.dedup, $m.group = &$d.JobID, aws.String(group($d.Group))", new: "$m.group = aws.String(group($d.Group))", run: "^TestMessages$",
 		},
 		{
-			rule: "SinkForm", what: "a group's name that SQS refuses is sent", row: "M92",
+			rule: "SinkForm", what: "a group's name that SQS refuses is sent",
 			in: "lambda/sink.group", old: "len($g) <= $limit && !strings.ContainsFunc($g, $bad)", new: "len($g) >= 0*$limit || strings.ContainsFunc($g, $bad)", run: "^TestFairQueues$",
 		},
 		{
@@ -93,35 +93,35 @@ func faultMutants() []mutant {
 			in: "lambda/sink.text", old: "unsendable.Replace(string($args))", new: "string($args)", run: "^TestCharactersThatQueuesDoNotTake$",
 		},
 		{
-			rule: "SinkForm", what: "a job goes out without its id", row: "M92",
+			rule: "SinkForm", what: "a job goes out without its id",
 			in: "lambda/sink.attributes", old: "lambda.KeyAttribute: text(kind, m.job)", new: "lambda.KeyAttribute: text(kind, m.kind)", run: "^TestFairQueues$",
 		},
 		{
-			rule: "SinkForm", what: "an event and an invocation go out without the job's id", row: "M88", in: "lambda/sink.payload", old: "Key: $d.JobID,", new: "", run: "^TestUnknownRefusalsOfEntries$",
+			rule: "SinkForm", what: "an event and an invocation go out without the job's id", in: "lambda/sink.payload", old: "Key: $d.JobID,", new: "", run: "^TestUnknownRefusalsOfEntries$",
 		},
 		{
-			rule: "SinkBlame", what: "SQS's codes aren't known by their older names", row: "M90",
+			rule: "SinkBlame", what: "SQS's codes aren't known by their older names",
 			in: "lambda/sink.codes.of", old: `$code = strings.TrimPrefix($code, "AWS.SimpleQueueService.")`, new: `$code = strings.TrimPrefix($code, "AWS.None.")`, run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
-			rule: "SinkOnce", what: "an execution of another input counts as the job's", row: "M177",
+			rule: "SinkOnce", what: "an execution of another input counts as the job's",
 			in: "lambda/sink.StateMachine.start", old: "return $m.compare($ctx, $input, $name)", new: "return nil", run: "^TestExecutionOfAnotherInput$",
 		},
 		{
-			rule: "SinkOnce", what: "a job that comes again, and whose execution has ended, is parked", row: "M177",
+			rule: "SinkOnce", what: "a job that comes again, and whose execution has ended, is parked",
 			in: "lambda/sink.StateMachine.compare", old: "$was.Key == $is.Key", new: "$was.Key != $is.Key", run: "^TestJobStartsOneExecution$",
 		},
 		{
-			rule: "SinkOnce", what: "an express workflow, which forgets names, takes jobs", row: "M177",
+			rule: "SinkOnce", what: "an express workflow, which forgets names, takes jobs",
 			in: "lambda/sink.StateMachine.keepsNames", old: "case $out.Type != types.StateMachineTypeStandard:", new: "case false:", run: "^TestStateMachineThatTakesNothing$",
 		},
 		{
-			rule: "SinkOnce", what: "a durable execution has no name, and starts again with the job", row: "M177",
+			rule: "SinkOnce", what: "a durable execution has no name, and starts again with the job",
 			in: "lambda/sink.Function.invoke", old: "$in.DurableExecutionName = aws.String(executionName($d.JobID))", new: "_ = aws.String(executionName($d.JobID))",
 			run: "^TestJobStartsOneDurableExecution$",
 		},
 		{
-			rule: "SinkOnce", what: "the name of an execution is longer than a service takes", row: "M177",
+			rule: "SinkOnce", what: "the name of an execution is longer than a service takes",
 			in: "internal/base/awsname.Of", old: "len($id) <= $limit", new: "len($id) <= 2*$limit", run: "^TestNames$",
 		},
 	}

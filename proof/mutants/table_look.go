@@ -5,11 +5,11 @@ func lookMutants() []mutant {
 	const pays, costs, enters, look = "^TestARetryPaysLessAndNothingElse$", "^TestCallsOfARetry$", "idem.before.enters", "idem.before.look"
 	return []mutant{
 		{
-			rule: "LookSign", what: "a client's sign counts for nothing", row: "M188",
+			rule: "LookSign", what: "a client's sign counts for nothing",
 			in: enters, old: "retrysign.In($a.req.Header)", new: "retrysign.In(nil)", run: costs,
 		},
 		{
-			rule: "LookSign", what: "what the program knows of a request counts for nothing", row: "M188",
+			rule: "LookSign", what: "what the program knows of a request counts for nothing",
 			in: enters, old: "$a.opt.ReadFirst != nil && $a.opt.ReadFirst($a.req)", new: "false", run: "^TestSignsOfARetry$",
 		},
 		{
@@ -29,7 +29,7 @@ func lookMutants() []mutant {
 			in: "internal/base/retrysign.parameter", old: `if $found { return "" }`, new: "_ = $found", run: "^TestNoCountIsNoRetry$",
 		},
 		{
-			rule: "LookSign", what: "a fingerprint may cover a count of retries", row: "R17",
+			rule: "LookSign", what: "a fingerprint may cover a count of retries",
 			in: "idem.Fingerprint.validateScheme", old: "retrysign.Is($name)", new: `retrysign.Is("")`, run: "^TestNewPanicsOnWhatCantWork$",
 		},
 		{
@@ -57,7 +57,7 @@ func lookMutants() []mutant {
 			in: "idem/client.operation.header", old: `$n > 0 && $o.key != ""`, new: "$n > 0", run: "^TestRetriesSaySo$",
 		},
 		{
-			rule: "LookFails", what: "a record that can't be opened decides", row: "B26",
+			rule: "LookFails", what: "a record that can't be opened decides",
 			in: "idem.before.glance", where: "$rec, $err := $a.either($ctx)", old: "return nil, $err", new: "return $rec, nil", pkg: "dynamo", run: "^TestBadInput26FailOpenRunsNothing$",
 		},
 		{

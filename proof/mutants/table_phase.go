@@ -13,7 +13,7 @@ func phaseMutants() []mutant {
 			in: "idem.progress.id", old: "if $rec := $p.record(); $rec != nil { return $rec.ID }; return $own", new: "return $own", run: "^TestRetryKeepsTheOperationsID$",
 		},
 		{
-			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored", row: "R56",
+			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored",
 			in: "idem.progress.before", old: "$outstanding = $p.rec == nil || len($p.pending) > 0", new: "$outstanding = $p.rec == nil",
 			run: "^TestForeignCommitsWhatIsPending$",
 		},
@@ -23,22 +23,22 @@ func phaseMutants() []mutant {
 			run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
-			rule: "IntentFirst", what: "the intent of a call is stored after it", row: "R66",
+			rule: "IntentFirst", what: "the intent of a call is stored after it",
 			in: "idem.phaseRun.foreign", where: "$ctx context.Context, $fn func", old: "if $p.intent { if $err := $p.intend(",
 			new: "if $p.intent { first, firstErr := $fn($ctx, $p.tx()); $fn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }; if $err := $p.intend(",
 			run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again", row: "R66",
+			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again",
 			in: "idem.phaseRun.foreign", where: "$p *phaseRun", old: "if $begun { return", new: `if $begun && $p.name == "" { return`, run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again", row: "R66",
+			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again",
 			in: "idem.phaseRun.endIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
 			new: "case ($retry || $err != nil && !$responds) && $txErr == nil:", run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "PoisonedPhase", what: "phases go on after one has failed", row: "R88",
+			rule: "PoisonedPhase", what: "phases go on after one has failed",
 			in: "idem.gate.enter", where: "$s step", old: "case $f.err != nil: return nil, false,", new: `case $f.err != nil && $s.name == "": return nil, false,`,
 			run: "^TestFalseConditionCommitsNothing$",
 		},
@@ -52,16 +52,16 @@ func phaseMutants() []mutant {
 			run: "^TestSwallowedPhaseErrorIsNotStored$",
 		},
 		{
-			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place", row: "R54 R55",
+			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place",
 			in: "idem.progress.recall", old: "if $p.Name != $s.name {", new: "if $s.kind == last {", run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
-			rule: "PhaseOrder", what: "the finish may come before phases that are recorded", row: "R54",
+			rule: "PhaseOrder", what: "the finish may come before phases that are recorded",
 			in: "idem.progress.recall", old: "if $p.Name != $s.name {", new: "if $s.kind != last && $p.Name != $s.name {",
 			run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
-			rule: "PhaseOrder", what: "a name may be used twice", row: "R54",
+			rule: "PhaseOrder", what: "a name may be used twice",
 			in: "idem.gate.enter", old: "case $f.names[$s.name]:", new: "case $s.kind == last && $f.names[$s.name]:",
 			run: "^Test(PhasesOutOfOrderAreRefused|MisusedPhasesAreRefused)$",
 		},
@@ -97,7 +97,7 @@ func phaseMutants() []mutant {
 			new: `case $g.busy && $g.over: return $g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`, run: "^TestStageInAnAtomicThatRunsAgain$",
 		},
 		{
-			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again", row: "R68",
+			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again",
 			in: "idem.progress.recall", old: "$p.passes()", new: "$p.passed++", run: "^TestStagedJobsAreCommittedOnceWithStableNames$",
 		},
 		{
@@ -132,15 +132,15 @@ func phaseMutants() []mutant {
 			in: "idem.Tx.Key", old: "|| len($step) > 0 && $tx.made[$call] > 0 {", new: "{", run: "^TestReusedKeysAreRefused$",
 		},
 		{
-			rule: "KeyParts", what: "derived keys of different services are the same", row: "R61",
+			rule: "KeyParts", what: "derived keys of different services are the same",
 			in: "idem.callName", old: "$name := url.PathEscape($service)", new: `$name := ""`, run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
-			rule: "KeyParts", what: "a name with a slash in it is another call's", row: "R61",
+			rule: "KeyParts", what: "a name with a slash in it is another call's",
 			in: "idem.callName", old: "$name := url.PathEscape($service)", new: "$name := $service", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
-			rule: "KeyParts", what: "derived keys of the calls to one service are the same", row: "R61",
+			rule: "KeyParts", what: "derived keys of the calls to one service are the same",
 			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "1", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
@@ -148,16 +148,16 @@ func phaseMutants() []mutant {
 			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "$made[$name]+1", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
-			rule: "KeyParts", what: "a phase's name is part of its derived keys", row: "R126 M8",
+			rule: "KeyParts", what: "a phase's name is part of its derived keys",
 			in: "idem.phaseRun.tx", old: "if $p.kind == foreign { $tx.called = $p.log.ask }", new: "$tx.id += $p.name; if $p.kind == foreign { $tx.called = $p.log.ask }",
 			run: "^TestRenamedForeignKeepsItsKey$",
 		},
 		{
-			rule: "Classify", what: "a refusal of a key is taken for one of the call", row: "R64 M14",
+			rule: "Classify", what: "a refusal of a key is taken for one of the call",
 			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassifyAnswersAboutTheKey$",
 		},
 		{
-			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call", row: "R64 M14",
+			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call",
 			in: "idem/client.Classify", old: "http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:", new: "http.StatusProxyAuthRequired:",
 			run: "^TestClassify$",
 		},
@@ -176,15 +176,15 @@ func phaseMutants() []mutant {
 			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
 		},
 		{
-			rule: "Unrepeated", what: "an operation ends without a call that may have been made", row: "R126",
+			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
 			in: "idem.progress.leftover", old: `return $made.unrepeated($p.rec.Doubts, "the handler ended")`, new: "return nil", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
-			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been", row: "R126",
+			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been",
 			in: "idem.phaseRun.intend", old: "$err = $p.log.unrepeated(", new: "_ = $p.log.unrepeated(", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
-			rule: "RelDoubts", what: "an attempt that fails in a call doesn't say so", row: "R126",
+			rule: "RelDoubts", what: "an attempt that fails in a call doesn't say so",
 			in: "internal/state.Released", old: "$recorded); len($calls) > 0 {",
 			new: "$recorded); len($calls) > 9 {", pkg: "idem", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
@@ -194,15 +194,15 @@ func phaseMutants() []mutant {
 			new: "return tells($held, $call) && false", pkg: "idem", run: "^TestRecordedCallIsInNoDoubt$",
 		},
 		{
-			rule: "Sends", what: "something else is sent under the key of a call that may have been made", row: "R128 M15",
+			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
 			in: "idem.phaseRun.differs", where: "$call,", old: `$first != "" && $first != $hash`, new: `$first == $hash && $call == ""`, run: "^TestSends$",
 		},
 		{
-			rule: "Sends", what: "a call is compared with one that is recorded", row: "R128 M15",
+			rule: "Sends", what: "a call is compared with one that is recorded",
 			in: "idem.phaseRun.sends", old: "$sent[callName($tx.made, $one.service, $one.step)]", new: "$sent[callName(nil, $one.service, $one.step)]", run: "^TestSends$",
 		},
 		{
-			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it", row: "R131 M11",
+			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it",
 			in: "idem.phase", old: `$at := missing($raw, $out); $at != ""`, new: `$at := missing($raw, $out); $at == "none"`,
 			run: "^TestResultOfAnotherTypeIsRefusedWhereItLosesData$",
 		},
@@ -243,12 +243,12 @@ func phaseMutants() []mutant {
 			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
-			rule: "ResultWhole", what: "a result may lose what JSON doesn't see", row: "R131 M28",
+			rule: "ResultWhole", what: "a result may lose what JSON doesn't see",
 			in: "idem.alteredField", old: "if hidden($f) { if !$v.Field($i).IsZero() {", new: "if hidden($f) { if $v.Field($i).IsZero() && false {",
 			run: "^TestResultThatLosesDataIsRefused$",
 		},
 		{
-			rule: "ResultWhole", what: "a marshaler counts that a value doesn't have", row: "R131 M28",
+			rule: "ResultWhole", what: "a marshaler counts that a value doesn't have",
 			in: "idem.ownJSON", old: "|| $v.CanAddr() && $is(", new: "|| $is(", run: "^TestResultThatLosesDataIsRefused$",
 		},
 		{
@@ -262,7 +262,7 @@ func phaseMutants() []mutant {
 			run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
-			rule: "AtomicRunsAgain", what: "a conflict fails a phase", row: "R57",
+			rule: "AtomicRunsAgain", what: "a conflict fails a phase",
 			in: "idem.phaseRun.atomic", where: "$round := 0", old: "if !errors.Is($err, ErrConflict) ||", new: "if $err != nil || $round == 0 ||",
 			run: "^TestAtomicRunsAgainAfterAConflict$",
 		},

@@ -17,16 +17,16 @@ func rotationMutants() []mutant {
 			pkg: "internal/cli/stats", run: "^TestRotationInTheWrongOrder$",
 		},
 		{
-			rule: "Rotation", what: "a retry is compared by the newest secret", row: "T10",
+			rule: "Rotation", what: "a retry is compared by the newest secret",
 			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/cli/stats", run: "^TestRotation$",
 		},
 		{
-			rule: "Incomparable", what: "an unknown scheme is a mismatch", row: "R151",
+			rule: "Incomparable", what: "an unknown scheme is a mismatch",
 			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, $scheme)`, new: `return false, nil`,
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
 		{
-			rule: "OwnScheme", what: "a retry is compared by this program's scheme", row: "R151",
+			rule: "OwnScheme", what: "a retry is compared by this program's scheme",
 			in: "idem.subject.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
@@ -71,7 +71,7 @@ func quotaMutants() []mutant {
 			in: "idem.place.settle", where: "func ($p *place)", old: "case $err != nil || $v == state.Again:", new: "case $err != nil || $v == state.Again: $p.use.New = true", run: "^TestQuotaPlaceOfAFailedClaim$",
 		},
 		{
-			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot", row: "T12",
+			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot",
 			in: "dynamo.fullCondition", old: `"(attribute_not_exists(pk) OR full_us <= :now)"`, new: `"(attribute_not_exists(pk) OR full_us <> :now)"`, run: "^TestSharedBucketAtOnce$",
 		},
 		{
@@ -83,7 +83,7 @@ func quotaMutants() []mutant {
 			in: "dynamo.Buckets.Lease", old: "$late <= ($l.Fill + maxSkew).Microseconds()", new: "$late != 0", run: "^TestSharedBucketsAndClocks$",
 		},
 		{
-			rule: "Bounded", what: "a map of names of strangers forgets nothing", row: "M190",
+			rule: "Bounded", what: "a map of names of strangers forgets nothing",
 			in: "internal/base/lru.Map.Put", old: "$m.recent.Len() > $m.most", new: "false", run: "^TestMapForgetsWhatWasUsedLeastRecently$",
 		},
 	}

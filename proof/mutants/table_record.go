@@ -9,37 +9,37 @@ func recordMutants() []mutant {
 	)
 	return []mutant{
 		{
-			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over", row: "R23",
+			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over",
 			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same:", new: "case !$same && $held.State != store.Open:", run: judgements,
 		},
 		{
-			rule: "MismatchLock", what: "another request is told of the lock first", row: "R23",
+			rule: "MismatchLock", what: "another request is told of the lock first",
 			in: "internal/state.Judge", where: "$held *store.Record, $me string, $same bool, $now time.Time", old: "case !$same:",
 			new: "case !$same && !$held.Lease.After($now):", run: judgements,
 		},
 		{
-			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost", row: "R24",
+			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost",
 			in: "internal/state.Judge", old: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck:", new: "case $held.Owner == $me && $held.Ver < 1:", run: judgements,
 		},
 		{
-			rule: "TombstoneJudge", what: "an answer past its end replays", row: "R24",
+			rule: "TombstoneJudge", what: "an answer past its end replays",
 			in: "internal/state.Judge", old: "case $held.State == store.Done && !$held.Expires.IsZero() && Over($held.Until, $now): return Expired", new: "", run: judgements,
 		},
 		{
-			rule: "KeptReplays", what: "a record that is kept for its jobs says expired", row: "R24",
+			rule: "KeptReplays", what: "a record that is kept for its jobs says expired",
 			in: "internal/state.Judge", old: "$held.State == store.Done && !$held.Expires.IsZero() && Over($held.Until, $now)", new: "$held.State == store.Done && Over($held.Until, $now)",
 			run: judgements,
 		},
 		{
-			rule: "StuckStays", what: "a client takes a stuck record over", row: "R36",
+			rule: "StuckStays", what: "a client takes a stuck record over",
 			in: "internal/state.Judge", old: "case $held.State == store.Stuck: return Stuck", new: "", run: judgements,
 		},
 		{
-			rule: "LeaseHolds", what: "a client takes a running request over", row: "R36",
+			rule: "LeaseHolds", what: "a client takes a running request over",
 			in: "internal/state.Judge", old: "case $held.Lease.After($now): return InFlight", new: "", run: judgements,
 		},
 		{
-			rule: "TakeBump", what: "a write keeps ver", row: "R53",
+			rule: "TakeBump", what: "a write keeps ver",
 			in: "internal/state.Stamp", old: "$next.Ver = $prev.Ver + 1",
 			new: "$next.Ver = $prev.Ver", pkg: "internal/state", run: transitions,
 		},
@@ -49,39 +49,39 @@ func recordMutants() []mutant {
 			new: "if $r.Expires.IsZero() && $now.IsZero() { $r.Expires", run: transitions,
 		},
 		{
-			rule: "RecordsLife", what: "a record doesn't say for how long its program remembers it", row: "M174",
+			rule: "RecordsLife", what: "a record doesn't say for how long its program remembers it",
 			in: "internal/state.Claimed", old: "$r.State, $r.Retention, $r.Tombstone = store.Open, $life.Retention, $life.Tombstone",
 			new: "$r.State, $r.Retention, $r.Tombstone = store.Open, max(24*time.Hour, min($life.Retention, 0)), 0", pkg: "cmd/samekey", run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
 		},
 		{
-			rule: "RecordsLife", what: "an answer of people holds for a day", row: "M174",
+			rule: "RecordsLife", what: "an answer of people holds for a day",
 			in: "internal/state.Finished", old: "Seconds($now.Add($held.Retention))", new: "Seconds($now.Add(24 * time.Hour))", pkg: "internal/cli/ui",
 			run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
 		},
 		{
-			rule: "RecordsLife", what: "the first attempt's program decides for the later ones", row: "M174",
+			rule: "RecordsLife", what: "the first attempt's program decides for the later ones",
 			in: "internal/state.Taken", where: "$r := *$held", old: "$r.Retention, $r.Tombstone = $life.Retention, $life.Tombstone", new: "", pkg: "dynamo/stream",
 			run: "^TestTheLaterProgramsRetentionHolds$",
 		},
 		{
-			rule: "RecordsLife", what: "a take-over by a ticket leaves the earlier program's", row: "M174",
+			rule: "RecordsLife", what: "a take-over by a ticket leaves the earlier program's",
 			in: "dynamo.Store.Take", old: "takeHands + lasts(&$v, $t, $args)", new: "takeHands", pkg: "dynamo/stream", run: "^TestTheLaterProgramsRetentionHolds$",
 		},
 		{
-			rule: "RecordsLife", what: "a ticket's taker without a tombstone leaves the earlier one", row: "M174",
+			rule: "RecordsLife", what: "a ticket's taker without a tombstone leaves the earlier one",
 			in: "dynamo.lasts", old: "len($gone) > 0", new: "len($gone) > 2", pkg: "dynamo/stream", run: "^TestTheLaterProgramsRetentionHolds$",
 		},
 		{
-			rule: "RecordsLife", what: "a worker that gives an operation up decides for its function", row: "M174",
+			rule: "RecordsLife", what: "a worker that gives an operation up decides for its function",
 			in: "idem.unattended.takeTicket", old: "$a.leaseEnd($now), state.Life{Retention: $rec.Retention, Tombstone: $rec.Tombstone}", new: "$a.leaseEnd($now), $a.life", pkg: "dynamo/stream",
 			run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 		{
-			rule: "RecordsLife", what: "a record that doesn't say its retention has none", row: "M174",
+			rule: "RecordsLife", what: "a record that doesn't say its retention has none",
 			in: "dynamo/internal/item.Fields", old: "$r.Retention == 0 && $r.State != store.Done", new: "$r.Retention < 0 && $r.State != store.Done", run: "^TestRecordRoundTrip$",
 		},
 		{
-			rule: "RecordsLife", what: "a record says the default retention", row: "M171",
+			rule: "RecordsLife", what: "a record says the default retention",
 			in: "dynamo/internal/item.retained", old: "if $r.Retention == defaults.Retention {", new: "if $r.Retention == 0 {", pkg: "dynamo", run: "^TestAttributesThatAreAbsent$",
 		},
 		{
@@ -118,11 +118,11 @@ func recordMutants() []mutant {
 			new: "$r.Expires = claimExpiry($now, $lease, $r.Retention)", run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
-			rule: "FinKeep", what: "a finish with undelivered jobs may expire", row: "R53",
+			rule: "FinKeep", what: "a finish with undelivered jobs may expire",
 			in: "internal/state.Finished", old: "len($held.Jobs) > 0 { $r.Keep", new: "len($held.Jobs) < 0 { $r.Keep", run: transitions,
 		},
 		{
-			rule: "RelFree", what: "a release never gives a key up", row: "R38",
+			rule: "RelFree", what: "a release never gives a key up",
 			in: "internal/state.free", old: "return len($b.Calls) == 0 && len($r.Doubts) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 &&", new: "return $r.Ver < 1 &&",
 			run: transitions,
 		},
@@ -149,11 +149,11 @@ func recordMutants() []mutant {
 			in: "internal/state.free", old: "&& len($r.Phases) == 0 && len($r.Jobs) == 0", new: "", pkg: "idem", run: "^TestFailureAfterAMergedClaimKeepsItsPhase$",
 		},
 		{
-			rule: "AcceptedIsKept", what: "an error before the first commit frees what a resumable route has accepted", row: "R132 M47",
+			rule: "AcceptedIsKept", what: "an error before the first commit frees what a resumable route has accepted",
 			in: "internal/state.free", old: "&& ($r.Input == nil || $b.Refused)", new: "", pkg: "idem", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
 		},
 		{
-			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key", row: "R132 M47",
+			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key",
 			in: "internal/state.free", old: "($r.Input == nil || $b.Refused)", new: "$r.Input == nil", pkg: "idem", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
 		},
 		{

@@ -1,12 +1,12 @@
 package main
 
-// keyRowMutants and those below break rows of proof/requirements.md that no other line
-// breaks, each in front of a test of the row: first those about keys and requests.
+// keyRowMutants and those below break rules that no other line breaks: first those about
+// keys and requests.
 func keyRowMutants() []mutant {
 	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
-			rule: "ResultUTF8", what: "a raw message that an item's string can't hold is stored", row: "R168",
+			rule: "ResultUTF8", what: "a raw message that an item's string can't hold is stored",
 			in: "idem.encodeResult", old: "if !utf8.Valid($raw) {", new: "if !utf8.Valid($raw[:0]) {", run: "^TestResultThatIsNotUTF8IsRefused$",
 		},
 		{
@@ -31,11 +31,11 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel == lambdatypes.ApplicationLogLevelError ||", new: "$fn.LogLevel != $fn.LogLevel ||", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "DoctorWhole", what: "doctor takes a table of another Region for the function's own", row: "M142",
+			rule: "DoctorWhole", what: "doctor takes a table of another Region for the function's own",
 			in: "internal/cli/doctor.Facts.sameTable", old: "return $name == aws.ToString($f.Table.TableArn)", new: "return short($name) == short(aws.ToString($f.Table.TableArn))", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "DoctorAlias", what: "doctor looks at $LATEST of a function that is deployed by an alias", row: "M142",
+			rule: "DoctorAlias", what: "doctor looks at $LATEST of a function that is deployed by an alias",
 			in: "internal/cli/doctor.Facts.askDeployed", old: "len($used) > 0 {", new: "len($used) > 99 {", run: "^TestSoundDeployments$",
 		},
 		{
@@ -43,7 +43,7 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.busMissing", old: "case $b.Gone:", new: "case $b.Gone && false:", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "DoctorBusWhole", what: "doctor takes a bus of another Region for the worker's", row: "M142",
+			rule: "DoctorBusWhole", what: "doctor takes a bus of another Region for the worker's",
 			in: "internal/cli/doctor.busMissing", old: "$b.ARN != $want", new: "$b.ARN != $want && false", run: "^TestPlantedMistakes$",
 		},
 		{
@@ -51,59 +51,59 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.schedules", old: "case $s.Enabled:", new: "case true:", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "DoctorStrict", what: "doctor --strict ends well without an answer", row: "M142",
+			rule: "DoctorStrict", what: "doctor --strict ends well without an answer",
 			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
 		},
 		{
-			rule: "ProveAnothersStack", what: "samekey prove removes another's stack of its name", row: "M185",
+			rule: "ProveAnothersStack", what: "samekey prove removes another's stack of its name",
 			in: "internal/cli/prove.Account.removeStack", old: "tagOf($s, tagRun) != $a.run", new: "false", run: "^TestAnothersStays$",
 		},
 		{
-			rule: "ProveAnothersBucket", what: "samekey prove removes another's bucket of its name", row: "M185",
+			rule: "ProveAnothersBucket", what: "samekey prove removes another's bucket of its name",
 			in: "internal/cli/prove.Account.removeBucket", old: "$tagged && $run != $bucket", new: `$tagged && $run == "-"`, run: "^TestAnothersStays$",
 		},
 		{
-			rule: "ProveEnded", what: "a run that is told to end removes nothing", row: "M185",
+			rule: "ProveEnded", what: "a run that is told to end removes nothing",
 			in: "internal/cli/prove.Plan.remove", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestEndedAtAnyCall$",
 		},
 		{
-			rule: "ProveStandIn", what: "a stand-in passes what only AWS can show", row: "M187",
+			rule: "ProveStandIn", what: "a stand-in passes what only AWS can show",
 			in: "internal/cli/prove.Plan.examine", old: `$place.StandIn != "" && $c.OnStandIn != "" && !$c.Differs`, new: "false", run: "^TestStandIn$",
 		},
 		{
-			rule: "ProveCost", what: "an examination uses more than was planned for it", row: "M187",
+			rule: "ProveCost", what: "an examination uses more than was planned for it",
 			in: "internal/cli/prove.meter.add", old: `$over != ""`, new: `$over == "x"`, run: "^TestMoney$",
 		},
 		{
-			rule: "ProveCheckClaims", what: "a report that leaves a claim out holds", row: "M191",
+			rule: "ProveCheckClaims", what: "a report that leaves a claim out holds",
 			in: "internal/cli/prove.Report.wrongClaims", old: "len($results) != 1", new: "len($results) > 1", run: "^TestCheck$",
 		},
 		{
-			rule: "ProveCheckFigure", what: "a claim passes by a figure that tells of its failure", row: "M191",
+			rule: "ProveCheckFigure", what: "a claim passes by a figure that tells of its failure",
 			in: "internal/cli/prove.Claim.contradicts", old: "!$c.figure().MatchString($r.Figure)", new: "false", run: "^TestCheck$",
 		},
 		{
-			rule: "ProveCheckPage", what: "a report's two files say different things", row: "M191",
+			rule: "ProveCheckPage", what: "a report's two files say different things",
 			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: `string($text) == ""`, run: "^TestCheckOfFiles$",
 		},
 		{
-			rule: "ProveAlarm", what: "an alarm that has turned counts as one that rings", row: "M192",
+			rule: "ProveAlarm", what: "an alarm that has turned counts as one that rings",
 			in: "internal/cli/prove.Place.history", old: "$of.New.State == types.StateValueAlarm", new: "true", run: "^TestWrongAlarm$",
 		},
 		{
-			rule: "ProveThrottle", what: "a run that is told to end leaves a function throttled", row: "M192",
+			rule: "ProveThrottle", what: "a run that is told to end leaves a function throttled",
 			in: "internal/cli/prove.Place.unthrottle", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestThrottled$",
 		},
 		{
-			rule: "ProveDenied", what: "a denied call isn't told", row: "M192",
+			rule: "ProveDenied", what: "a denied call isn't told",
 			in: "internal/cli/prove.examineDenied", old: "len($denied) > 0", new: "false", run: "^TestDeniedCalls$",
 		},
 		{
-			rule: "TailClosed", what: "tail reads shards to which nothing is written any more", row: "M143",
+			rule: "TailClosed", what: "tail reads shards to which nothing is written any more",
 			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
 		},
 		{
-			rule: "TailPace", what: "tail reads a stream as often as its shards are many", row: "M143",
+			rule: "TailPace", what: "tail reads a stream as often as its shards are many",
 			in: "internal/local/eventsource.streamRun.turn", old: "$r.pace == nil", new: "true", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
 		},
 		{
@@ -115,11 +115,11 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/vet.code.effectOf", old: "return $c.clientEffect($fn)", new: "return nil", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "ResendRemoved", what: "resend hands the worker old states of records that the table has", row: "M143",
+			rule: "ResendRemoved", what: "resend hands the worker old states of records that the table has",
 			in: "cmd/samekey.removed", old: `$rec.EventName == "REMOVE" && $rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"`, new: "true", run: "^TestResend$",
 		},
 		{
-			rule: "PlainCrash", what: "a plain request that died is an abandoned operation until it is forgotten", row: "R102",
+			rule: "PlainCrash", what: "a plain request that died is an abandoned operation until it is forgotten",
 			in: "internal/state.Reasons", old: `"abandoned: will be forgotten", nil, ""`, new: `"abandoned: will be forgotten", nil, "Abandoned"`, run: "^TestReasonsThatAreCounted$",
 		},
 		{
@@ -127,25 +127,25 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
 		{
-			rule: "ForgedIdentity", what: "a load balancer's header names the caller", row: "T1",
+			rule: "ForgedIdentity", what: "a load balancer's header names the caller",
 			in: "lambda.albRequest", old: "$req.Route = anyRoute($req.Method)",
 			new: `$req.Route, $req.Identity = anyRoute($req.Method), idem.Identity{Kind: "oidc", Subject: $req.Header.Get("X-Amzn-Oidc-Identity")}`,
 			run: "^TestBadInput$/^33_forged_identity$",
 		},
 		{
-			rule: "Printable", what: "a cell of a table moves the cursor", row: "T15",
+			rule: "Printable", what: "a cell of a table moves the cursor",
 			in: "cmd/samekey.environment.printTable", old: "fmt.Fprint($w, plain.Line($cell))", new: "fmt.Fprint($w, $cell)", run: "^TestTablesArePrintable$",
 		},
 		{
-			rule: "Barrier", what: "a command prints what commands the terminal", row: "T15",
+			rule: "Barrier", what: "a command prints what commands the terminal",
 			in: "internal/cli/plain.Writer.Write", old: "Text(string($all[:$whole]))", new: "string($all[:$whole])", run: "^TestWriter$",
 		},
 		{
-			rule: "PageTexts", what: "a text on the page turns its direction", row: "T15",
+			rule: "PageTexts", what: "a text on the page turns its direction",
 			in: "internal/cli/ui.encode", old: "return plain.PageJSON($raw)", new: "return plain.EscapedJSON($raw)", run: "^TestHostileRecordsOnThePage$",
 		},
 		{
-			rule: "QuotedCommand", what: "a printed command runs another one", row: "T15",
+			rule: "QuotedCommand", what: "a printed command runs another one",
 			in: "internal/cli/plain.Quote", old: `strings.ReplaceAll($s, "'", ` + "`'\\''`" + `)`, new: `strings.ReplaceAll($s, "'", "'")`, run: "^TestQuote$",
 		},
 		{
@@ -165,105 +165,105 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/operate.Plan.named", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
 		},
 		{
-			rule: "UISession", what: "any token begins a session of the page", row: "T16",
+			rule: "UISession", what: "any token begins a session of the page",
 			in: "internal/cli/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
 		},
 		{
-			rule: "LocalHost", what: "a name that was bound anew to this machine reaches a local server", row: "T16",
+			rule: "LocalHost", what: "a name that was bound anew to this machine reaches a local server",
 			in: "internal/base/loopback.Guard.check", old: "!slices.Contains($g.hosts, strings.ToLower($r.Host))", new: "len($g.hosts) < 0 && slices.Contains($g.hosts, strings.ToLower($r.Host))",
 			run: "^TestGuard$",
 		},
 		{
-			rule: "LocalOrigin", what: "another origin's page reaches a local server", row: "T16",
+			rule: "LocalOrigin", what: "another origin's page reaches a local server",
 			in: "internal/base/loopback.Guard.check", old: `$origins[0] != "http://"+$r.Host`, new: `$origins[0] == ""`, run: "^TestGuard$",
 		},
 		{
-			rule: "LocalSite", what: "an image of another site is a page's link", row: "T16",
+			rule: "LocalSite", what: "an image of another site is a page's link",
 			in: "internal/base/loopback.Guard.check", old: `$r.Header.Get("Sec-Fetch-Mode") == "navigate"`, new: `$r.Header.Get("Sec-Fetch-Mode") != ""`, run: "^TestGuard$",
 		},
 		{
-			rule: "LocalInvoke", what: "a page runs a function with an identity that it made up", row: "T16",
+			rule: "LocalInvoke", what: "a page runs a function with an identity that it made up",
 			in: "internal/local/stack.ownPrograms", old: "return $guard.Wrap($next)", new: "_ = $guard; return $next", run: "^TestForeignPagesRunNoFunction$",
 		},
 		{
-			rule: "JarSum", what: "a jar with other contents is run", row: "T17",
+			rule: "JarSum", what: "a jar with other contents is run",
 			in: "internal/servers.checkSums", old: "if $got != $want {", new: `if $got == "" {`, run: "^TestInstallRefusesWhatIsNotPinned$",
 		},
 		{
-			rule: "KeyAnyCase", what: "a key's header is found in one spelling only", row: "R1",
+			rule: "KeyAnyCase", what: "a key's header is found in one spelling only",
 			in: "idem.headerValues", old: "len($n) == len($name) && strings.EqualFold($n, $name)", new: "$n == strings.ToLower($name)",
 			pkg: "lambda", run: "^TestBadInputOverHTTP$/^08_any_case$",
 		},
 		{
-			rule: "KeyRequired", what: "a request without a key passes", row: "R2",
+			rule: "KeyRequired", what: "a request without a key passes",
 			in: "idem.core.keyless", old: `case !$generates || $r.Redelivered: return false, &Error{Op: "key", Err: ErrKeyMissing}`, new: "case !$generates || $r.Redelivered: return false, nil",
 			pkg: "lambda", run: "^TestA05MissingKey$",
 		},
 		{
-			rule: "KeyMade", what: "all requests without a key get the same", row: "R3",
+			rule: "KeyMade", what: "all requests without a key get the same",
 			in: "idem.core.keyless", old: "$r.Key = rand.Text()", new: "$r.Key = rand.Text()[:0]", pkg: suite, run: "^TestMemoryStore$/^engine/^A5:_a_missing_key_is_made",
 		},
 		{
-			rule: "KeyOptional", what: "a key is required where it is optional", row: "R4",
+			rule: "KeyOptional", what: "a key is required where it is optional",
 			in: "idem.Options.keyOptional", old: "$o.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
 		},
 		{
-			rule: "KeyLength", what: "a key of any length is taken", row: "R5 T7",
+			rule: "KeyLength", what: "a key of any length is taken",
 			in: "idem.checkKey", old: "case len($key) > $maxLen:", new: "case len($key) > 100*$maxLen:", pkg: "lambda", run: "^TestBadInputOverHTTP$/^03_key_too_long$",
 		},
 		{
-			rule: "KeyOpaque", what: "a key that reads null is none", row: "R6",
+			rule: "KeyOpaque", what: "a key that reads null is none",
 			in: "idem.parseKey", old: `$key = strings.Trim($values[0], " \t")`, new: `$key = strings.TrimSuffix(strings.Trim($values[0], " \t"), "null")`,
 			pkg: suite, run: "^TestMemoryStore$/^engine/^P23:_keys_that_look_like_nothing",
 		},
 		{
-			rule: "KeyShort", what: "a key below the least length is taken", row: "R7",
+			rule: "KeyShort", what: "a key below the least length is taken",
 			in: "idem.checkKey", old: "case len($key) < $minLen:", new: "case len($key) < 0:", run: "^TestParseKey$",
 		},
 		{
-			rule: "KeyMethods", what: "the engine acts on a GET", row: "R8",
+			rule: "KeyMethods", what: "the engine acts on a GET",
 			in: "idem.contract.key", old: "$e.opt.Disabled || !$e.methods[$r.Method]", new: "$e.opt.Disabled", run: "^TestPresetStripe$/^GET_with_a_key$",
 		},
 		{
-			rule: "KeyMethods", what: "a DELETE with a key runs twice", row: "R9",
+			rule: "KeyMethods", what: "a DELETE with a key runs twice",
 			in: "idem.Stripe", old: "$o.Methods = []string{http.MethodPost, http.MethodDelete}", new: "$o.Methods = []string{http.MethodPost}", run: "^TestPresetStripe$/^other_method$",
 		},
 		{
-			rule: "FormKey", what: "of two keys in a form the first counts", row: "R10",
+			rule: "FormKey", what: "of two keys in a form the first counts",
 			in: "idem.FormKey", old: "case 1: return $values[0], nil", new: "case 1, 2: return $values[0], nil", run: "^TestFormKey$",
 		},
 		{
-			rule: "ScopeOfCaller", what: "all verified callers share their keys", row: "R11 R13",
+			rule: "ScopeOfCaller", what: "all verified callers share their keys",
 			in: "internal/base/scope.Append", old: "return append($b, $caller.Subject...)", new: "return $b", pkg: "lambda", run: "^TestA08TwoUsers$",
 		},
 		{
-			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
+			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own",
 			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "case $by.path || $by.route:", new: `case $by.path || $by.route && $r.Route == "":`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
-			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",
+			rule: "FingerprintParts", what: "the method isn't compared",
 			in: "idem.Fingerprint.digest", old: "if !$f.SkipMethod {", new: "if $f.SkipMethod {", run: "^TestFingerprintParts$",
 		},
 		{
-			rule: "FingerprintParts", what: "a chosen header isn't compared", row: "R16",
+			rule: "FingerprintParts", what: "a chosen header isn't compared",
 			in: "idem.Fingerprint.digest", old: `appendTagged($b, 'h', strings.Join(headerValues($r.Header, $name), ","))`, new: `appendTagged($b, 'h', $name)`,
 			pkg: suite, run: "^TestMemoryStore$/^engine/^A15:_a_header_that_was_chosen",
 		},
 		{
-			rule: "FingerprintNever", what: "a token may be a part of the fingerprint", row: "R17",
+			rule: "FingerprintNever", what: "a token may be a part of the fingerprint",
 			in: "idem.neverFingerprinted", old: `"Authorization", "Cookie",`, new: `"Cookie",`, run: "^TestNewPanicsOnWhatCantWork$/^R17",
 		},
 		{
-			rule: "MismatchAfter", what: "another request gets the answer of the first once that has ended", row: "R19",
+			rule: "MismatchAfter", what: "another request gets the answer of the first once that has ended",
 			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same:", new: "case !$same && $held.State != store.Done:",
 			pkg: "lambda", run: "^TestA03SameKeyOtherRequest$",
 		},
 		{
-			rule: "FingerprintParts", what: "the path isn't compared", row: "R20",
+			rule: "FingerprintParts", what: "the path isn't compared",
 			in: "idem.Fingerprint.digest", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
-			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",
+			rule: "MismatchIsNew", what: "another request is none of its own where it has to be",
 			in: "idem.subject.find", old: "$more = []string{string($digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
 		},
 	}
@@ -274,82 +274,82 @@ func answerRowMutants() []mutant {
 	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
-			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs", row: "R26",
+			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs",
 			in: "idem.MemoryStore.Claim", old: "$old != nil && !$free && !unchanged($old, $c.Seen) {",
 			new: "$old != nil && $old.Response != nil && !$free && !unchanged($old, $c.Seen) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
 		},
 		{
-			rule: "InFlightStatus", what: "a client isn't told that its request is under way", row: "R28 R32",
+			rule: "InFlightStatus", what: "a client isn't told that its request is under way",
 			in: "idem.problems", old: `Status: 409, Code: "idempotency_in_flight"`, new: `Status: 425, Code: "idempotency_in_flight"`, run: "^TestPresetIETF$|^TestPresetStripe$/^in_flight$",
 		},
 		{
-			rule: "StripeInFlight", what: "Stripe's clients are told another code of a request under way", row: "R29",
+			rule: "StripeInFlight", what: "Stripe's clients are told another code of a request under way",
 			in: "idem.stripeJSON", old: `Code: "idempotency_key_in_use"`, new: `Code: "in_use"`, run: "^TestPresetStripe$/^in_flight$",
 		},
 		{
-			rule: "Waits", what: "who wants to wait for an answer is refused", row: "R30",
+			rule: "Waits", what: "who wants to wait for an answer is refused",
 			in: "idem.attempt.patiently", old: "$a.opt.InFlight == InFlightWait", new: "$a.opt.InFlight > InFlightWait", run: "^TestWaitForTheOtherAttempt$",
 		},
 		{
-			rule: "ReplayMarked", what: "a first answer is marked as a replay", row: "R34",
+			rule: "ReplayMarked", what: "a first answer is marked as a replay",
 			in: "idem.Result.mark", old: "if $r.Replayed {", new: "if $r.Replayed || !$r.Expires.IsZero() {", run: "^TestMiddleware$",
 		},
 		{
-			rule: "StoredByDefault", what: "a declined card is asked again", row: "R41 R46",
+			rule: "StoredByDefault", what: "a declined card is asked again",
 			in: "idem.DefaultStored", old: "return $status < http.StatusInternalServerError", new: "return $status < http.StatusBadRequest", pkg: "lambda", run: "^TestA11DeclinedCard$",
 		},
 		{
-			rule: "StoredByProgram", what: "the program's own policy doesn't count", row: "R42",
+			rule: "StoredByProgram", what: "the program's own policy doesn't count",
 			in: "idem.entry.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$failed == nil && DefaultStored($resp.Status)", pkg: suite, run: "^TestMemoryStore$/^engine/^P42",
 		},
 		{
-			rule: "StoredByDefault", what: "a request that was refused as wrong keeps its key", row: "R43",
+			rule: "StoredByDefault", what: "a request that was refused as wrong keeps its key",
 			in: "idem.DefaultStored", old: "case http.StatusBadRequest, http.StatusUnauthorized,", new: "case http.StatusUnauthorized,", run: "^TestWhatIsStored$",
 		},
 		{
-			rule: "StripeStored", what: "a server error is replayed by Stripe's newer contract", row: "R44",
+			rule: "StripeStored", what: "a server error is replayed by Stripe's newer contract",
 			in: "idem.Stripe", old: "storedBy(false,", new: "storedBy(true,", run: "^TestPresetStripe$",
 		},
 		{
-			rule: "StripeStored", what: "a client that was told to slow down hears so for ever", row: "R96",
+			rule: "StripeStored", what: "a client that was told to slow down hears so for ever",
 			in: "idem.Stripe", old: "http.StatusConflict, http.StatusTooManyRequests)", new: "http.StatusConflict)", run: "^TestPresetStripe$/^after_a_429$",
 		},
 		{
-			rule: "RefusedIsFree", what: "a request that its handler refuses keeps its key", row: "R45",
+			rule: "RefusedIsFree", what: "a request that its handler refuses keeps its key",
 			in: "idem.flow.release", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
 			pkg: "lambda", run: "^TestA14RefusedRequestKeepsItsKeyFree$",
 		},
 		{
-			rule: "HandlerError", what: "a handler's error is an answer of 200", row: "R47",
+			rule: "HandlerError", what: "a handler's error is an answer of 200",
 			in: "idem.failed", old: "Status: 500,", new: "Status: 200,", pkg: "lambda", run: "^TestHandlerError$",
 		},
 		{
-			rule: "StripeRetention", what: "a key of Stripe's first contract is forgotten an hour early", row: "R81",
+			rule: "StripeRetention", what: "a key of Stripe's first contract is forgotten an hour early",
 			in: "idem.StripeV1", old: "24 * time.Hour", new: "23 * time.Hour", run: "^TestPresetStripeV1$/^new$",
 		},
 		{
-			rule: "RetryWindow", what: "clients may retry for longer than their keys are kept", row: "R84",
+			rule: "RetryWindow", what: "clients may retry for longer than their keys are kept",
 			in: "idem.Options.validate", old: "$o.Retention >= $o.RetryWindow && $o.RetryWindow >= 0", new: "$o.RetryWindow >= 0", run: "^TestNewPanicsOnWhatCantWork$/^R84_clients_retry_for_longer$",
 		},
 		{
-			rule: "Observes", what: "an observed request isn't reported", row: "R105",
+			rule: "Observes", what: "an observed request isn't reported",
 			in: "idem.core.observed", old: "$e.attemptAt($r).tell($ctx, evObserved, nil, $err)", new: "", run: "^TestObserveExecutesAndCounts$",
 		},
 		{
-			rule: "LostAnswer", what: "a claim whose acknowledgement was lost is taken for another's", row: "R112",
+			rule: "LostAnswer", what: "a claim whose acknowledgement was lost is taken for another's",
 			in: "internal/state.Judge", where: "$held *store.Record", old: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck: return Own",
 			new: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck: return InFlight", pkg: "dynamo", run: "^TestLostAnswers$",
 		},
 		{
-			rule: "StripeNoRetry", what: "Stripe's clients repeat a stored error", row: "R135",
+			rule: "StripeNoRetry", what: "Stripe's clients repeat a stored error",
 			in: "idem.stripeHeaders", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status >= 600 {", run: "^TestPresetStripe$",
 		},
 		{
-			rule: "UnstoredIsTold", what: "an answer that could not be stored looks like any other", row: "R109 R111",
+			rule: "UnstoredIsTold", what: "an answer that could not be stored looks like any other",
 			in: "idem.flow.conclude", old: "return Result{Response: $resp, Unstored: true}, nil", new: "return Result{Response: $resp}, nil", pkg: "dynamo", run: "^TestFinishFailsForGood$",
 		},
 		{
-			rule: "ClientGone", what: "a client that goes away stops the writes of its request", row: "R122",
+			rule: "ClientGone", what: "a client that goes away stops the writes of its request",
 			in: "idem.clock.within", old: "context.WithDeadline(context.WithoutCancel($ctx), $until)", new: "context.WithDeadline($ctx, $until)", run: "^TestMiddlewareClientGoesAway$",
 		},
 	}
@@ -360,114 +360,114 @@ func workRowMutants() []mutant {
 	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
-			rule: "DefaultLease", what: "without a deadline a lease has no length", row: "R37",
+			rule: "DefaultLease", what: "without a deadline a lease has no length",
 			in: "idem.clock.arrives", old: "$deadline = $now.Add($a.opt.Lease)", new: "$deadline = $now.Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
 		},
 		{
-			rule: "ErrorUnlocks", what: "a failed attempt keeps its lease", row: "R38",
+			rule: "ErrorUnlocks", what: "a failed attempt keeps its lease",
 			in: "internal/state.Released", where: "$r := *$held", old: "$r.Lease, $r.Run = time.Time{}, Millis($now)", new: "$r.Run = Millis($now)", pkg: suite, run: "^TestMemoryStore$/^engine/^P12:_a_handler's_error_comes_through",
 		},
 		{
-			rule: "Recalls", what: "a recorded phase runs again", row: "R39",
+			rule: "Recalls", what: "a recorded phase runs again",
 			in: "idem.progress.recall", where: "$s step", old: "if $f.rec == nil || $f.passed >= len($f.rec.Phases) {", new: `if $f.rec == nil || $f.passed >= len($f.rec.Phases) || $s.kind == atomically {`,
 			run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
-			rule: "Recalls", what: "a recorded phase has no result", row: "R58",
+			rule: "Recalls", what: "a recorded phase has no result",
 			in: "idem.progress.recall", old: "return slices.Clone($p.Result), true, nil", new: "return nil, true, nil", run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
-			rule: "AttemptsTime", what: "a later attempt has the first one's time", row: "R40",
+			rule: "AttemptsTime", what: "a later attempt has the first one's time",
 			in: "internal/state.Taken", where: "$r := *$held", old: "$r.Run = Millis($now)", new: "", pkg: "idem", run: "^TestEachAttemptNotesItsTime$",
 		},
 		{
-			rule: "PhaseWrites", what: "a phase commits without its writes", row: "R49",
+			rule: "PhaseWrites", what: "a phase commits without its writes",
 			in: "idem.flow.commit", old: "}, $got.writes, $rerun)", new: "}, nil, $rerun)", run: "^TestPhasesCommitOnceAndReplay$",
 		},
 		{
-			rule: "DeferredResult", what: "a deferred result is in no commit", row: "R50 R51",
+			rule: "DeferredResult", what: "a deferred result is in no commit",
 			in: "idem.flow.finish", old: "$phases, _, _ := $f.next()", new: "$phases, _, _ := $f.next(); $phases = nil", run: "^TestDeferredAtomicCommitsWithTheNextPhase$",
 		},
 		{
-			rule: "ResponseEnds", what: "a response in a phase commits the phase only", row: "R52",
+			rule: "ResponseEnds", what: "a response in a phase commits the phase only",
 			in: "idem.phaseRun.outcome", where: "$tx *Tx, $raw []byte", old: "$ferr := $p.finish($ctx, $resp, $got.writes, $got.jobs, $rerun); $ferr != nil",
 			new: "$ferr := $p.commit($ctx, []store.Phase{{Name: $p.name, Result: $raw}}, $got, $rerun); $resp.Status > 0 && $ferr != nil", run: "^TestRespondInAPhaseIsStored$",
 		},
 		{
-			rule: "PhasesTold", what: "a phase's commit isn't told", row: "R60",
+			rule: "PhasesTold", what: "a phase's commit isn't told",
 			in: "idem.flow.committed", old: "if $p.Intent {", new: "if !$p.Intent {", run: "^TestHooksOfPhases$",
 		},
 		{
-			rule: "FencedWorker", what: "a worker that wakes up after its lease commits", row: "R123",
+			rule: "FencedWorker", what: "a worker that wakes up after its lease commits",
 			in: "idem.MemoryStore.Commit", old: "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
 			run: "^TestPhasesFenceAWorkerThatWakesUp$",
 		},
 		{
-			rule: "Remembers", what: "a key is sent after its provider may have forgotten it", row: "R127",
+			rule: "Remembers", what: "a key is sent after its provider may have forgotten it",
 			in: "idem.phaseRun.forgotten", old: "$p.a.opt.Now().Sub($rec.DoubtSince) < $p.memory", new: "$p.memory > 0", run: "^TestKeyThatTheProviderMayHaveForgottenIsNotSent$",
 		},
 		{
-			rule: "AbandonedOnly", what: "a completer takes what is finished", row: "R75",
+			rule: "AbandonedOnly", what: "a completer takes what is finished",
 			in: "internal/state.Completable", old: "$r.State == store.Open && $r.Keep == store.KeepOpen && $r.Input != nil", new: "$r.State != store.None",
 			pkg: "dynamo/stream", run: "^TestA23CompleterTouchesNothingElse$",
 		},
 		{
-			rule: "Grace", what: "a completer doesn't wait for the client", row: "R76",
+			rule: "Grace", what: "a completer doesn't wait for the client",
 			in: "internal/state.Due", old: "return $seen.Add(BackOff($grace, $r.Tries))", new: "return $seen", pkg: "dynamo/stream", run: "^TestA23CompleterTouchesNothingElse$",
 		},
 		{
-			rule: "CompleterAnswers", what: "a completer's answer isn't the handler's", row: "R77",
+			rule: "CompleterAnswers", what: "a completer's answer isn't the handler's",
 			in: "lambda.Handler.again", old: "return $h.adapter.Response($own)", new: "return idem.Response{Status: 204}, nil", run: "^TestA22CompleterResumesThroughTheEnvelope$",
 		},
 		{
-			rule: "AbortedJob", what: "a phase that has failed stages its jobs", row: "R69",
+			rule: "AbortedJob", what: "a phase that has failed stages its jobs",
 			in: "idem.phaseRun.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds:",
 			new: "case $err != nil && !$responds && len($got.jobs) == 0:", pkg: "dynamo/stream", run: "^TestA20AbortedPhaseStagesNothing$",
 		},
 		{
-			rule: "AckOfNothing", what: "an acknowledgement of no job is sent", row: "R72",
+			rule: "AckOfNothing", what: "an acknowledgement of no job is sent",
 			in: "dynamo/stream.jobWriter.acknowledge", old: "if len($names) == 0 {", new: "if len($names) < 0 {", run: "^TestAckOfNothingIsNoCall$", refused: true,
 		},
 		{
-			rule: "SweepPace", what: "a sweep reads as fast as it can", row: "R85",
+			rule: "SweepPace", what: "a sweep reads as fast as it can",
 			in: "dynamo/stream.scanner.each", old: "case <-$pace.C:", new: "case <-$pace.C: default:", run: "^TestSweepIsPaced$",
 		},
 		{
-			rule: "BlockedWaits", what: "an operation that its program refuses waits for nobody", row: "R139",
+			rule: "BlockedWaits", what: "an operation that its program refuses waits for nobody",
 			in: "internal/state.Waits", old: "return ReasonBlocked, $since", new: "return NoReason, $since", pkg: "dynamo/stream", run: "^TestBlockedIsListedAtOnce$",
 		},
 		{
-			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
+			rule: "ClaimIsOneCall", what: "the record is read before each claim",
 			in: "idem.before.enters", old: "if $a.req.ReadFirst ||", new: "if !$a.req.ReadFirst ||", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
-			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",
+			rule: "ClaimFirst", what: "the handler runs before its claim",
 			in: "idem.entry.proceed", old: "if $e.opt.MergeClaim {", new: "if !$e.opt.MergeClaim {", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
-			rule: "ForeignCommits", what: "a call's result isn't committed", row: "R48",
+			rule: "ForeignCommits", what: "a call's result isn't committed",
 			in: "idem.phaseRun.outcome", where: "$tx *Tx, $raw []byte", old: "case $p.deferred || $p.joins && len($got.writes) == 0:", new: "case $p.deferred || $p.kind == foreign:", pkg: "dynamo", run: "^TestCallsPerPhase$",
 		},
 		{
-			rule: "FinishIsOneCall", what: "a handler with nothing but a Finish claims first", row: "R59",
+			rule: "FinishIsOneCall", what: "a handler with nothing but a Finish claims first",
 			in: "idem.Finish", old: "step{kind: last}", new: `step{kind: foreign, name: "finish"}`, pkg: "dynamo", run: "^TestCallsPerPhase$",
 		},
 		{
-			rule: "ReplayIsNoRun", what: "the handler runs again after its answer", row: "R120",
+			rule: "ReplayIsNoRun", what: "the handler runs again after its answer",
 			in: "internal/state.Judge", where: "$held *store.Record", old: "case $held.State == store.Done: return Replay", new: "case $held.State == store.Done: return TakeOver",
 			pkg: "lambda", run: "^TestA02SameRequestAgain$",
 		},
 		{
-			rule: "SweptCounted", what: "of what is abandoned one reason only is counted", row: "R102",
+			rule: "SweptCounted", what: "of what is abandoned one reason only is counted",
 			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByReason[$reason.Reason].Count))",
 			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByReason[$reason.Reason].Count))", run: "^TestSweptCountsWhatWasFound$",
 		},
 		{
-			rule: "TimeToLive", what: "TTL looks at another attribute", row: "R82",
+			rule: "TimeToLive", what: "TTL looks at another attribute",
 			in: "dynamo.TimeToLiveInput", old: "aws.String(item.AttrExpires)", new: `aws.String("expires")`, run: "^TestTemplateDefinesTheSameTable$",
 		},
 		{
-			rule: "OneClaims", what: "a live record is claimed by another owner", row: "R108",
+			rule: "OneClaims", what: "a live record is claimed by another owner",
 			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
 			run: "^TestOneExecutionPerKey$",
 		},
@@ -478,47 +478,47 @@ func workRowMutants() []mutant {
 func outerRowMutants() []mutant {
 	return []mutant{
 		{
-			rule: "ClientKey", what: "a key is no UUID of version 4", row: "R90 R106",
+			rule: "ClientKey", what: "a key is no UUID of version 4",
 			in: "idem/client.NewKey", old: "$u[6]&0x0f | 4<<4", new: "$u[6]&0x0f | 1<<4", run: "^TestKeys$",
 		},
 		{
-			rule: "ClientRetries", what: "a request without an answer isn't repeated", row: "R107",
+			rule: "ClientRetries", what: "a request without an answer isn't repeated",
 			in: "idem/client.operation.retriable", old: "case $err != nil: return reasonNetwork, true", new: "case $err != nil: return reasonNetwork, false", run: "^TestA26_DroppedTwiceThenAnswered$",
 		},
 		{
-			rule: "CrashesEverywhere", what: "a user's handler is crashed at its first calls only", row: "R144",
+			rule: "CrashesEverywhere", what: "a user's handler is crashed at its first calls only",
 			in: "idem/idemtest.CrashEverywhere", old: "$res.Replayed, $err", new: "true, $err", run: "^TestCrashEverywhereFinds$",
 		},
 		{
-			rule: "RideInput", what: "a ride begins beyond the pole", row: "R114",
+			rule: "RideInput", what: "a ride begins beyond the pole",
 			in: "examples/rides.parse", old: `{"origin_lat", $in.OriginLat, 90}`, new: `{"origin_lat", $in.OriginLat, 900}`, run: "^TestBookingsThatAreRefused$",
 		},
 		{
-			rule: "RideRecords", what: "a ride isn't its user's", row: "R115",
+			rule: "RideRecords", what: "a ride isn't its user's",
 			in: "examples/rides.newRide", old: "User: $user.Email,", new: "", run: "^TestA01NewRide$",
 		},
 		{
-			rule: "RideCharge", what: "a ride is stored without its charge", row: "R116",
+			rule: "RideCharge", what: "a ride is stored without its charge",
 			in: "examples/rides.App.create", old: "$paid.ChargeID = $charge.ID", new: "_ = $charge", run: "^TestA01NewRide$",
 		},
 		{
-			rule: "RideAnswer", what: "a booking is answered by 200", row: "R117",
+			rule: "RideAnswer", what: "a booking is answered by 200",
 			in: "examples/rides.booked", old: "http.StatusCreated", new: "http.StatusOK", run: "^TestA01NewRide$",
 		},
 		{
-			rule: "RideRaise", what: "a retry without raise_error is another request", row: "R118",
+			rule: "RideRaise", what: "a retry without raise_error is another request",
 			in: "examples/rides.adapter", old: "$ev.RawQueryString = withoutParameter($ev.RawQueryString, raiseError)", new: "", run: "^TestRaiseErrorIsNotStored$",
 		},
 		{
-			rule: "RideAudit", what: "an audit record doesn't say where the request came from", row: "R104",
+			rule: "RideAudit", what: "an audit record doesn't say where the request came from",
 			in: "examples/rides.Ride.created", old: "OriginIP: $originIP,", new: "", run: "^TestAuditRecord$",
 		},
 		{
-			rule: "RideReceipt", what: "nobody gets a receipt", row: "R74 R35",
+			rule: "RideReceipt", what: "nobody gets a receipt",
 			in: "examples/rides.App.create", old: "$tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: $paid.ID, To: $paid.User, Amount: $order.Amount}))", new: "", run: "^TestEachReceiptIsSentOnce$",
 		},
 		{
-			rule: "RideKey", what: "a charge goes without a key", row: "R63 R65 R110",
+			rule: "RideKey", what: "a charge goes without a key",
 			in: "examples/rides.App.create", old: `$tx.Key("payments")`, new: `""`, run: "^TestA12ProviderDown$",
 		},
 	}

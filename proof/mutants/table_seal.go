@@ -28,47 +28,47 @@ func sealMutants() []mutant {
 			in: item + ".argsPart", old: "$j.Kind, $j.Group}", new: "$j.Group}", run: "^TestBadInput25RenamedAround$",
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another function", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another function",
 			in: item + ".NewBox", old: "$r.Handler.Function,", new: `"",`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another handler", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another handler",
 			in: item + ".NewBox", old: "$r.Handler.Name,", new: `"",`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another tenant", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another tenant",
 			in: item + ".NewBox", old: "$r.Tenant, $r.Route", new: `"", $r.Route`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another route", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another route",
 			in: item + ".NewBox", old: "$r.Route,", new: `"",`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another caller", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another caller",
 			in: item + ".NewBox", old: "$r.Scope,", new: `"",`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a part opens for another request", row: "R153 T11",
+			rule: "SealWhose", what: "a part opens for another request",
 			in: item + ".NewBox", old: "$r.Scope, $r.Fingerprint + $r.Scheme}", new: `$r.Scope, ""}`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a job's args open for another tenant", row: "R153 T11",
+			rule: "SealWhose", what: "a job's args open for another tenant",
 			in: item + ".Box.context", old: "append($place, $b.tenant)", new: `append($place, "")`, pkg: "dynamo", run: bound,
 		},
 		{
-			rule: "SealWhose", what: "a job's args open in another group", row: "R153 T11",
+			rule: "SealWhose", what: "a job's args open in another group",
 			in: item + ".argsPart", old: "$j.Kind, $j.Group}", new: "$j.Kind}", run: "^TestBadInput25RenamedAround$",
 		},
 		{
-			rule: "SealMoved", what: "a renamed handler can't open what the former one has sealed", row: "R153 T11",
+			rule: "SealMoved", what: "a renamed handler can't open what the former one has sealed",
 			in: "dynamo.movesSealed", old: "$next.Handler != $prev.Handler ||", new: "", pkg: "dynamo", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
-			rule: "SealMoved", what: "the request stays sealed for the former handler", row: "R153 T11",
+			rule: "SealMoved", what: "the request stays sealed for the former handler",
 			in: "dynamo.Store.request", old: "case $moved && $next.Input != nil:", new: "case $moved && $next == nil:", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
-			rule: "SealMoved", what: "results stay sealed for the former handler", row: "R153 T11",
+			rule: "SealMoved", what: "results stay sealed for the former handler",
 			in: "dynamo.update.fields", old: "&& (!$moved || $f.Name != item.AttrPhases || len($next.Phases) == 0) {", new: "{", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
@@ -76,7 +76,7 @@ func sealMutants() []mutant {
 			in: item + ".chunkPart", old: "strconv.Itoa($o.Count), strconv.Itoa($i)}", new: `strconv.Itoa($o.Count), strconv.Itoa(0*$i)}`, pkg: "dynamo", run: "^TestBadInput25AlteredInTheTable$",
 		},
 		{
-			rule: "SealRequired", what: "plain contents pass for sealed ones", row: "T4",
+			rule: "SealRequired", what: "plain contents pass for sealed ones",
 			in: item + ".Unseal", old: "$sealer.Required() && hasPlain($r)", new: "$sealer.Required() && $r == nil && hasPlain($r)", run: "^TestRequiredRefusesPlainContents$",
 		},
 		{

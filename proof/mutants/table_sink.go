@@ -40,7 +40,7 @@ func sinkMutants() []mutant {
 			in: "idem/jobs.SinkFunc.Deliver", old: "$down = errors.Is($errs[$i], ErrSinkDown)", new: "$down = false", run: "^TestSinkFuncThatIsDownIsCalledOnce$",
 		},
 		{
-			rule: "NoEmptyEvent", what: "a job that is no JSON is handed on as an event without a payload", row: "T13",
+			rule: "NoEmptyEvent", what: "a job that is no JSON is handed on as an event without a payload",
 			in: "lambda/sink.Function.invoke", old: "if $in.Payload == nil {", new: "if false {", run: "^TestFunctionGetsNoEmptyEvent$",
 		},
 		{

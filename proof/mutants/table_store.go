@@ -190,7 +190,7 @@ func storeMutants() []mutant {
 			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", ">= 0", 1), run: dynamoCommits,
 		},
 		{
-			rule: "JobMap", what: "the first job is an entry of a map that isn't there", row: "M172",
+			rule: "JobMap", what: "the first job is an entry of a map that isn't there",
 			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", "< 0", 1), pkg: "dynamo/stream", run: "^TestFirstJobsMeetLateWrites$", refused: true,
 		},
 		{
@@ -214,7 +214,7 @@ func storeMutants() []mutant {
 			in: "internal/state.Tally", old: "$made = make(map[string]int, len($calls))", new: "return nil", pkg: "idem", run: "^TestDerivedKeysOfADeferredCall$",
 		},
 		{
-			rule: "RunAbsent", what: "the first attempt has no begin", row: "M171",
+			rule: "RunAbsent", what: "the first attempt has no begin",
 			in: "dynamo/internal/item.Fields", old: "if $r.Run = $r.Created; $d.It[AttrRun] != nil {", new: "if $d.It[AttrRun] != nil {", run: "^TestRecordRoundTrip$",
 		},
 		{

@@ -90,18 +90,18 @@ func jobMutants() []mutant {
 func streamMutants() []mutant {
 	return []mutant{
 		{
-			rule: "AckLast", what: "jobs are acknowledged before they are delivered", row: "R70",
+			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
 			in: "dynamo/stream.Drain.run", old: "$outcomes := $d.deliver($ctx, deliveries($todos))",
 			new: "for _, e := range $todos { for _, j := range e.jobs { _ = $d.jobs.acknowledge($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, deliveries($todos))",
 			run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
-			rule: "AckLast", what: "what could not be delivered is acknowledged", row: "R70",
+			rule: "AckLast", what: "what could not be delivered is acknowledged",
 			in: "dynamo/stream.Drain.conclude", where: "$t *todo", old: "case $err == nil: $names = append($names, $j.name)",
 			new: "case $err == nil || !$t.gone: $names = append($names, $j.name)", run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
-			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported", row: "R71",
+			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported",
 			in: "dynamo/stream.Drain.conclude", old: "for _, $j := range $t.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
 			run: "^TestUnacknowledgedJobsComeAgain$",
 		},
@@ -137,11 +137,11 @@ func streamMutants() []mutant {
 			in: "internal/state.Pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", pkg: "dynamo/stream", run: "^TestParkedJobIsLeftAlone$",
 		},
 		{
-			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten", row: "R71",
+			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten",
 			in: "dynamo/stream.netted", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
-			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten", row: "R71",
+			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten",
 			in: "dynamo/stream.change.replaced", old: "($c.new == nil || $c.new.ID != $c.old.ID) }", new: "$c.new == nil }", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
@@ -193,7 +193,7 @@ func streamMutants() []mutant {
 			in: "lambda/worker.share.turn", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
 		},
 		{
-			rule: "Reaper", what: "an unfinished operation goes away in silence", row: "R87",
+			rule: "Reaper", what: "an unfinished operation goes away in silence",
 			in: "dynamo/stream.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
 			run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
@@ -251,7 +251,7 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.Drain.recheck", old: "time.Since($t.time) < oldImage", new: "false", run: "^TestRemadeMappingDeliversNothingTwice$",
 		},
 		{
-			rule: "SweepOverdue", what: "a first pass that never ends is never overdue", row: "R134",
+			rule: "SweepOverdue", what: "a first pass that never ends is never overdue",
 			in: "dynamo/stream.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
 		{
@@ -276,7 +276,7 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.pass.later", old: "$over > 0 && $f.runs >= giveWayAfter", new: "$over > 0 && $f.runs < 0", run: "^TestRoomForWhatFails$",
 		},
 		{
-			rule: "Clean", what: "the sweep doesn't settle", row: "R80",
+			rule: "Clean", what: "the sweep doesn't settle",
 			in: "dynamo/stream.Sweep.examineJobs", old: "letGo: $late($r.Run) && state.KeptForNothing($r)}", new: `letGo: $late($r.Run) && state.KeptForNothing($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},
@@ -285,62 +285,62 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.Sweep.examine", old: "$now.After(state.LeftUntil($r))", new: "$now.After($r.Run)", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 		{
-			rule: "Later", what: "a job is delivered before its time", row: "M178",
+			rule: "Later", what: "a job is delivered before its time",
 			in: "dynamo/stream.todo.ready", old: "return state.Later($t.image.Jobs[$j.name], $now)", new: "return false", run: "^TestJobWaitsForItsTime$",
 		},
 		{
-			rule: "Later", what: "a sweep takes a job for late that waits for its time", row: "M178",
+			rule: "Later", what: "a sweep takes a job for late that waits for its time",
 			in: "dynamo/stream.Sweep.examineJobs", old: "case $late($r.Run) && $late($r.Jobs[$name].At):", new: "case $late($r.Run):", run: "^TestSweepDeliversAtItsTime$",
 		},
 		{
-			rule: "Later", what: "a job whose time is beyond its record's life is staged", row: "M178",
+			rule: "Later", what: "a job whose time is beyond its record's life is staged",
 			in: "idem.core.due", old: "case $j.At.Sub($now) > $retention:", new: "case false:", run: "^TestTimeOfAJob$",
 		},
 		{
-			rule: "Later", what: "a call is made after its phase was refused", row: "M178",
+			rule: "Later", what: "a call is made after its phase was refused",
 			in: "idem.Tx.fail", old: "if $tx.refuse != nil {", new: "if false {", run: "^TestForeignIsRefusedBeforeItsCall$",
 		},
 		{
-			rule: "Later", what: "a schedule that exists is taken for a failure", row: "M178",
+			rule: "Later", what: "a schedule that exists is taken for a failure",
 			in: "lambda/completer.Queue.create", old: "if _, $exists := errors.AsType[*types.ConflictException]($err); $exists { return nil }", new: "",
 			run: "^TestTicketBeyondTheQueuesDelayIsASchedule$",
 		},
 		{
-			rule: "Cancel", what: "the image of a job's commit has a cancelled job delivered", row: "M179",
+			rule: "Cancel", what: "the image of a job's commit has a cancelled job delivered",
 			in: "dynamo/stream.todo.putOff", old: "case $job.At.IsZero(), $t.gone && (!state.Later($job, $now) || !$job.Begun.IsZero()):", new: "case !state.Later($job, $now):",
 			run: "^TestCancelledJobIsNotDelivered$",
 		},
 		{
-			rule: "Cancel", what: "a drain that is late delivers the later jobs of a deleted record", row: "M179",
+			rule: "Cancel", what: "a drain that is late delivers the later jobs of a deleted record",
 			in: "dynamo/stream.todo.remove", old: "$t.image, $t.time, $t.gone = $c.old, $c.time, true", new: "$t.image, $t.gone = $c.old, true",
 			run: "^TestLateDrainKeepsTheCancellation$",
 		},
 		{
-			rule: "Cancel", what: "a job that was due when its record was deleted is lost", row: "M179",
+			rule: "Cancel", what: "a job that was due when its record was deleted is lost",
 			in: "dynamo/stream.todo.putOff", old: "$t.time.Add(wholeSecond)", new: "$t.time", run: "^TestLateDrainKeepsTheCancellation$",
 		},
 		{
-			rule: "Cancel", what: "a job that may be on its way is cancelled", row: "M179", pkg: "dynamo/stream",
+			rule: "Cancel", what: "a job that may be on its way is cancelled", pkg: "dynamo/stream",
 			in: "internal/state.MayCancel", old: "return Pending($r, $name) && !$j.At.IsZero() && $j.Begun.IsZero()", new: "return Pending($r, $name) && !$j.At.IsZero()", run: "^TestCancel$",
 		},
 		{
-			rule: "Cancel", what: "a drain doesn't say that it begins", row: "M179",
+			rule: "Cancel", what: "a drain doesn't say that it begins",
 			in: "dynamo/stream.Drain.begin", old: "$d.jobs.begin($ctx, $t.image, $names)", new: "$d.jobs.begin($ctx, $t.image, nil)", run: "^TestCancelRacesTheDrain$",
 		},
 		{
-			rule: "Cancel", what: "a drain that can't say that it begins delivers", row: "M179",
+			rule: "Cancel", what: "a drain that can't say that it begins delivers",
 			in: "dynamo/stream.Drain.begin", old: "return $begins", new: "return false", run: "^TestCancelRacesTheDrain$",
 		},
 		{
-			rule: "InParts", what: "a batch is read at once", row: "M189",
+			rule: "InParts", what: "a batch is read at once",
 			in: "dynamo/stream.batch.part", old: "$size > mostAtOnce", new: "$size < 0", run: "^TestBatchIsReadInParts$",
 		},
 		{
-			rule: "InParts", what: "a part begins for which there is no time", row: "M189",
+			rule: "InParts", what: "a part begins for which there is no time",
 			in: "dynamo/stream.reader.inParts", old: "time.Until($deadline) < timeForPart", new: "time.Until($deadline) < -timeForPart", run: "^TestPartBeginsWithTime$",
 		},
 		{
-			rule: "InParts", what: "a batch goes on behind a record that has to come again", row: "M189",
+			rule: "InParts", what: "a batch goes on behind a record that has to come again",
 			in: "dynamo/stream.reader.inParts", old: "$from < $b.n && $first == none", new: "$from < $b.n", run: "^TestBatchIsReadInParts$",
 		},
 	}

@@ -5,7 +5,7 @@ func tenantMutants() []mutant {
 	const pkg, fuzz = "proof/tenants", "^TestTenantsInMemory$"
 	return []mutant{
 		{
-			rule: "TenantFuzz", what: "the scope is no part of the record's key", row: "T2 T3",
+			rule: "TenantFuzz", what: "the scope is no part of the record's key",
 			in: "idem.naming.partitionKey", where: "$b, $scope []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $scope)", new: "make([]byte, 0, 256)", pkg: pkg, run: fuzz,
 		},
 		{
@@ -33,11 +33,11 @@ func tenantMutants() []mutant {
 			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: `$iss + "|" + $sub`, pkg: pkg, run: "^TestJoinedNames$",
 		},
 		{
-			rule: "TenantInContext", what: "an operation that no adapter makes is of no tenant", row: "R147",
+			rule: "TenantInContext", what: "an operation that no adapter makes is of no tenant",
 			in: "idem.Engine.Do", old: `$r.Tenant == ""`, new: "$r.Tenant == \"none\"", pkg: "lambda", run: "^TestTenantsOfWebhooksAndOwnOperations$",
 		},
 		{
-			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie", row: "T4 T8",
+			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie",
 			in: "idem.replayable", old: "forget($r.Header)", new: "", pkg: "dynamo", run: "^TestForgedHeadersAreNotReplayed$",
 		},
 		{

@@ -21,7 +21,7 @@ func ticketMutants() []mutant {
 			in: "lambda/internal/envelope.ticket", old: `$t.PK == "" || $t.Owner == "" || $t.Ver < 1`, new: `$t.PK == "" || $t.Ver < 1`, run: "^TestParseTicket$",
 		},
 		{
-			rule: "EnvelopeSound", what: "a released operation's ticket waits for a lease that nobody has", row: "R78",
+			rule: "EnvelopeSound", what: "a released operation's ticket waits for a lease that nobody has",
 			in: "lambda/internal/envelope.ticket", old: `$err = errors.Join($err, json.Unmarshal($released, &$t.Released))`, new: "_ = $released", run: "^TestTicketEnvelope$",
 		},
 		{
@@ -69,11 +69,11 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.Handler.operation", old: "if $due.After($now) {", new: "if false {", run: "^TestTicketWaitsWhereItIs$",
 		},
 		{
-			rule: "TicketDue", what: "an operation in flight is tried again at once", row: "M3",
+			rule: "TicketDue", what: "an operation in flight is tried again at once",
 			in: "lambda/completer.Handler.after", old: "$h.opt.Now().Add($o.RetryAfter + $h.opt.Grace)", new: "$h.opt.Now()", run: "^TestOutcomes$",
 		},
 		{
-			rule: "TicketDue", what: "a failed ticket is tried again without a pause", row: "M3",
+			rule: "TicketDue", what: "a failed ticket is tried again without a pause",
 			in: "lambda/completer.Handler.after", old: "$h.opt.Now().Add($pause)", new: "$h.opt.Now().Add(0 * $pause)", run: "^TestOutcomes$",
 		},
 		{
@@ -215,7 +215,7 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.Queue.send", old: `$errs[$i] = errors.New("completer: sqs: the answer doesn't tell")`, new: "", run: "^TestQueueTakesTenACall$",
 		},
 		{
-			rule: "TicketQueue", what: "a queue that is down is asked for each ten tickets", row: "M90",
+			rule: "TicketQueue", what: "a queue that is down is asked for each ten tickets",
 			in: "lambda/completer.Queue.sendAll", old: `$untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", jobs.ErrHeldBack)`, new: "", run: "^TestQueueThatIsDownIsAskedOnce$",
 		},
 		{
@@ -267,7 +267,7 @@ func ticketMutants() []mutant {
 			in: "idem/jobs.Route.end", where: "$kind string", old: "return end{sink: $sink}", new: "return end{sink: $sink, kind: $kind}", run: "^TestRouteHandsASinkItsKindsTogether$",
 		},
 		{
-			rule: "JobsOrder", what: "a later job of a group overtakes one that failed", row: "M90",
+			rule: "JobsOrder", what: "a later job of a group overtakes one that failed",
 			in: "idem/jobs.SinkFunc.Deliver", old: "case $held[$d.Group]:", new: "case false:", run: "^TestSinkFuncThatIsDownIsCalledOnce$",
 		},
 		{
@@ -279,23 +279,23 @@ func ticketMutants() []mutant {
 			in: "idem/jobs.SinkFunc.try", old: `fmt.Errorf("panic with a %T", $v)`, new: `fmt.Errorf("panic with a %v", $v)`, run: "^TestSinkFuncTellsNoPanicsText$",
 		},
 		{
-			rule: "WorkerShare", what: "a queue's tickets of an hour end a worker's share of the stream", row: "M132",
+			rule: "WorkerShare", what: "a queue's tickets of an hour end a worker's share of the stream",
 			in: "lambda/worker.Worker.Invoke", old: "$w.tickets.Invoke(atEase($ctx), $payload)", new: "$w.tickets.Invoke($ctx, $payload)", run: "^TestTicketsAreAtEase$",
 		},
 		{
-			rule: "WorkerShare", what: "a sink that panics ends the batch", row: "M132",
+			rule: "WorkerShare", what: "a sink that panics ends the batch",
 			in: "lambda/worker.sharedSink.Deliver", old: "if $v := recover(); $v != nil {", new: "if $v := recover(); $v != nil { panic($v)", run: "^TestPanicOfASinkForAll$",
 		},
 		{
-			rule: "WorkerShare", what: "a job whose sink hangs is parked for it", row: "M132",
+			rule: "WorkerShare", what: "a job whose sink hangs is parked for it",
 			in: "lambda/worker.sharedSink.Deliver", old: `$err = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, $err)`, new: "", run: "^TestShareOfASlowSink$",
 		},
 		{
-			rule: "WorkerShare", what: "a share never grows again", row: "M116",
+			rule: "WorkerShare", what: "a share never grows again",
 			in: "lambda/worker.share.turn", old: "$s.set(min(2*$had, $s.full))", new: "", run: "^TestShareOfASinkThatHangs$",
 		},
 		{
-			rule: "WorkerShare", what: "a share is cut though the sink takes jobs", row: "M116",
+			rule: "WorkerShare", what: "a share is cut though the sink takes jobs",
 			in: "lambda/worker.share.turn", old: "case $mine.Err() == nil || $progress:", new: "case $mine.Err() == nil:", run: "^TestShareGrowsUnderLoad$",
 		},
 		{

@@ -13,7 +13,7 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.header", old: `!$set && $o.key != ""`, new: `($set || !$set) && $o.key != ""`, run: "^TestCallersKeyInAnySpelling$",
 		},
 		{
-			rule: "ClientKey", what: "a made key isn't random", row: "R89",
+			rule: "ClientKey", what: "a made key isn't random",
 			in: "idem/client.NewKey", old: "_, _ = rand.Read($u[:])", new: "_ = rand.Read", run: "^TestKeyLivesForOneRequest$",
 		},
 		{
@@ -37,7 +37,7 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.begin", old: "$o.passes = true", new: "", run: "^TestOtherMethodsPassUntouched$",
 		},
 		{
-			rule: "ClientRetries", what: "a request that was answered well is sent again", row: "R91 R92",
+			rule: "ClientRetries", what: "a request that was answered well is sent again",
 			in: "idem/client.operation.retriable", old: "case $resp.StatusCode < http.StatusBadRequest:", new: "case $resp.StatusCode < 100:", run: "^TestRetriedStatuses$",
 		},
 		{
@@ -49,11 +49,11 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.judge", old: "$retry && $o.ignored()", new: "false && $retry", run: "^TestIgnoredKeyIsNotRetried$",
 		},
 		{
-			rule: "ClientRetries", what: "the server's word against a retry is passed over", row: "R94 A27",
+			rule: "ClientRetries", what: "the server's word against a retry is passed over",
 			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonRefused, false; case $retried", new: "return reasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
 		},
 		{
-			rule: "ClientRetries", what: "the server's word for a retry is passed over", row: "R91 R92",
+			rule: "ClientRetries", what: "the server's word for a retry is passed over",
 			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonAsked, true", new: "return reasonAsked, !$said", run: "^TestRetriedStatuses$",
 		},
 		{
@@ -65,11 +65,11 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.mayRetry", old: "$o.body.open == nil", new: "false", run: "^TestBodyIsSentWholeEachTime$",
 		},
 		{
-			rule: "ClientRetries", what: "there is no end of attempts", row: "M43",
+			rule: "ClientRetries", what: "there is no end of attempts",
 			in: "idem/client.operation.mayRetry", old: "$o.attempts-$o.waits > $o.t.opt.MaxRetries", new: "$o.attempts-$o.waits > 8*$o.t.opt.MaxRetries+8", run: "^TestRequestInFlightIsWaitedFor$",
 		},
 		{
-			rule: "ClientRetries", what: "all clients retry as fast as they can: a storm", row: "R103",
+			rule: "ClientRetries", what: "all clients retry as fast as they can: a storm",
 			in: "idem/client.operation.mayRetry", old: "!$o.t.budget.retry()", new: "false", run: "^TestBudgetStopsStorms$",
 		},
 		{
@@ -77,7 +77,7 @@ func transportMutants() []mutant {
 			in: "idem/client.retried", old: "$status == http.StatusConflict || $status == http.StatusTooManyRequests ||", new: "", run: "^TestAgainstStripeInProgress$",
 		},
 		{
-			rule: "ClientRetries", what: "a server whose certificate is wrong gets the key again", row: "R91",
+			rule: "ClientRetries", what: "a server whose certificate is wrong gets the key again",
 			in: "idem/client.permanent", old: "isTLS($err)", new: "false", run: "^TestRetriedErrors$",
 		},
 		{
@@ -97,15 +97,15 @@ func transportMutants() []mutant {
 			in: "idem/client.expires", old: "$at.Sub(clock($h, $sent))", new: "$at.Sub($sent)", run: "^TestNeverPastTheKeysLifetime$",
 		},
 		{
-			rule: "ClientLife", what: "an operation of the journal whose key is over gets a second run", row: "M19",
+			rule: "ClientLife", what: "an operation of the journal whose key is over gets a second run",
 			in: "idem/client.operation.remember", old: "$o.until = $e.Expires; $behind || $o.isOver(0)", new: "$o.until = $e.Expires; $behind", run: "^TestAnswerWithoutARecordEndsTheKey$",
 		},
 		{
-			rule: "ClientWaits", what: "Retry-After is passed over", row: "R94",
+			rule: "ClientWaits", what: "Retry-After is passed over",
 			in: "idem/client.operation.mayRetry", old: "spread($asked, $o.t.opt.InitialDelay)", new: "0", run: "^TestRetryAfter$",
 		},
 		{
-			rule: "ClientWaits", what: "Retry-After of a day holds the caller for a day", row: "M43",
+			rule: "ClientWaits", what: "Retry-After of a day holds the caller for a day",
 			in: "idem/client.operation.mayRetry", old: "$asked > $o.t.opt.MaxRetryAfter", new: "false", run: "^TestRequestInFlightIsWaitedFor$",
 		},
 		{
@@ -113,7 +113,7 @@ func transportMutants() []mutant {
 			in: "idem/client.backoff", old: "rand.N($sleep-$sleep/2+1)", new: "$sleep - $sleep/2 + 0*rand.N($sleep)", run: "^TestBackoffUsesItsRange$",
 		},
 		{
-			rule: "ClientWaits", what: "the pause doesn't grow", row: "R93",
+			rule: "ClientWaits", what: "the pause doesn't grow",
 			in: "idem/client.backoff", old: "2 * min($sleep, $most/2)", new: "min($sleep, $most/2)", run: "^TestBackoffKeepsToTheFormula$",
 		},
 		{
@@ -121,15 +121,15 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.mayRetry", old: "$limited && !$now.Add($wait).Before($deadline)", new: "false && $limited && !$now.Add($wait).Before($deadline)", run: "^TestContext$",
 		},
 		{
-			rule: "ClientUnknown", what: "a server error leaves no doubt", row: "R94 A27",
+			rule: "ClientUnknown", what: "a server error leaves no doubt",
 			in: "idem/client.operation.attempt", old: "$resp.StatusCode >= http.StatusInternalServerError || $o.aboutKey", new: "$o.aboutKey", run: "^TestA27_ServerSaysWhenAndWhether$",
 		},
 		{
-			rule: "ClientUnknown", what: "an attempt whose answer was lost leaves no doubt", row: "R95",
+			rule: "ClientUnknown", what: "an attempt whose answer was lost leaves no doubt",
 			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() && $err == nil", run: "^TestRepeatedDelete$",
 		},
 		{
-			rule: "ClientUnknown", what: "a request that never left is in doubt", row: "R95",
+			rule: "ClientUnknown", what: "a request that never left is in doubt",
 			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() || $err != nil", run: "^TestRepeatedDelete$",
 		},
 		{
@@ -137,7 +137,7 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.attempt", old: "$o.maybe = $o.maybe || $o.key != \"\" && $resp.StatusCode == http.StatusConflict", new: "", run: "^TestAnswersThatDontSettleAreMarked$",
 		},
 		{
-			rule: "ClientUnknown", what: "a refusal after a lost answer passes for the operation's outcome", row: "M56",
+			rule: "ClientUnknown", what: "a refusal after a lost answer passes for the operation's outcome",
 			in: "idem/client.operation.end", old: "$resp.Header.Set(ResultHeader, OutcomeUnknown)", new: "", run: "^TestAnswerAboutTheKeySettlesNothing$",
 		},
 		{
@@ -149,15 +149,15 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.end", old: "$resp.Header.Del(ResultHeader)", new: "", run: "^TestServerSpoofsResultHeader$",
 		},
 		{
-			rule: "ClientUnknown", what: "the first 404 of a DELETE passes for one that worked", row: "R95",
+			rule: "ClientUnknown", what: "the first 404 of a DELETE passes for one that worked",
 			in: "idem/client.operation.deletedBefore", old: "$o.unknown && !$o.t.opt.KeepNotFound", new: "!$o.t.opt.KeepNotFound", run: "^TestRepeatedDelete$",
 		},
 		{
-			rule: "ClientUnknown", what: "an answer about the key isn't known by its code", row: "M56",
+			rule: "ClientUnknown", what: "an answer about the key isn't known by its code",
 			in: "idem/client.isAboutKey", old: `strings.Contains($names, "idempoten")`, new: "false", run: "^TestAnswerAboutTheKeySettlesNothing$",
 		},
 		{
-			rule: "ClientUnknown", what: "an answer that was cut off counts as one", row: "R95",
+			rule: "ClientUnknown", what: "an answer that was cut off counts as one",
 			in: "idem/client.readAhead", old: "if $err != nil { return nil, $err }", new: "_ = $err", run: "^TestRepeatedDelete$",
 		},
 		{
@@ -189,19 +189,19 @@ func transportMutants() []mutant {
 			in: "idem/client.operation.remember", old: "$o.t.opt.Journal == nil", new: "false", run: "^TestOperationIsRefused$",
 		},
 		{
-			rule: "Classify", what: "a declined card is called again", row: "M14",
+			rule: "Classify", what: "a declined card is called again",
 			in: "idem/client.Classify", old: "case http.StatusPaymentRequired: return Declined", new: "case http.StatusPaymentRequired: return Unknown", run: "^TestClassifyAnswersAboutTheKey$",
 		},
 		{
-			rule: "Classify", what: "a call that is still running counts as refused", row: "R64",
+			rule: "Classify", what: "a call that is still running counts as refused",
 			in: "idem/client.Classify", old: "case http.StatusConflict: return Pending", new: "", run: "^TestClassify$",
 		},
 		{
-			rule: "Classify", what: "a call without an answer counts as made", row: "R64",
+			rule: "Classify", what: "a call without an answer counts as made",
 			in: "idem/client.Classify", old: "case $err != nil, $status >=", new: "case $status >=", run: "^TestClassify$",
 		},
 		{
-			rule: "Classify", what: "an earlier call in flight is told as an unknown one", row: "M14",
+			rule: "Classify", what: "an earlier call in flight is told as an unknown one",
 			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, running): return Pending", new: "", run: "^TestClassifyAnswersAboutTheKey$",
 		},
 	}

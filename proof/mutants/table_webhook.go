@@ -5,7 +5,7 @@ package main
 func webhookMutants() []mutant {
 	return []mutant{
 		{
-			rule: "WebhookSigned", what: "any bytes pass for signed ones", row: "M58",
+			rule: "WebhookSigned", what: "any bytes pass for signed ones",
 			in: "idem/webhook.verifier.check", old: "!$v.signed($message, $signatures)", new: "false", run: "^TestStandardSecretWithoutPrefix$",
 		},
 		{
@@ -13,11 +13,11 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.verifier.signed", old: "$s.scheme == $k.scheme && $matches($s.sum)", new: "$matches($s.sum)", run: "^TestStandardSignature$",
 		},
 		{
-			rule: "WebhookSigned", what: "Stripe's signature doesn't cover its time: a delivery can be sent again with a new one", row: "R99 R100 A28 T6",
+			rule: "WebhookSigned", what: "Stripe's signature doesn't cover its time: a delivery can be sent again with a new one",
 			in: "idem/webhook.Stripe.Verify", old: `slices.Concat([]byte($t+"."), $body)`, new: "slices.Concat(nil, $body)", run: "^TestA28Webhook$",
 		},
 		{
-			rule: "WebhookSigned", what: "a standard signature doesn't cover the event's id", row: "M58",
+			rule: "WebhookSigned", what: "a standard signature doesn't cover the event's id",
 			in: "idem/webhook.Standard.Verify", old: `slices.Concat([]byte($id+"."+$t+"."), $body)`, new: `slices.Concat([]byte($t+"."), $body)`, run: "^TestStandardSecretWithoutPrefix$",
 		},
 		{
@@ -29,7 +29,7 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.header", old: `if $found { return "", fmt.Errorf("%w: more than one %s", ErrMalformed, $name) }`, new: "_ = $found", run: "^TestStripeHeaderNames$",
 		},
 		{
-			rule: "WebhookSigned", what: "a header with any number of signatures is checked", row: "R97",
+			rule: "WebhookSigned", what: "a header with any number of signatures is checked",
 			in: "idem/webhook.parseStripe", old: "$name == v1 && len($signatures) == maxSignatures", new: "false && $name == v1", run: "^TestStripeSignature$",
 		},
 		{
@@ -37,39 +37,39 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.parseStandard", old: "len($signatures) == maxSignatures", new: "false", run: "^TestStandardSignature$",
 		},
 		{
-			rule: "WebhookSigned", what: "of two times in a signature the last counts", row: "R97",
+			rule: "WebhookSigned", what: "of two times in a signature the last counts",
 			in: "idem/webhook.parseStripe", old: `case $name == "t" && $t != "":`, new: `case false && $name == "t":`, run: "^TestStripeSignature$",
 		},
 		{
-			rule: "WebhookSigned", what: "an old secret's end isn't taken: deliveries are refused while it is changed", row: "M58",
+			rule: "WebhookSigned", what: "an old secret's end isn't taken: deliveries are refused while it is changed",
 			in: "idem/webhook.newVerifier", old: "append([]string{$secret}, $opt.MoreSecrets...)", new: "[]string{$secret}", run: "^TestStandardSecretWithoutPrefix$",
 		},
 		{
-			rule: "WebhookTime", what: "a delivery of any age is taken", row: "R98",
+			rule: "WebhookTime", what: "a delivery of any age is taken",
 			in: "idem/webhook.verifier.check", old: "$age > $v.tolerance", new: "false && $age > $v.tolerance", run: "^TestTolerance$",
 		},
 		{
-			rule: "WebhookTime", what: "a delivery from the future is taken", row: "R98",
+			rule: "WebhookTime", what: "a delivery from the future is taken",
 			in: "idem/webhook.verifier.check", old: "$age < -$v.tolerance", new: "false && $age < 0", run: "^TestTolerance$",
 		},
 		{
-			rule: "WebhookTime", what: "a time in another spelling is taken", row: "R97",
+			rule: "WebhookTime", what: "a time in another spelling is taken",
 			in: "idem/webhook.parseTime", old: "strconv.FormatUint($n, 10) != $s", new: "false", run: "^TestStripeSignature$",
 		},
 		{
-			rule: "WebhookTime", what: "a time with any number of digits is taken", row: "R97",
+			rule: "WebhookTime", what: "a time with any number of digits is taken",
 			in: "idem/webhook.parseTime", old: "len($s) > $digits", new: "len($s) > 20*$digits", run: "^TestStripeSignature$",
 		},
 		{
-			rule: "WebhookTime", what: "without a tolerance every delivery is refused", row: "M58",
+			rule: "WebhookTime", what: "without a tolerance every delivery is refused",
 			in: "idem/webhook.newVerifier", old: "$opt.Tolerance <= 0 || $opt.Now == nil", new: "$opt.Now == nil", run: "^TestSecretsThatCannotWork$",
 		},
 		{
-			rule: "WebhookSecret", what: "a secret that was cut off is taken", row: "M58",
+			rule: "WebhookSecret", what: "a secret that was cut off is taken",
 			in: "idem/webhook.NewStripe", old: "len($s) < 8", new: "false", run: "^TestSecretsThatCannotWork$",
 		},
 		{
-			rule: "WebhookSecret", what: "a secret with a line break never fits, and nobody says why", row: "M58",
+			rule: "WebhookSecret", what: "a secret with a line break never fits, and nobody says why",
 			in: "idem/webhook.NewStripe", old: `strings.ContainsAny($s, " \t\r\n")`, new: `strings.ContainsAny($s, "")`, run: "^TestSecretsThatCannotWork$",
 		},
 		{
@@ -109,7 +109,7 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.Handler.handle", old: `Source: "webhook:" + $h.endpoint`, new: `Source: "webhook:"`, run: "^TestTwoEndpointsAreTold$",
 		},
 		{
-			rule: "WebhookOnce", what: "two tenants share an event's id", row: "R147",
+			rule: "WebhookOnce", what: "two tenants share an event's id",
 			in: "idem/webhook.Handler.handle", old: "Tenant: $r.Tenant", new: `Tenant: ""`, run: "^TestTwoTenantsAreTold$",
 		},
 		{
@@ -133,15 +133,15 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.answer", old: "$r.retry = max($r.retry, $e.RetryAfter)", new: "_ = $e", run: "^TestInFlightModes$",
 		},
 		{
-			rule: "WebhookAnswer", what: "a handler that panics has handled its event", row: "M103",
+			rule: "WebhookAnswer", what: "a handler that panics has handled its event",
 			in: "idem/webhook.Handler.Serve", old: "idem.Result{Response: answer(errPanic), Panic: $v}", new: "idem.Result{Response: handled(false), Panic: $v}", run: "^TestHandlerPanics$",
 		},
 		{
-			rule: "WebhookAnswer", what: "a handler's panic doesn't end its process", row: "M103",
+			rule: "WebhookAnswer", what: "a handler's panic doesn't end its process",
 			in: "idem/webhook.Handler.Serve", old: "Response: answer(errPanic), Panic: $v", new: "Response: answer(errPanic)", run: "^TestHandlerPanics$",
 		},
 		{
-			rule: "WebhookAnswer", what: "a handler that cuts the connection is told as a failure", row: "M103",
+			rule: "WebhookAnswer", what: "a handler that cuts the connection is told as a failure",
 			in: "idem/webhook.Handler.Serve", old: "case http.ErrAbortHandler: panic($v)", new: "", run: "^TestHandlerPanics$",
 		},
 	}

@@ -5,7 +5,7 @@ func whoseMutants() []mutant {
 	const whose, router = "^(TestFunctionsOnOneTable|TestRenamedFunction|TestTenantsOperationIsCompletedForIt)$", "^TestRouter"
 	return []mutant{
 		{
-			rule: "AllowList", what: "a ticket for a function that isn't on the list goes to those that are", row: "T14",
+			rule: "AllowList", what: "a ticket for a function that isn't on the list goes to those that are",
 			in: "lambda/completer.Functions.Resume", where: "$ctx context.Context, $t jobs.Ticket", old: `$f[$t.Function]; $r != nil {`, new: `$f[$t.Function]; $r == nil { for _, one := range $f { return one.Resume($ctx, $t) } } else {`, run: "^TestTicketsGoToTheirFunction$",
 		},
 		{
@@ -13,11 +13,11 @@ func whoseMutants() []mutant {
 			in: "lambda/completer.Invoke", old: "$all[$name] = &function{$api, $f}", new: "$all[$name] = &function{$api, $name}", run: "^TestTicketsGoToTheirFunction$",
 		},
 		{
-			rule: "NotMineKept", what: "a ticket whose handler isn't found ends, and nobody hears of it", row: "M3",
+			rule: "NotMineKept", what: "a ticket whose handler isn't found ends, and nobody hears of it",
 			in: "lambda/completer.Handler.after", old: "case TicketNotMine:", new: `case "nobody's":`, run: "^TestOutcomes$",
 		},
 		{
-			rule: "NotMineKept", what: "tickets whose handler isn't found multiply", row: "M3",
+			rule: "NotMineKept", what: "tickets whose handler isn't found multiply",
 			in: "lambda/completer.Handler.ended", old: `$h.opt.Listed($ctx, $t, $why); $err != nil {`, new: `$h.opt.Listed($ctx, $t, $why); $err != nil || true {`, run: "^TestOutcomes$",
 		},
 		{
@@ -74,7 +74,7 @@ func whoseMutants() []mutant {
 			in: "lambda.Router.resume", old: "if $asked[$e] {", new: "if len($asked) > 0 {", run: router,
 		},
 		{
-			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation", row: "R125 M148 T5",
+			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation",
 			in: "lambda.resume", old: "$o.Handlers, $o.Tenant = $names, tenantOf($ctx)", new: `$o.Handlers, $o.Tenant = $names, "jane"`, run: whose,
 		},
 	}

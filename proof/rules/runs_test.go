@@ -42,7 +42,7 @@ func TestWhoRunsWhat(t *testing.T) {
 	}
 	for what, change := range map[string]struct{ file, old, replacement string }{
 		"a target that isn't there":              {makefile, "\nstress:", "\nstrain:"},
-		"a step that CI doesn't run any more":    {ciScript, "make -s mutants", "make -s vet"},
+		"a step that CI doesn't run any more":    {ciScript, "make -s schedules", "make -s vet"},
 		"a step that the page doesn't have":      {ciScript, "make -s model", "make -s model\nmake -s bench-paths"},
 		"a proof that no job runs":               {nightly, "- fuzz-tenants\n", ""},
 		"a proof that make prove has not":        {makefile, "PROOFS        ?= tests race traces", "PROOFS        ?= tests race"},
