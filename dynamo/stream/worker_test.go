@@ -20,7 +20,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -89,7 +88,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	var parked []stream.Entry
 	asked := 0
 	w := queue.worker(tab, func(o *worker.Options) {
-		o.Share = localtest.Stretch(400 * time.Millisecond) // three of them for a batch with its requests to the table
+		o.Share = 2 * time.Second // three of them for a batch with its requests to the table
 		o.Sink = jobs.Route{
 			"dead": hanging, "fine": fine, "poison": &outbox{fail: func(jobs.Delivery) error { return errPoison }},
 		}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/servers/line"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
@@ -67,6 +69,33 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	}
 	return tab
 }
+
+// Virtual runs test in a bubble of testing/synctest, with a table in memory: whoever waits for
+// a time in it waits for no machine. The table has no stream.
+func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		server := &fakedynamo.Server{}
+		tab := &Table{Name: "t-" + rand.Text(), Transport: &dynamotest.Transport{Base: inMemory{server}}}
+		tab.Direct = dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", HTTPClient: server, Retryer: aws.NopRetryer{},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+			}),
+		})
+		tab.Client = dynamodb.New(tab.Direct.Options(), dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tab.Transport} })
+		var err error
+		if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {
+			t.Fatal(err)
+		}
+		test(t, tab)
+	})
+}
+
+type inMemory struct{ server *fakedynamo.Server }
+
+func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) { return m.server.Do(req) }
 
 // Stream returns the stream of the table, and adds one to a table that has none. It begins
 // with the next write.
