@@ -23,7 +23,6 @@ import (
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -46,9 +45,8 @@ func TestQueueOnElasticMQ(t *testing.T) {
 	}
 }
 
-// seconds is a visibility timeout: short, and longer than a handler takes here on a busy
-// machine.
-func seconds() string { return strconv.Itoa(int(localtest.Stretch(3 * time.Second).Seconds())) }
+// seconds is a visibility timeout: short, and longer than a handler takes here.
+const seconds = "5"
 
 type localQueue struct {
 	client    *sqs.Client
@@ -178,7 +176,7 @@ func queueDelivers(t *testing.T, c *sqs.Client) {
 func queueRedrives(t *testing.T, c *sqs.Client) {
 	dead := newLocalQueue(t, c, "redrives-dead", nil)
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": dead.arn(), "maxReceiveCount": 2})
-	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": seconds(), "RedrivePolicy": string(policy)})
+	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": seconds, "RedrivePolicy": string(policy)})
 	for _, body := range []string{"good", "bad", "good too"} {
 		q.send(t, body, nil)
 	}
@@ -208,7 +206,7 @@ func queueRedrives(t *testing.T, c *sqs.Client) {
 }
 
 func queueKeepsOrder(t *testing.T, c *sqs.Client) {
-	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": seconds()})
+	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": seconds})
 	const groups, each = 5, 12
 	for i := range each {
 		for g := range groups {

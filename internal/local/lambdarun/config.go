@@ -67,6 +67,8 @@ type Config struct {
 	// inherit an *os.File. Any other writer is called by one goroutine at a time,
 	// even if both are the same writer.
 	Stdout, Stderr io.Writer
+
+	after func(time.Duration) <-chan time.Time // ends invocations; time.After but in tests
 }
 
 // withDefaults returns c with its zero fields filled in, or an error for an invalid
@@ -129,6 +131,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MemoryMB == 0 {
 		c.MemoryMB = defaultMemoryMB
+	}
+	if c.after == nil {
+		c.after = time.After
 	}
 	return c, nil
 }
