@@ -22,7 +22,6 @@ import (
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // patience ends a test that fails.

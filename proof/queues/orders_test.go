@@ -18,7 +18,6 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 
