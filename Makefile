@@ -21,8 +21,8 @@ LOCALFLAGS    ?=
 MODULES       := proof examples/shop otel kms internal/tools/supply
 # Static, since the build host's libc may be newer than Lambda's; reproducible; and small: -s takes 30 % off,
 # lambda.norpc 20 %, nethttpomithttp2 0.4 MB (all services that a function calls speak HTTP/1.1).
-TAGS          ?= lambda.norpc,nethttpomithttp2
-BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=$(TAGS)
+BUILDTAGS     ?= lambda.norpc,nethttpomithttp2
+BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=$(BUILDTAGS)
 
 .PHONY: all
 all: build vet lint test
@@ -57,7 +57,7 @@ demo-hello: ## play the story of one key, over HTTP
 # samekey takes the place of the shell, and minds make: a signal to either ends everything.
 .PHONY: local
 local: ## run template.yaml on this machine (docs/use/local.md; more flags in LOCALFLAGS)
-	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) TAGS=lambda.norpc >&2 # as samekey local builds
+	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) BUILDTAGS=lambda.norpc >&2 # as samekey local builds
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
 	@go build -o $(BIN)/samekey ./cmd/samekey
 	@exec $(BIN)/samekey local --with-parent --parameter Architecture=$(HOSTARCH) --parameter WorldUrl={world} \
