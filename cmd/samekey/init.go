@@ -85,7 +85,7 @@ func checkInit(ctx context.Context, env environment) error {
 	case err != nil:
 		return exitWith(exitWrong, err)
 	case changes:
-		return errors.New("take of the diff what you want, then run samekey init, which overwrites nothing and remembers this version")
+		return errors.New("copy the changes you want, then run samekey init: it overwrites nothing and records this version")
 	}
 	return nil
 }

@@ -18,12 +18,14 @@ var (
 	named = regexp.MustCompile("(?:^|[\\s(\"`])((?:[A-Za-z0-9_.-]+/)*[A-Za-z0-9_.-]+\\.(?:go|md))(?:#([\\w-]+))?\\b")
 	// spanned is a file that a page names.
 	spanned = regexp.MustCompile("`((?:[A-Za-z0-9_.-]+/)*[A-Za-z0-9_-]+\\.(?:go|md|sh|yaml))`")
+	// docsPage is a page in any text, with a section of it.
+	docsPage = regexp.MustCompile(`\b(docs/[a-z0-9/-]+\.md)(?:#([\w-]+))?`)
 	// users are files of users' modules.
 	users = regexp.MustCompile(`^(?:(?:orders?|other|pkg|idempotency|samekey-proof)\.|2026-12-01-NAME\.|\.\./\.\./folder/)`)
 )
 
-// Every file and section that a comment or a page names is there. A comment names files by
-// their path from the root, or within its own folder; a page also by their ends.
+// Every file and section that a comment, a page or a message names is there. A comment names
+// files by their path from the root, or within its own folder; a page also by their ends.
 func TestNamedFilesExist(t *testing.T) {
 	t.Parallel()
 	all, files := pages(t), repositoryFiles(t)
@@ -53,6 +55,22 @@ func TestNamedFilesExist(t *testing.T) {
 				}):
 					t.Errorf("%v: there is no %s", fset.Position(group.Pos()), name)
 				}
+			}
+		}
+	}
+	// Texts of programs, templates and scripts name pages by their path.
+	for _, file := range files {
+		if ext := path.Ext(file); !slices.Contains([]string{".go", ".yaml", ".yml", ".sh", ".toml", ".py", ".tf", ".json"}, ext) && path.Base(file) != "Makefile" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range docsPage.FindAllStringSubmatch(string(text), -1) {
+			checked++
+			if page, section := all[m[1]], m[2]; page == "" || section != "" && !anchors(page)[section] {
+				t.Errorf("%s: there is no %s", file, m[0])
 			}
 		}
 	}
