@@ -406,39 +406,23 @@ func firstOnly(asked, left string) dynamotest.Fault {
 	}
 }
 
-// So does a claim that has the first phase: nothing is claimed.
-func TestClaimLeavesRoomForATakeOver(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = true })
-	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Atomic(ctx, "large", func(context.Context, *idem.Tx) (string, error) { return strings.Repeat("x", 408_500), nil })
-		return idem.Response{Status: 201}, err
-	})
-	if n := len(tab.Items(t)); !errors.Is(err, store.ErrTooLarge) || n != 0 {
-		t.Errorf("%v, with %d items", err, n)
-	}
-}
-
 // So does an answer that has jobs: why one of them is parked is written later.
 func TestAnswerLeavesRoomForParking(t *testing.T) {
 	t.Parallel()
-	for name, merge := range map[string]bool{"after a claim": false, "with the claim": true} {
-		for size, fits := range map[int]bool{370 << 10: true, 395 << 10: false} {
-			t.Run(fmt.Sprint(name, ", ", size), func(t *testing.T) {
-				t.Parallel()
-				tab := newTable(t)
-				engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = merge })
-				_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
-					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-						tx.Stage(idem.NewJob("mail", storetest.Noise(size*3/4))) // in base64
-						return idem.Response{Status: 201}, nil
-					})
+	for size, fits := range map[int]bool{370 << 10: true, 395 << 10: false} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			engine := tab.Engine()
+			_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+					tx.Stage(idem.NewJob("mail", storetest.Noise(size*3/4))) // in base64
+					return idem.Response{Status: 201}, nil
 				})
-				if (err == nil) != fits || !fits && !errors.Is(err, store.ErrTooLarge) {
-					t.Errorf("got %v", err)
-				}
 			})
-		}
+			if (err == nil) != fits || !fits && !errors.Is(err, store.ErrTooLarge) {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }

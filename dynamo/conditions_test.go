@@ -106,16 +106,6 @@ func TestMergedWritesAreConditional(t *testing.T) {
 			tab.refusedCommit(t, r, store.Commit{Prev: prev, Next: next, Writes: write})
 		})
 	}
-	for name, owner := range map[string]string{"another attempt": rand.Text(), "the same attempt": r.Owner} {
-		t.Run(name+" in a claim", func(t *testing.T) {
-			next := r.Clone()
-			next.Owner, next.Ver = owner, 1
-			held, err := tab.Store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now(), Writes: write})
-			if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
-				t.Errorf("got %+v, %v; want it refused with the record", held, err)
-			}
-		})
-	}
 	if _, found := tabletest.Read[order](t, tab.Table, app, "never"); found {
 		t.Error("the user's item was written")
 	}

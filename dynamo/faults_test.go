@@ -204,30 +204,26 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{"ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict"} {
 		for at, reasons := range map[string][]string{"the record": {reason, ""}, "the user's item": {"", reason}} {
-			for name, opt := range map[string]func(*idem.Options){
-				"plain": func(*idem.Options) {}, "merged": func(o *idem.Options) { o.MergeClaim = true },
-			} {
-				t.Run(reason+" for "+at+", "+name, func(t *testing.T) {
-					t.Parallel()
-					tab := newTable(t)
-					app := tab.App(t)
-					tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
-					engine, req := tab.Engine(opt), tabletest.Post(tabletest.NewKey(), "{}")
-					_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-						return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-							tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
-							return idem.Response{Status: 201, Body: []byte("made")}, nil
-						})
+			t.Run(reason+" for "+at, func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t)
+				app := tab.App(t)
+				tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
+				engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
+				_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+						tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
+						return idem.Response{Status: 201, Body: []byte("made")}, nil
 					})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if c, found := tabletest.Read[counter](t, tab.Table, app, "c"); !found || c.N != 1 {
-						t.Errorf("the item is %+v, %t", c, found)
-					}
-					tabletest.Replays(t, tab.Engine(), req, "made")
 				})
-			}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c, found := tabletest.Read[counter](t, tab.Table, app, "c"); !found || c.N != 1 {
+					t.Errorf("the item is %+v, %t", c, found)
+				}
+				tabletest.Replays(t, tab.Engine(), req, "made")
+			})
 		}
 	}
 }

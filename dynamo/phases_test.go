@@ -76,7 +76,6 @@ func callOut(opts ...idem.PhaseOption) func(context.Context) (idem.Response, err
 //nolint:tparallel // the calls are counted on one table
 func TestCallsPerPhase(t *testing.T) {
 	t.Parallel()
-	merge := func(o *idem.Options) { o.MergeClaim = true }
 	plain := func(*idem.Options) {}
 	calling := func(o *idem.Options) { o.CallsOut = true }
 	tab := newTable(t)
@@ -107,32 +106,13 @@ func TestCallsPerPhase(t *testing.T) {
 		fn   func(context.Context) (idem.Response, error)
 		want calls
 	}{
-		"rides":                              {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
-		"rides, merged":                      {merge, buy(app, &charges), calls{"TransactWriteItems": 2, "UpdateItem": 1}},
-		"rides, deferred":                    {plain, buy(app, &charges, idem.Deferred()), calls{"PutItem": 1, "TransactWriteItems": 2}},
-		"rides, merged and deferred":         {merge, buy(app, &charges, idem.Deferred()), calls{"TransactWriteItems": 2}},
-		"finish only":                        {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
-		"finish only, merged":                {merge, phases(1, true), calls{"TransactWriteItems": 1}},
-		"five phases":                        {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
-		"five phases, merged":                {merge, phases(5, true), calls{"TransactWriteItems": 5}},
-		"five without items":                 {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
-		"a call first":                       {calling, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
-		"a call first, undeclared":           {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 3}},
-		"a call first, merged":               {merge, callOut(), calls{"PutItem": 1, "UpdateItem": 1}},
-		"a NotIdempotent call first":         {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
-		"a NotIdempotent call first, merged": {merge, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 2}},
-		"a NotIdempotent call behind what is pending": {
-			plain, func(ctx context.Context) (idem.Response, error) {
-				if _, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred()); err != nil {
-					return idem.Response{}, err
-				}
-				return callOut(idem.NotIdempotent())(ctx)
-			}, calls{"PutItem": 1, "UpdateItem": 3},
-		},
-		"a stored answer, merged": {merge, tabletest.Created("x"), calls{"PutItem": 1}},
-		"an answer not stored, merged": {
-			merge, func(context.Context) (idem.Response, error) { return idem.Response{Status: 409}, nil }, calls{"GetItem": 1},
-		},
+		"rides":                      {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
+		"finish only":                {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
+		"five phases":                {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
+		"five without items":         {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
+		"a call first":               {calling, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a call first, undeclared":   {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 3}},
+		"a NotIdempotent call first": {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
 	} {
 		//nolint:paralleltest // the calls are counted on one table
 		t.Run(name, func(t *testing.T) {
@@ -483,26 +463,24 @@ func TestMistakesTheServiceFinds(t *testing.T) {
 		"a key of another type":       {dynamo.Put(app, map[string]int{"id": 1})},
 		"adding to what is no number": {dynamo.Put(app, tabletest.ID("b")), dynamo.Update(app, tabletest.ID("text"), "SET id2 = id + :n", dynamo.Args{":n": 1})},
 	} {
-		for _, merge := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, merged=%t", name, merge), func(t *testing.T) {
-				t.Parallel()
-				var failed error
-				engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = merge })
-				req := tabletest.Post("", "{}")
-				req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
-				res, err := engine.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-					res, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-						tx.Write(writes...)
-						return idem.Response{Status: 201}, nil
-					})
-					failed = err
-					return res, err
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var failed error
+			engine := tab.Engine()
+			req := tabletest.Post("", "{}")
+			req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
+			res, err := engine.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+				res, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+					tx.Write(writes...)
+					return idem.Response{Status: 201}, nil
 				})
-				if err != nil || res.Status != http.StatusInternalServerError || !errors.Is(failed, idem.ErrWrite) {
-					t.Errorf("got %d, %v: %v", res.Status, err, failed)
-				}
+				failed = err
+				return res, err
 			})
-		}
+			if err != nil || res.Status != http.StatusInternalServerError || !errors.Is(failed, idem.ErrWrite) {
+				t.Errorf("got %d, %v: %v", res.Status, err, failed)
+			}
+		})
 	}
 }
 
@@ -516,8 +494,7 @@ func (foreignWrite) String() string { return "foreign" }
 func TestPhasesSurviveLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]func(*idem.Options){
-		"claim first":  func(*idem.Options) {},
-		"claim merged": func(o *idem.Options) { o.MergeClaim = true },
+		"claim first": func(*idem.Options) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -130,15 +130,11 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 }
 
 // Claim implements [store.Store] by one conditional PutItem, or by one
-// TransactWriteItems if the claim has writes of the user, or another record beside it. A stored request over the
-// inline limit is written to separate items after the claim is won, so that refused
+// TransactWriteItems if another record is beside it. A stored request over the inline limit is written to separate items after the claim is won, so that refused
 // claims don't pay for it.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
-	mine, err := s.fold(c.Writes)
-	if err != nil {
-		return nil, err
-	}
 	v := new(claim)
+	var err error
 	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
 		return nil, err // nothing is claimed
 	}
@@ -149,7 +145,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 			return nil, err
 		}
 	}
-	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil { // the claim may have the first phase
+	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil {
 		return nil, err
 	}
 	it := v.Encode(c.Next, body)
@@ -170,7 +166,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	} else {
 		v.in.ConditionExpression, v.in.ExpressionAttributeNames, v.in.ExpressionAttributeValues = &seenIf, ownerName, seen(&v.Values, c.Seen)
 	}
-	held, err := s.sendPut(ctx, &v.in, s.besides(&v.Values, c), mine)
+	held, err := s.sendPut(ctx, &v.in, s.besides(&v.Values, c))
 	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
@@ -268,18 +264,15 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 
 // sendPut sends a claim, alone or in one transaction with the check of the record beside
 // it and the user's writes.
-func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck, mine []*Write) (*store.Record, error) {
-	if len(mine) > 0 || beside != nil {
+func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck) (*store.Record, error) {
+	if beside != nil {
 		record := []types.TransactWriteItem{{Put: &types.Put{
 			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 			ExpressionAttributeNames:            put.ExpressionAttributeNames,
 			ExpressionAttributeValues:           put.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-		}}}
-		if beside != nil {
-			record = append(record, types.TransactWriteItem{ConditionCheck: beside})
-		}
-		return s.transact(ctx, record, put.Item, mine)
+		}}, {ConditionCheck: beside}}
+		return s.transact(ctx, record, put.Item, nil)
 	}
 	if _, err := s.api.PutItem(ctx, put); err != nil {
 		return item.WriteError("claim", err)

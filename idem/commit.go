@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
@@ -16,35 +15,35 @@ import (
 // The commits of an attempt: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through flow.write.
 
-// commit writes phases and all pending results, with the user's writes. Without a
-// phase, or with a phase that only begins, a call follows, and jobs staged for that
-// phase stay pending.
-func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, rerun bool) error {
-	ends := len(phases) > 0 && !phases[0].Intent
-	pending, waiting, calls := f.next()
-	all := slices.Concat(pending, phases)
-	calls = slices.Concat(calls, got.calls)
+// keeps writes that the record is kept: a call follows, which sends sent.
+func (f *flow) keeps(ctx context.Context, sent map[string]string) error {
+	_, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
+		return state.Calling(base, sent)
+	}, nil, false)
+	return err
+}
+
+// commit writes a phase, with the user's writes, and ends it unless it is an intent.
+// Jobs that were staged for the phase join its end.
+func (f *flow) commit(ctx context.Context, phase store.Phase, got collected, rerun bool) error {
+	var jobs map[string]Job
 	var err error
-	if ends {
-		waiting, err = f.staged(ctx, got.jobs, f.a.due, f.a.jobsNow)
+	if !phase.Intent {
+		jobs, err = f.staged(ctx, got.jobs, f.a.due, f.a.jobsNow)
 	}
-	if len(waiting) > 0 {
+	if err == nil && len(jobs) > 0 {
 		err = f.reaches("a phase that isn't the last stages jobs")
 	}
 	if err != nil {
 		return f.fail(err)
 	}
 	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		r := *state.Calling(state.Advanced(base, f.a.opt.Now(), all, waiting, calls))
-		r.Sent = state.Sending(r.Sent, got.sent)
-		return &r
+		return state.Advanced(base, f.a.opt.Now(), []store.Phase{phase}, jobs, got.calls)
 	}, got.writes, rerun)
-	if err != nil {
+	if err != nil || phase.Intent {
 		return err
 	}
-	f.settled(ends)
-	f.log.recorded(calls)
-	f.committed(ctx, all, len(waiting))
+	f.committed(ctx, phase.Name, len(jobs), got.calls)
 	return nil
 }
 
@@ -58,33 +57,25 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 		return err
 	}
 	if len(phases) > 0 {
-		f.pass()
-		f.log.recorded(calls)
-		f.committed(ctx, phases, 0)
+		f.committed(ctx, phases[0].Name, 0, calls)
 	}
 	return nil
 }
 
-// committed tells that phases are stored, with jobs.
-func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
-	for i, p := range phases {
-		if p.Intent {
-			continue // only its begin is stored
-		}
-		f.a.tell(ctx, evCommitted, f.record(), nil, func(ev *Event) {
-			if ev.Phase, ev.Duration = p.Name, f.duration(p.Name); i == len(phases)-1 {
-				ev.Jobs = jobs
-			}
-		})
-	}
+// committed notes and tells that a phase is stored, with jobs and calls.
+func (f *flow) committed(ctx context.Context, phase string, jobs int, calls []string) {
+	f.pass()
+	f.log.recorded(calls)
+	f.a.tell(ctx, evCommitted, f.record(), nil, func(ev *Event) {
+		ev.Phase, ev.Duration, ev.Jobs = phase, f.duration(), jobs
+	})
 }
 
 // conclude stores the handler's answer and returns it. The effect has happened,
 // so a failed write need not be an error: at worst, the answer of a handler
 // without phases is returned unstored. A failure is an error if the commit
-// contains more than the answer: a merged claim, or pending results or jobs. A
-// failure is also an error with phases or a stored request, since another attempt
-// may come to another answer.
+// contains jobs, and with phases or a stored request, since another attempt may come to
+// another answer.
 func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 	a := f.a
 	var err error
@@ -108,18 +99,11 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		}
 	}
 	rec := f.record()
-	if rec == nil {
-		if _, ours := errors.AsType[*Error](err); !ours {
-			err = a.unavailable("claim", err)
-		}
-		a.tell(ctx, evFailed, nil, err)
-		return Result{}, err
-	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
 	a.tell(ctx, evFailed, rec, err)
-	if rec.Keep == store.KeepOpen || f.outstanding() {
+	if rec.Keep == store.KeepOpen || f.hasLoose() {
 		return Result{}, a.unavailable("finish", err)
 	}
 	a.tell(ctx, evUnstored, rec, err)
@@ -128,19 +112,16 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 
 // mayDrop reports whether an answer whose storing failed with err may be given up for
 // its status: if it can never fit, or if nothing but the record shows that a handler
-// without phases has had its effect. A record that is kept, or whose deferred results
-// are not written yet, stays open instead: its next attempt comes to an answer that can
-// be stored.
+// without phases has had its effect. A record that is kept stays open instead: its next
+// attempt comes to an answer that can be stored.
 func (f *flow) mayDrop(err error) bool {
-	rec := f.record()
-	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !f.defers()
+	return errors.Is(err, store.ErrTooLarge) || !state.Kept(f.record())
 }
 
-// finish stores the answer, which is clean, together with writes, jobs and pending
-// results. Without an error, the operation has ended.
+// finish stores the answer, which is clean, together with writes and jobs. Without an
+// error, the operation has ended.
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
 	a := f.a
-	phases, _, _ := f.next()
 	waiting, err := f.staged(ctx, jobs, a.due, a.jobsNow)
 	if err == nil {
 		err = f.leftover(&f.log)
@@ -158,7 +139,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	build := func(base *store.Record) *store.Record {
 		keeps()
 		now := a.opt.Now()
-		made = state.Finished(state.Advanced(base, now, phases, waiting, nil), stored, now)
+		made = state.Finished(state.Advanced(base, now, nil, waiting, nil), stored, now)
 		switch {
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
 			state.StatusOnly(made)
@@ -172,9 +153,6 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 		keeps()
 		return err
 	}
-	if len(phases) > 0 {
-		f.committed(ctx, phases, 0)
-	}
 	f.stop(reply{a}.finished(ctx, rec, made, resp, len(waiting)))
 	return nil
 }
@@ -182,10 +160,8 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 // markStuck marks the operation as stuck, for a human to settle.
 func (f *flow) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	a := f.a
-	pending, jobs, calls := f.next()
-	phases := slices.Concat(pending, begun)
 	return f.stick(ctx, why, func(base *store.Record) *store.Record {
-		return state.Advanced(base, a.opt.Now(), phases, jobs, calls)
+		return state.Advanced(base, a.opt.Now(), begun, nil, nil)
 	})
 }
 
@@ -213,9 +189,8 @@ func (f *flow) stick(ctx context.Context, why string, before func(*store.Record)
 	return stuckErr
 }
 
-// write sends the record that build returns: as a merged claim if there is no
-// record yet, else as a commit. write sets and returns the resulting record. kind
-// names the write in traces.
+// write sends the record that build returns, and sets and returns the resulting record.
+// kind names the write in traces.
 func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, err error) {
 	a := f.a
 	ctx, sp := a.step(ctx, kind, "")
@@ -234,15 +209,8 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 		defer func() { <-f.turn }()
 	}
 	prev := f.record()
-	if prev != nil && prev.State != store.Open {
+	if prev.State != store.Open {
 		return nil, ErrAnswered // nothing may follow an answer
-	}
-	if prev == nil {
-		held, v, err := a.claim(ctx, build, writes, rerun)
-		if err != nil {
-			return nil, err
-		}
-		return f.claimed(ctx, held, v, build)
 	}
 	next := build(prev)
 	held, l, err := a.write(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
@@ -267,39 +235,6 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 	f.loses()
 	f.stop(reply{a}.overtaken(ctx, held))
 	return nil, a.phaseError("phase", ErrLeaseLost)
-}
-
-// claimed handles the outcome of a merged claim.
-func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict, build func(*store.Record) *store.Record) (*store.Record, error) {
-	a := f.a
-	begin := v == state.TakeOver
-	if v == state.InFlight {
-		// Don't send the handler's writes again: the handler begins again with the
-		// record.
-		var err error
-		if held, v, err = a.patiently(ctx, held, v); err != nil {
-			return nil, err
-		}
-		begin = v == state.Own || v == state.TakeOver
-	}
-	switch {
-	case begin:
-		// The record of an earlier attempt counts, so the handler begins again with
-		// that record.
-		f.set(held)
-		f.restarts()
-		f.stop(Result{}, ErrAnswered)
-		return nil, ErrAnswered
-	case v == state.Own:
-		f.set(held)
-		a.tell(ctx, evClaimed, held, nil)
-		if !state.SameShape(held, build(a.fresh(a.opt.Now()))) {
-			return nil, store.ErrUnknown // as for Crossed above
-		}
-		return held, nil
-	}
-	f.stop(reply{a}.answer(ctx, held, v))
-	return nil, ErrAnswered
 }
 
 // commitFailed wraps the error of a commit, except errors that the phase itself

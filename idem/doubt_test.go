@@ -26,12 +26,10 @@ func TestCallInDoubtDoesNotExpire(t *testing.T) {
 		end  func(st *idemtest.FaultyStore) func(context.Context) error
 		kept bool
 	}{
-		"the call times out":            {asIs, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the same, declared":            {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the same, with a merged claim": {merge, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
-		"the process dies in the call":  {asIs, dies, true},
-		"it dies, declared":             {func(o *idem.Options) { o.CallsOut = true }, dies, true},
-		"it dies, with a merged claim":  {merge, dies, true},
+		"the call times out":           {asIs, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
+		"the same, declared":           {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error { return timesOut }, true},
+		"the process dies in the call": {asIs, dies, true},
+		"it dies, declared":            {func(o *idem.Options) { o.CallsOut = true }, dies, true},
 		"the call certainly had no effect": {func(o *idem.Options) { o.CallsOut = true }, func(*idemtest.FaultyStore) func(context.Context) error {
 			return func(context.Context) error { return idem.SafeToRetry(errors.New("refused")) }
 		}, false},
@@ -107,10 +105,6 @@ func TestAnswerIsKeptOrTheRecordStaysOpen(t *testing.T) {
 	}{
 		"phases, and a write that fails":        {errors.New("write body: context deadline exceeded"), reserves(201), store.Open},
 		"phases, and an answer that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), reserves(201), store.Done},
-		"a deferred phase, and a write that fails": {errors.New("write body: context deadline exceeded"), func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
-			return idem.Response{Status: 201}, err
-		}, store.Open},
 		"no phases, and a write that fails":     {errors.New("write body: context deadline exceeded"), answers(201), store.Done},
 		"no phases, and a body that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), answers(201), store.Done},
 	} {

@@ -69,10 +69,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		defer e.place.leave()
 	}
 	if err == nil && v == state.Again {
-		if e.opt.MergeClaim {
-			return e.run(ctx, nil, false, fn)
-		}
-		held, v, err = e.claim(ctx, nil, nil, false)
+		held, v, err = e.claim(ctx)
 	}
 	if v == state.InFlight {
 		held, v, err = e.patiently(ctx, held, v)
@@ -135,26 +132,17 @@ func unreachable(err error) bool {
 }
 
 // run calls fn and ends the operation according to its outcome. This attempt holds its
-// record rec, which is nil before a merged claim.
+// record rec.
 func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	switch {
-	case resumed:
+	if resumed {
 		e.tell(ctx, evTakenOver, rec, nil)
-	case rec != nil:
+	} else {
 		e.tell(ctx, evClaimed, rec, nil)
 	}
 	f := e.flow(rec)
 	res, err := e.once(ctx, f, resumed, fn)
 	if e.place != nil {
 		e.place.holds(f.record())
-	}
-	if f.restart { // at most once: afterwards there is a record
-		rec := f.record()
-		if err := e.enough(e.pk); err != nil {
-			_, _, _ = e.release(ctx, rec, state.Release{}, err)
-			return Result{}, err
-		}
-		return e.run(ctx, rec, rec.Ver > 1, fn)
 	}
 	return res, err
 }
@@ -215,8 +203,8 @@ func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(contex
 	defer func() {
 		f.unkeep()
 		f.close()
-		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = e.release(ctx, rec, f.releasing(), errPanic) // release logs its own failure
+		if !back && f.ended() == nil {
+			_, _, _ = e.release(ctx, f.record(), f.releasing(), errPanic) // release logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

@@ -175,31 +175,6 @@ func ExampleSafeToRetry() {
 	// 201 sent false
 }
 
-// The charge joins the commit of the answer, which saves a call to the table.
-func ExampleDeferred() {
-	provider := new(Provider)
-	handler := func(ctx context.Context) (idem.Response, error) {
-		charge, err := idem.Foreign(ctx, "charged", func(_ context.Context, tx *idem.Tx) (string, error) {
-			return provider.Charge(tx.Key("payments"), 2000)
-		}, idem.Deferred())
-		if err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
-			return idem.Response{Status: 201, Body: []byte(charge)}, nil
-		})
-	}
-	store := &idem.MemoryStore{}
-	sendTwice(idem.New(store, func(o *idem.Options) { o.CallsOut = true }), handler)
-	for _, record := range store.Records() {
-		fmt.Println(record.Ver, "writes") // the claim; the charge with the answer
-	}
-	// Output:
-	// 201 ch_2000 false
-	// 201 ch_2000 true
-	// 2 writes
-}
-
 // A job that is staged between phases joins the next commit, here the answer's.
 func ExampleStage() {
 	store := &idem.MemoryStore{}

@@ -27,7 +27,7 @@ type flow struct {
 	within opContext // the handler's, in the same block
 }
 
-// flow begins the flow of an attempt. rec is nil before a merged claim.
+// flow begins the flow of an attempt, which holds rec.
 func (a *attempt) flow(rec *store.Record) *flow {
 	return &flow{a: a, progress: progress{rec: rec, started: time.Now()}, gate: gate{about: &a.subject}}
 }

@@ -30,7 +30,7 @@ import (
 // The fields describe the former release; the zero Former is the verified
 // [Request.Identity]. A caller that nobody names under the other scope has no record
 // there, and claims as if there were no Former. Namespace and MismatchIsNew are those of
-// Options. Excludes [Options.MergeClaim], and ScopeRoute with [Options.StatusURL].
+// Options. Excludes ScopeRoute with [Options.StatusURL].
 type Former struct {
 	// Claims says that keys are still claimed under the former scope: the first of the
 	// two releases.
@@ -66,8 +66,6 @@ func (f *Former) validate(o *Options) error {
 		return errors.New("StatusURL and Former: the status of an operation has another route and path than the former scope")
 	case f.Scope != nil && f.OneScope:
 		return errors.New("Former: Scope and OneScope: a former release had one of them")
-	case o.MergeClaim:
-		return errors.New("Former and MergeClaim: a handler that runs before its claim doesn't know yet whose the operation is")
 	}
 	return nil
 }

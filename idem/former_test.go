@@ -180,7 +180,6 @@ func TestFormerIsRefused(t *testing.T) {
 		want string
 	}{
 		"two former scopes":             {func(o *idem.Options) { o.Former = &idem.Former{Scope: account, OneScope: true} }, "Former"},
-		"a merged claim":                {func(o *idem.Options) { o.Former, o.MergeClaim = &idem.Former{}, true }, "MergeClaim"},
 		"a status resource":             {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
 		"the status resource of a path": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{Preset: idem.ACP}, "/operations/" }, "StatusURL"},
 		"a caller in the former preset": {func(o *idem.Options) { o.Former = &idem.Former{Preset: func(o *idem.Options) { o.Scope = account }} }, "Former.Preset"},

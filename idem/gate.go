@@ -19,7 +19,6 @@ type gate struct {
 	left  bool            // the handler returned while a phase was running
 
 	stopped bool // the operation has ended
-	restart bool // a merged claim took a record over: the handler runs again from that record
 
 	err error // error of the first failed phase
 
@@ -131,13 +130,6 @@ func (g *gate) ended() *ending {
 		return nil
 	}
 	return &g.end
-}
-
-// restarts has the handler run again, from the record that a merged claim took over.
-func (g *gate) restarts() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.restart = true
 }
 
 // close records that the handler has returned. If a phase is still running, the

@@ -173,57 +173,53 @@ func TestSummaryOfAPanicAndOfANestedRequest(t *testing.T) {
 	}
 }
 
-// Every stored phase is told once, with its duration and the jobs of its commit: also
-// those whose results joined a later commit.
+// Every stored phase is told once, with its duration and the jobs of its commit.
 func TestCommittedTellsEveryStoredPhase(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const pause = 3 * time.Second
-		for _, merge := range []bool{false, true} {
-			var told []idem.Event
-			var ended []idem.Summary
-			engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-				o.MergeClaim = merge
-				o.Hooks.Committed = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
-				o.Hooks.Ended = func(_ context.Context, s idem.Summary) { ended = append(ended, s) }
+		var told []idem.Event
+		var ended []idem.Summary
+		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+			o.Hooks.Committed = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
+			o.Hooks.Ended = func(_ context.Context, s idem.Summary) { ended = append(ended, s) }
+		})
+		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}
+		job := idem.NewJob("receipt", 1)
+		_, err := engine.Do(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
+			_, err1 := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
+				time.Sleep(pause) //nolint:forbidigo // virtual
+				return 1, nil
 			})
-			r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}
-			job := idem.NewJob("receipt", 1)
-			_, err := engine.Do(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
-				_, err1 := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
-					time.Sleep(pause) //nolint:forbidigo // virtual
-					return 1, nil
-				})
-				_, err2 := idem.Atomic(ctx, "note", func(context.Context, *idem.Tx) (int, error) { return 2, nil }, idem.Deferred())
-				_, err3 := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (int, error) {
-					tx.Stage(job)
-					return 3, nil
-				})
-				_, err4 := idem.Foreign(ctx, "email", func(context.Context, *idem.Tx) (int, error) { return 4, nil }, idem.Deferred())
-				_, err5 := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-					tx.Stage(job)
-					tx.Stage(job)
-					return idem.Response{Status: 200}, nil
-				})
-				return idem.Response{}, errors.Join(err1, err2, err3, err4, err5)
+			_, err2 := idem.Atomic(ctx, "note", func(context.Context, *idem.Tx) (int, error) { return 2, nil })
+			_, err3 := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Stage(job)
+				return 3, nil
 			})
-			if err != nil {
-				t.Fatal(err)
+			_, err4 := idem.Foreign(ctx, "email", func(context.Context, *idem.Tx) (int, error) { return 4, nil })
+			_, err5 := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+				tx.Stage(job)
+				tx.Stage(job)
+				return idem.Response{Status: 200}, nil
+			})
+			return idem.Response{}, errors.Join(err1, err2, err3, err4, err5)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, ev := range told {
+			got = append(got, ev.Phase)
+			if ev.ID == "" || ev.Duration != map[string]time.Duration{"charge": pause}[ev.Phase] || ev.Jobs != map[string]int{"book": 1}[ev.Phase] {
+				t.Errorf("told %+v", ev)
 			}
-			var got []string
-			for _, ev := range told {
-				got = append(got, ev.Phase)
-				if ev.ID == "" || ev.Duration != map[string]time.Duration{"charge": pause}[ev.Phase] || ev.Jobs != map[string]int{"book": 1}[ev.Phase] {
-					t.Errorf("merge %v: told %+v", merge, ev)
-				}
-			}
-			if want := []string{"charge", "note", "book", "email"}; !slices.Equal(got, want) {
-				t.Errorf("merge %v: committed %q, want %q", merge, got, want)
-			}
-			last := ended[0].Happened[len(ended[0].Happened)-1]
-			if last.Name != "Finished" || last.Jobs != 2 {
-				t.Errorf("merge %v: last %+v", merge, last)
-			}
+		}
+		if want := []string{"charge", "note", "book", "email"}; !slices.Equal(got, want) {
+			t.Errorf("committed %q, want %q", got, want)
+		}
+		last := ended[0].Happened[len(ended[0].Happened)-1]
+		if last.Name != "Finished" || last.Jobs != 2 {
+			t.Errorf("last %+v", last)
 		}
 	})
 }
@@ -295,7 +291,7 @@ func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
 		var told []string
 		var ended []idem.Summary
 		faulty := idemtest.Faulty(&idem.MemoryStore{}, func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: down} })
-		engine := idem.New(faulty, anybody, func(o *idem.Options) { o.MergeClaim, o.Hooks = true, listening(&told, &ended) })
+		engine := idem.New(faulty, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 		_, err := engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}, fn)
 		if want := []string{"Failed", "Ended"}; !errors.Is(err, down) || !slices.Equal(told, want) {
 			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)

@@ -54,10 +54,8 @@ func TestWhatWasStoredCounts(t *testing.T) {
 		after int
 		want  string
 	}{
-		"a phase":             {func(*idem.Options) {}, 1, "phase 1, answer 1"},
-		"a merged claim":      {merge, 0, "phase 1, answer 1"},
-		"a finish":            {func(*idem.Options) {}, 2, "phase 1, answer 1"},
-		"a finish and merged": {merge, 1, "phase 1, answer 1"},
+		"a phase":  {func(*idem.Options) {}, 1, "phase 1, answer 1"},
+		"a finish": {func(*idem.Options) {}, 2, "phase 1, answer 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -210,29 +208,6 @@ func TestConflictSendsACallsCommitAgain(t *testing.T) {
 	}))
 	if err != nil || res.Status != 200 || calls != 1 || conflicts >= 0 {
 		t.Errorf("%+v, %v after %d calls, %d conflicts left", res, err, calls, conflicts)
-	}
-}
-
-// A merged claim has committed a phase at version 1: a failure after that claim
-// must not free the key, or the phase would be committed again.
-func TestFailureAfterAMergedClaimKeepsItsPhase(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody, merge)
-	fails := errors.New("later")
-	handler := answering(func(ctx context.Context) error {
-		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
-		return errors.Join(err, fails)
-	})
-	if _, err := do(t, e, handler); err == nil {
-		t.Fatal("no error")
-	}
-	fails = nil
-	if res, err := do(t, e, handler); err != nil || res.Status != 200 {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if diff := cmp.Diff([]string{"one"}, written(&mem)); diff != "" {
-		t.Errorf("writes (-want +got):\n%s", diff)
 	}
 }
 

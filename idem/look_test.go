@@ -193,7 +193,6 @@ func (m *met) sends(t *testing.T, r idem.Request) became {
 // if they are others.
 var settings = map[string]struct{ opt, made func(*idem.Options) }{
 	"plain":               {opt: anybody},
-	"merged claim":        {opt: func(o *idem.Options) { anybody(o); o.MergeClaim = true }},
 	"resumable":           {opt: func(o *idem.Options) { anybody(o); o.Resumable = true }},
 	"FailOpen":            {opt: func(o *idem.Options) { anybody(o); o.FailOpen = true }},
 	"waiting":             {opt: func(o *idem.Options) { anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
@@ -243,12 +242,6 @@ func TestARetryPaysLessAndNothingElse(t *testing.T) {
 							m.store.Reset(plans[i])
 							came[i] = m.sends(t, r)
 						}
-						if setting == "merged claim" && came[1].Runs < came[0].Runs {
-							came[0].Runs = came[1].Runs // the handler needn't run to find out
-							if meeting == "incomparable" {
-								came[0].Told = came[1].Told // so it isn't the handler who hears of it
-							}
-						}
 						if diff := cmp.Diff(came[0], came[1]); diff != "" {
 							t.Errorf("(-without a sign +with it):\n%s", diff)
 						}
@@ -269,7 +262,7 @@ func TestCallsOfARetry(t *testing.T) {
 		"done": {1, 0, 0}, "done again": {1, 0, 0}, "of another request": {1, 0, 0}, "tombstone": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
 		"incomparable": {1, 0, 0},
 	} {
-		for _, setting := range []string{"plain", "merged claim", "over the quota", "one of two scopes", "the other scope"} {
+		for _, setting := range []string{"plain", "over the quota", "one of two scopes", "the other scope"} {
 			t.Run(setting+", meets "+meeting, func(t *testing.T) {
 				t.Parallel()
 				want := want
@@ -277,8 +270,6 @@ func TestCallsOfARetry(t *testing.T) {
 				switch {
 				case setting == "over the quota" && free:
 					want = [3]int{1, 0, 0} // refused, without another read
-				case setting == "merged claim" && free:
-					want[2]-- // the claim has the phase
 				case setting == "one of two scopes" && meeting == "nothing":
 					want[0]++ // each place has none
 				case setting == "one of two scopes" && meeting == "of another request":
@@ -320,7 +311,7 @@ func TestLookIsOvertaken(t *testing.T) {
 		"expired, then of another":       {"expired", meetings["of another request"], "mismatch"},
 		"in flight, then done":           {"in flight", nil, "in flight"},
 	} {
-		for _, setting := range []string{"plain", "merged claim", "FailOpen"} {
+		for _, setting := range []string{"plain", "FailOpen"} {
 			t.Run(setting+": "+name, func(t *testing.T) {
 				t.Parallel()
 				m := meets(t, setting, tt.meeting)

@@ -57,9 +57,6 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if err := fits(&store.Record{}, c.Next); err != nil {
 		return nil, err
 	}
-	if err := m.apply(c.Writes); err != nil {
-		return nil, err
-	}
 	if m.records == nil {
 		m.records = make(map[string]*store.Record)
 	}

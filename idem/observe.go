@@ -42,7 +42,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	held, v, err := before(e).enters(ctx)
 	defer e.place.leave()
 	if err == nil && v == state.Again {
-		held, v, err = e.claim(ctx, nil, nil, false)
+		held, v, err = e.claim(ctx)
 	}
 	if v != state.Own && v != state.TakeOver {
 		if err == nil {

@@ -21,10 +21,7 @@ type Op struct {
 
 // ID is the operation's server-made id. The id is the same for every attempt, and
 // a new id once the key has expired and is used again. The id is safe to log.
-// With [Options.MergeClaim] the id is final only after the first commit: a
-// handler that begins again with an earlier attempt's record gets that record's
-// id.
-func (o *Op) ID() string { return o.flow.id(o.flow.a.id) }
+func (o *Op) ID() string { return o.flow.record().ID }
 
 // Resumed reports whether an earlier attempt began this operation and abandoned
 // it.

@@ -191,13 +191,6 @@ type Options struct {
 	// record that an operator forgets. Default: 0, no cache.
 	CacheBytes int64
 
-	// MergeClaim combines the claim with the handler's first commit, which saves a
-	// call. The handler then begins before the engine has read the key's record, and
-	// may begin again. So effects belong in phases only, and the engine reads the
-	// record before it gives an answer that is not stored. If a Foreign comes first,
-	// the engine claims before the call, and the result joins the next commit, as
-	// with [Deferred], unless the phase has writes.
-	MergeClaim bool
 	// Resumable stores the request with its claim, so that a completer can finish
 	// the operation without its client. Only phases make this safe. The claim
 	// accepts the request: after an error, a panic or an unstored 5xx the client's
@@ -208,7 +201,7 @@ type Options struct {
 	// have no expiry, since a call that may have been made must not be forgotten: until
 	// somebody knows its outcome, the record stays, and is listed. Without CallsOut, a
 	// handler whose first phase is a Foreign costs one more write, before its call. Not
-	// needed with Resumable, with MergeClaim, or after an [Atomic].
+	// needed with Resumable, or after an [Atomic].
 	CallsOut bool
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
@@ -331,13 +324,12 @@ func (o *Options) validate() error {
 		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
-	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
+	check(o.Key != KeyObserve || !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
 	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
 	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
-	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
 		check(!slices.Contains(secretInput, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)

@@ -186,9 +186,8 @@ func TestPanicOfDoGoesOn(t *testing.T) {
 		before  func(context.Context) (idem.Response, error)
 		commits int
 	}{
-		"at once":                 {asIs, answers(201), 1},
-		"at once, a merged claim": {merge, answers(201), 0},
-		"after the answer":        {asIs, finishes, 1},
+		"at once":          {asIs, answers(201), 1},
+		"after the answer": {asIs, finishes, 1},
 	} {
 		st := idemtest.Faulty(new(idem.MemoryStore), nil)
 		e := idem.New(st, anybody, tt.opt)

@@ -149,9 +149,6 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 		"a finish, an answer lost":    {verbs: []idemtest.Verb{idemtest.Commit}, handler: late(stored), reserve: begun},
 		"a phase":                     {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(onePhase), reserve: begun},
 		"a release":                   {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(fails), reserve: begun},
-		"a merged claim":              {opt: merge, handler: late(stored), reserve: begun},
-		"a merged claim's phase":      {opt: merge, handler: late(onePhase), reserve: begun},
-		"a merged claim's failure":    {opt: merge, handler: late(fails), reserve: begun},
 		"a call that is not repeated": {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(oneCall), reserve: begun},
 	} {
 		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {

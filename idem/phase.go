@@ -30,22 +30,17 @@ import (
 // not stored, unless the answer is made by [Respond].
 //
 // If fn returns an answer made by [Respond], the answer is committed together
-// with everything that fn gave to tx, and ends the operation. With [Deferred],
-// nothing is written now: the result commits with the next phase.
+// with everything that fn gave to tx, and ends the operation.
 //
 // Outside of an operation (such as a request without a key) Atomic returns
 // [ErrNoOperation] and fn doesn't run.
-func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
-	s := step{kind: atomically, name: name}
-	for _, opt := range opts {
-		opt(&s)
-	}
-	return phase(ctx, s, fn)
+func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
+	return phase(ctx, step{kind: atomically, name: name}, fn)
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of
-// [Tx.Key]. Before fn runs, Foreign claims the record and commits all earlier
-// results. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
+// [Tx.Key]. All earlier results are committed before fn runs, and the record is kept
+// from then on until the operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
 // once in each attempt: after a conflict only the commit is repeated, never fn.
 // fn's context ends with fn, and as soon as the [Tx] refuses something: stage before the
 // call, and a refused job prevents it.
@@ -60,8 +55,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // condition that is refused here, the next attempt repeats the call.
 //
 // An error of fn fails the phase and keeps the key's record; the client is told
-// to retry with the same key. See [NotIdempotent] for systems without keys and
-// [Deferred] to save a commit.
+// to retry with the same key. See [NotIdempotent] for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := step{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
@@ -140,8 +134,7 @@ func SafeToRetry(err error) error {
 	return &safe{err}
 }
 
-// PhaseOption is an option of [Foreign]. [Atomic] accepts only [Deferred]: with
-// any other option Atomic fails with [ErrPhaseOrder], and fn doesn't run.
+// PhaseOption is an option of [Foreign].
 type PhaseOption func(*step)
 
 // NotIdempotent is for a system without idempotency keys. The begin of the call
@@ -151,14 +144,7 @@ type PhaseOption func(*step)
 // call is never repeated otherwise. The phase's Tx accepts neither writes nor
 // jobs ([ErrWrite]), since the outcome must be recordable whatever else is
 // stored.
-func NotIdempotent() PhaseOption { return func(s *step) { s.intent, s.calls = true, true } }
-
-// Deferred commits the phase's result with the next commit, which saves a call.
-// Until then the phase may run again: if the process dies in between, the next
-// attempt of a [Foreign] calls again with the same derived key. The Tx accepts no
-// writes ([ErrWrite]), and that of an [Atomic] no jobs either. Excludes
-// [NotIdempotent].
-func Deferred() PhaseOption { return func(s *step) { s.deferred = true } }
+func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
 
 // Remembers sets how long the called system remembers a key. Default:
 // 24 hours. Samekey repeats a call that may have been made only within
@@ -168,7 +154,7 @@ func Deferred() PhaseOption { return func(s *step) { s.deferred = true } }
 // operation is stuck and waits for people. With zero or less, a call that may
 // have been made is never repeated.
 func Remembers(d time.Duration) PhaseOption {
-	return func(s *step) { s.memory, s.calls = trusted(d), true }
+	return func(s *step) { s.memory = trusted(d) }
 }
 
 // trusted returns the part of a provider's memory that Samekey relies on.
@@ -179,12 +165,11 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // have been made and an attempt would send different data under its key, the
 // attempt sends nothing: the operation is stuck and waits for people.
 //
-// The hash is recorded only if no extra write is needed: with data committed
-// before the call, such as a merged claim or a pending result, or when the
-// attempt fails in the call. After the death of a process the hash may thus be
+// The hash is recorded only if no extra write is needed: with the write that keeps
+// the record before a call, if there is one, or when the attempt fails in the call. After the death of a process the hash may thus be
 // missing, so don't rely on Sends to send uncommitted data.
 func Sends(service string, v any, steps ...string) PhaseOption {
-	return func(s *step) { s.sends, s.calls = append(s.sends, send{service, steps, v}), true }
+	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
 }
 
 // phase runs a phase with a typed result.

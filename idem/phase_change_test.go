@@ -132,8 +132,6 @@ func changesOfPhases() []changeOfPhases {
 		},
 		{"two phases with a call each become one", two, []part{writes("ride"), pays("both", charge20, mail), theEnd}, nil, goesOn, isRefused, "", goesOn},
 		{"a phase with two calls becomes two", []part{writes("ride"), pays("both", charge20, mail), theEnd}, two, nil, goesOn, isRefused, "", goesOn},
-		{"a call becomes `Deferred`", rides20, []part{writes("ride"), having(pays("charge", charge20), idem.Deferred()), theEnd}, nil, goesOn, goesOn, "", goesOn},
-		{"a `Deferred` call becomes a plain one", []part{writes("ride"), having(pays("charge", charge20), idem.Deferred()), theEnd}, rides20, nil, goesOn, goesOn, "", goesOn},
 		{
 			"a call becomes `NotIdempotent`, and still sends its key", rides20,
 			[]part{writes("ride"), having(pays("charge", charge20), idem.NotIdempotent()), theEnd},
@@ -180,7 +178,6 @@ func changesOfPhases() []changeOfPhases {
 			ID, More string
 		}{"x", "y"}}, pays("charge", charge20), theEnd}, nil, goesOn, goesOn, "", goesOn},
 		{"`Finish` becomes a plain answer", rides20, []part{writes("ride"), pays("charge", charge20), {kind: answerPart}}, nil, goesOn, goesOn, "", goesOn},
-		{"`MergeClaim` is turned on or off", rides20, rides20, func(o *idem.Options) { o.MergeClaim = !o.MergeClaim }, goesOn, goesOn, "", goesOn},
 		{"`Resumable` is turned off", rides20, rides20, func(o *idem.Options) { o.Resumable = false }, goesOn, goesOn, "", goesOn},
 		{
 			"`Remembers` becomes shorter", rides20,
@@ -243,7 +240,7 @@ func (a accident) String() string {
 var errAccident = errors.New("no answer")
 
 // handler makes a handler of parts. Its effects after the accident don't count.
-func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtest.FaultyStore) func(context.Context) (idem.Response, error) {
+func (b *bank) handler(parts []part, acc accident, store *idemtest.FaultyStore) func(context.Context) (idem.Response, error) {
 	payments := 0
 	payOnce := func(p payment, key string) error {
 		payments++
@@ -283,8 +280,6 @@ func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtes
 				opts := p.opts
 				if p.kind == unkeyedPart {
 					opts = []idem.PhaseOption{idem.NotIdempotent()}
-				} else if deferred && len(opts) == 0 {
-					opts = []idem.PhaseOption{idem.Deferred()}
 				}
 				_, err = idem.Foreign(ctx, p.name, func(_ context.Context, tx *idem.Tx) (ride, error) {
 					for _, c := range p.calls {
@@ -317,13 +312,13 @@ func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtes
 // deploy is one scenario.
 type deploy struct {
 	changeOfPhases
-	merged, deferred, byCompleter bool
-	acc                           accident
-	gone                          time.Duration // time until version 2 continues
+	byCompleter bool
+	acc         accident
+	gone        time.Duration // time until version 2 continues
 }
 
 func (d deploy) String() string {
-	return fmt.Sprintf("merged %t, deferred %t, %v, completer %t, gone for %v", d.merged, d.deferred, d.acc, d.byCompleter, d.gone)
+	return fmt.Sprintf("%v, completer %t, gone for %v", d.acc, d.byCompleter, d.gone)
 }
 
 // deploySeen is the outcome of a scenario.
@@ -349,7 +344,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	t.Helper()
 	b = &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
 	opt := func(o *idem.Options) {
-		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, d.merged, 30*24*time.Hour
+		o.Function, o.Now, o.Resumable, o.Retention = "f", b.clock.Now, true, 30*24*time.Hour
 	}
 	plan := func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if d.acc.call == 0 || c.Total != d.acc.call {
@@ -362,7 +357,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 		return idemtest.Fault{Err: errors.New("access denied")}
 	}
 	st := idemtest.Faulty(mem, plan)
-	_, err := do(t, idem.New(st, anybody, opt), b.handler(d.v1, d.deferred, d.acc, st))
+	_, err := do(t, idem.New(st, anybody, opt), b.handler(d.v1, d.acc, st))
 	seen.happened = seen.happened || errors.Is(err, errAccident) || st.Crashed() || errors.Is(err, idem.ErrStuck)
 	if !seen.happened {
 		return seen, b
@@ -375,7 +370,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 		d.opt2 = func(*idem.Options) {}
 	}
 	e := idem.New(mem, anybody, opt, d.opt2)
-	v2 := b.handler(d.v2, d.deferred, accident{}, nil)
+	v2 := b.handler(d.v2, accident{}, nil)
 	for range 3 {
 		r := one(mem)
 		if d.byCompleter && r != nil && r.State == store.Open && r.Input != nil {
@@ -434,10 +429,10 @@ func TestChangesOfPhasesBetweenVersions(t *testing.T) {
 			for _, f := range []fate{goesOn, mayStop, isRefused, unsafe} {
 				met[f] = make(map[string]int)
 			}
-			for mode := range 16 {
+			for mode := range 4 {
 				for _, acc := range accidents {
-					d := deploy{change, mode&1 > 0, mode&2 > 0, mode&4 > 0, acc, time.Hour}
-					if mode&8 > 0 {
+					d := deploy{change, mode&1 > 0, acc, time.Hour}
+					if mode&2 > 0 {
 						d.gone = 30 * time.Hour
 					}
 					seen := d.run(t)

@@ -29,14 +29,9 @@ type variant struct {
 func variants() map[string]variant {
 	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	return map[string]variant{
-		"claim first":               {opt: func(*idem.Options) {}},
-		"claim merged":              {opt: merge},
-		"claim merged, deferred":    {opt: merge, opts: []idem.PhaseOption{idem.Deferred()}},
-		"deferred":                  {opt: func(*idem.Options) {}, opts: []idem.PhaseOption{idem.Deferred()}},
-		"resumable":                 {opt: resumable},
-		"resumable, merged":         {opt: func(o *idem.Options) { merge(o); resumable(o) }},
-		"not idempotent":            {opt: resumable, opts: []idem.PhaseOption{idem.NotIdempotent()}, once: true},
-		"not idempotent and merged": {opt: func(o *idem.Options) { merge(o); resumable(o) }, opts: []idem.PhaseOption{idem.NotIdempotent()}, once: true},
+		"claim first":    {opt: func(*idem.Options) {}},
+		"resumable":      {opt: resumable},
+		"not idempotent": {opt: resumable, opts: []idem.PhaseOption{idem.NotIdempotent()}, once: true},
 	}
 }
 

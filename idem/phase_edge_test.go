@@ -134,14 +134,13 @@ func TestTooManyLooseJobs(t *testing.T) {
 	}
 }
 
-// The commit of jobs (and of a Deferred result) fails: no answer leaves without
-// them.
+// The commit of jobs fails: no answer leaves without them.
 func TestAnswerWithoutItsJobs(t *testing.T) {
 	t.Parallel()
 	charge := func(ctx context.Context) error {
 		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
 			return tx.Key("pay"), nil
-		}, idem.Deferred())
+		})
 		return err
 	}
 	for name, before := range map[string]func(context.Context) error{
@@ -166,46 +165,6 @@ func TestAnswerWithoutItsJobs(t *testing.T) {
 				t.Errorf("client got 201; record %s keep=%q phases=%d jobs=%d: nobody will come back for the receipt", r.State, r.Keep, len(r.Phases), len(r.Jobs))
 			}
 		})
-	}
-}
-
-// Merged claim: an attempt without a commit must not answer past its own
-// abandoned, committed operation.
-func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
-	t.Parallel()
-	taken := false
-	mem := idem.MemoryStore{Apply: func([]idem.Write) error { taken = true; return nil }}
-	clock := idemtest.NewClock()
-	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, anybody, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
-	}
-	errTaken := errors.New("seat is taken")
-	handler := func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Atomic(ctx, "seat", func(_ context.Context, tx *idem.Tx) (string, error) {
-			if taken { // as dynamo.Get would read it
-				return "", errTaken
-			}
-			tx.Write(note("seat"))
-			return "12A", nil
-		})
-		if errors.Is(err, errTaken) {
-			return idem.Response{Status: 404, Body: []byte("no seat")}, nil
-		}
-		if err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-			tx.Stage(receipt)
-			return idem.Response{Status: 201, Body: []byte("12A")}, nil
-		})
-	}
-	dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true)) // the seat is committed, the process dies
-	_, _ = do(t, engine(dying), handler)
-	clock.Advance(time.Hour)
-	res, err := do(t, engine(&mem), handler)
-	r := one(&mem)
-	if res.Status != 201 {
-		t.Errorf("the seat is booked under this key (phases %d, state %s), and its owner is told %d %s (%v)", len(r.Phases), r.State, res.Status, res.Body, err)
 	}
 }
 
@@ -381,112 +340,6 @@ func TestStatusOutOfRange(t *testing.T) {
 	}
 }
 
-// InFlightWait also works with MergeClaim.
-func TestWaitWithMergedClaim(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody, func(o *idem.Options) { o.MergeClaim, o.InFlight = true, idem.InFlightWait })
-	started, release := make(chan struct{}), make(chan struct{})
-	first := make(chan struct{})
-	go func() {
-		defer close(first)
-		_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { close(started); <-release; return "ch", nil })
-			return idem.Response{Status: 201}, err
-		})
-	}()
-	<-started
-	time.AfterFunc(200*time.Millisecond, func() { close(release) })
-	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { return "ch", nil })
-		return idem.Response{Status: 201}, err
-	})
-	<-first
-	if err != nil || !res.Replayed {
-		t.Errorf("waiting mode: %+v, %v", res, err)
-	}
-}
-
-// A merged restart without time left doesn't begin, and gives the record back.
-func TestMergedRestartWithoutTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mem idem.MemoryStore
-		clock := idemtest.NewClock()
-		engine := func(s store.Store) *idem.Engine {
-			return idem.New(s, anybody, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
-		}
-		dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
-		runs := 0
-		h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
-			return func(ctx context.Context) (idem.Response, error) {
-				runs++
-				_, err := idem.Atomic(ctx, "a", func(ctx context.Context, tx *idem.Tx) (int, error) {
-					tx.Write(note("a"))
-					<-time.After(slow)
-					return 1, nil
-				})
-				if err != nil {
-					return idem.Response{}, err
-				}
-				_, err = idem.Foreign(ctx, "charge", func(ctx context.Context, _ *idem.Tx) (string, error) {
-					*calls++
-					return "x", ctx.Err()
-				})
-				return idem.Response{Status: 201}, err
-			}
-		}
-		n := 0
-		_, _ = do(t, engine(dying), h(&n, 0))
-		clock.Advance(time.Hour)
-		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-		defer cancel()
-		n = 0
-		_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
-		if n > 0 || runs != 2 || !errors.Is(err, idem.ErrNoTime) || !one(&mem).Lease.IsZero() {
-			t.Errorf("called out %d times in %d runs, %v; the lease ends at %s", n, runs, err, one(&mem).Lease)
-		}
-	})
-}
-
-// A handler that panics over its restart gives the record back that its claim has taken over:
-// the retry needn't wait for the lease.
-func TestMergedRestartThatPanics(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	clock := idemtest.NewClock()
-	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, anybody, merge, func(o *idem.Options) { o.Now = clock.Now })
-	}
-	_, _ = do(t, engine(idemtest.Faulty(&mem, idemtest.CrashAt(1, true))), reserves(201))
-	clock.Advance(time.Hour)
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = do(t, engine(&mem), func(ctx context.Context) (idem.Response, error) {
-			_, err := reserves(201)(ctx)
-			panic(err)
-		})
-	}()
-	if r := one(&mem); r.Ver < 2 || !r.Lease.IsZero() {
-		t.Errorf("version %d, its lease ends at %s", r.Ver, r.Lease)
-	}
-}
-
-// An operation has its id before a merged claim is written.
-func TestIDBeforeAMergedClaim(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	var id string
-	_, err := do(t, idem.New(&mem, anybody, merge), func(ctx context.Context) (idem.Response, error) {
-		op, _ := idem.FromContext(ctx)
-		id = op.ID()
-		return reserves(201)(ctx)
-	})
-	if err != nil || id == "" || one(&mem).ID != id {
-		t.Errorf("%v: %q before the claim, then %q", err, id, one(&mem).ID)
-	}
-}
-
 // No answer that ends an operation hides a phase that is recorded and that the handler
 // passed by. One that says "later" ends nothing.
 func TestAnswerPastARecordedPhase(t *testing.T) {
@@ -578,36 +431,28 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 // was never made.
 func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		opt func(*idem.Options)
-		at  int // the store call that takes too long
-	}{"claim first": {func(*idem.Options) {}, 2}, "merged": {merge, 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var mem idem.MemoryStore
-			called := 0
-			ctx, cancel := context.WithCancel(t.Context())
-			slow := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Total == tc.at {
-					cancel()
-				}
-				return idemtest.Fault{}
-			})
-			fax := func(ctx context.Context) (idem.Response, error) {
-				_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { called++; return 1, nil }, idem.NotIdempotent())
-				return idem.Response{Status: 201}, err
-			}
-			req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}
-			if _, err := idem.New(slow, anybody, tc.opt).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
-				t.Errorf("got %v after %d calls", err, called)
-			}
-			if r := one(&mem); r.State != store.Open || len(r.Phases) != 0 {
-				t.Errorf("%s with phases %v", r.State, r.Phases)
-			}
-			if res, err := idem.New(&mem, anybody, tc.opt).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
-				t.Errorf("the retry: %+v, %v, %d calls", res, err, called)
-			}
-		})
+	var mem idem.MemoryStore
+	called := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	slow := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Total == 2 {
+			cancel()
+		}
+		return idemtest.Fault{}
+	})
+	fax := func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { called++; return 1, nil }, idem.NotIdempotent())
+		return idem.Response{Status: 201}, err
+	}
+	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}
+	if _, err := idem.New(slow, anybody).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+		t.Errorf("got %v after %d calls", err, called)
+	}
+	if r := one(&mem); r.State != store.Open || len(r.Phases) != 0 {
+		t.Errorf("%s with phases %v", r.State, r.Phases)
+	}
+	if res, err := idem.New(&mem, anybody).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
+		t.Errorf("the retry: %+v, %v, %d calls", res, err, called)
 	}
 }
 
@@ -655,46 +500,41 @@ func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
 // then the client gets 409, is told to retry with its key, and its retry succeeds.
 func TestConflictsThatLastAreAnswered(t *testing.T) {
 	t.Parallel()
-	for name, opt := range map[string]func(*idem.Options){"claim first": func(*idem.Options) {}, "claim merged": merge} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				busy, runs := true, 0
-				mem := idem.MemoryStore{Apply: func([]idem.Write) error {
-					if busy {
-						return idem.ErrConflict
-					}
-					return nil
-				}}
-				e := idem.New(&mem, anybody, opt, idem.OneScope)
-				serve := func() idem.Result {
-					ctx, cancel := context.WithTimeout(t.Context(), ample)
-					defer cancel()
-					res, err := e.Serve(ctx, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/rides", Header: http.Header{idem.KeyHeader: {"k"}}},
-						func(ctx context.Context) (idem.Response, error) {
-							_, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
-								runs++
-								tx.Write(note("n"))
-								return runs, nil
-							})
-							return idem.Response{Status: 201}, err
-						})
-					if err != nil {
-						t.Fatal(err)
-					}
-					return res
-				}
-				res := serve()
-				if res.Status != 409 || !strings.Contains(string(res.Body), `"conflict"`) || res.Header.Get("Retry-After") == "" || runs < 2 || len(mem.Writes()) != 0 {
-					t.Errorf("%d %v %s after %d runs, %d writes; want 409 conflict", res.Status, res.Header, res.Body, runs, len(mem.Writes()))
-				}
-				busy = false
-				if res := serve(); res.Status != 201 || res.Replayed || len(mem.Writes()) != 1 {
-					t.Errorf("the retry: %+v, %d writes", res, len(mem.Writes()))
-				}
-			})
-		})
-	}
+	synctest.Test(t, func(t *testing.T) {
+		busy, runs := true, 0
+		mem := idem.MemoryStore{Apply: func([]idem.Write) error {
+			if busy {
+				return idem.ErrConflict
+			}
+			return nil
+		}}
+		e := idem.New(&mem, anybody, idem.OneScope)
+		serve := func() idem.Result {
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
+			defer cancel()
+			res, err := e.Serve(ctx, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/rides", Header: http.Header{idem.KeyHeader: {"k"}}},
+				func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
+						runs++
+						tx.Write(note("n"))
+						return runs, nil
+					})
+					return idem.Response{Status: 201}, err
+				})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res
+		}
+		res := serve()
+		if res.Status != 409 || !strings.Contains(string(res.Body), `"conflict"`) || res.Header.Get("Retry-After") == "" || runs < 2 || len(mem.Writes()) != 0 {
+			t.Errorf("%d %v %s after %d runs, %d writes; want 409 conflict", res.Status, res.Header, res.Body, runs, len(mem.Writes()))
+		}
+		busy = false
+		if res := serve(); res.Status != 201 || res.Replayed || len(mem.Writes()) != 1 {
+			t.Errorf("the retry: %+v, %d writes", res, len(mem.Writes()))
+		}
+	})
 }
 
 // A derived key is made of the id that the server gave the operation, and of nothing

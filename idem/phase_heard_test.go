@@ -27,10 +27,6 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 			return err
 		}
 	}
-	deferred := func(ctx context.Context) error {
-		_, err := idem.Atomic(ctx, "before", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
-		return err
-	}
 	var leave context.CancelFunc
 	declined := idem.Respond(idem.Response{Status: 402})
 	for name, tt := range map[string]struct {
@@ -66,7 +62,7 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 			phase: calls(nil, idem.Sends("payments", 25)), want: idem.ErrStuck,
 		},
 		"a call that sends what JSON can't hold":     {phase: calls(nil, idem.Sends("payments", make(chan int))), want: idem.ErrResult},
-		"the commit before a call fails":             {phase: func(ctx context.Context) error { return errors.Join(deferred(ctx), calls(nil)(ctx)) }, plan: fails(1), want: down},
+		"the write before a call fails":              {phase: calls(nil), plan: fails(1), want: down},
 		"the begin of a call fails":                  {phase: calls(nil, idem.NotIdempotent()), plan: fails(1), want: down},
 		"a call without an outcome":                  {phase: calls(down, idem.NotIdempotent()), want: idem.ErrStuck},
 		"a call that failed safely, and isn't freed": {phase: calls(idem.SafeToRetry(errors.New("refused")), idem.NotIdempotent()), plan: fails(2), want: down},
@@ -85,10 +81,9 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 		},
 		"a call that answers":                      {phase: calls(declined), want: declined},
 		"a call that answers once":                 {phase: calls(declined, idem.NotIdempotent()), want: declined},
-		"a call whose answer can't be stored":      {phase: calls(declined), plan: fails(1), want: down},
+		"a call whose answer can't be stored":      {phase: calls(declined), plan: fails(2), want: down},
 		"a call whose only answer can't be stored": {phase: calls(declined, idem.NotIdempotent()), plan: fails(2), want: down},
 		"a call that answers with another type":    {phase: calls(idem.Respond("text")), want: idem.ErrResult},
-		"a call that is deferred, with too many":   {phase: defers(receipt, 51), want: idem.ErrWrite},
 		"a call under the id of a delivery":        {phase: calls(nil), want: idem.ErrDeliveryKey},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,19 +107,6 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 				t.Errorf("the handler hears %v, want %v", heard, tt.want)
 			}
 		})
-	}
-}
-
-// defers is a phase whose call stages n copies of a job, and whose result waits.
-func defers(j idem.Job, n int) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
-			for range n {
-				tx.Stage(j)
-			}
-			return 1, nil
-		}, idem.Deferred())
-		return err
 	}
 }
 
@@ -172,11 +154,9 @@ func reserve(ctx context.Context) error {
 	return err
 }
 
-// What a phase writes and stages is committed with it, or with the phase that it waits for,
-// or with the answer that it gives.
+// What a phase writes and stages is committed with it, or with the answer that it gives.
 func TestWhatAPhaseWritesAndStagesIsCommitted(t *testing.T) {
 	t.Parallel()
-	plain := func(*idem.Options) {}
 	phase := func(writes, jobs int, err error) func(context.Context, *idem.Tx) (int, error) {
 		return func(_ context.Context, tx *idem.Tx) (int, error) {
 			for i := range writes {
@@ -190,29 +170,24 @@ func TestWhatAPhaseWritesAndStagesIsCommitted(t *testing.T) {
 	}
 	answers := idem.Respond(idem.Response{Status: 200})
 	for name, tt := range map[string]struct {
-		opt          func(*idem.Options)
 		phase        func(context.Context) error
 		writes, jobs int
 	}{
-		"a deferred call stages": {plain, func(ctx context.Context) error {
-			_, err := idem.Foreign(ctx, "call", phase(0, 2, nil), idem.Deferred())
+		"a call": {func(ctx context.Context) error {
+			_, err := idem.Foreign(ctx, "call", phase(1, 2, nil))
 			return err
-		}, 0, 2},
-		"a deferred call answers": {plain, func(ctx context.Context) error {
-			_, err := idem.Foreign(ctx, "call", phase(2, 1, answers), idem.Deferred())
+		}, 1, 2},
+		"a call answers": {func(ctx context.Context) error {
+			_, err := idem.Foreign(ctx, "call", phase(2, 1, answers))
 			return err
 		}, 2, 1},
-		"a deferred Atomic answers": {plain, func(ctx context.Context) error {
-			_, err := idem.Atomic(ctx, "write", phase(1, 1, answers), idem.Deferred())
-			return err
-		}, 1, 1},
-		"a call that comes first writes, its claim merged": {merge, func(ctx context.Context) error {
-			_, err := idem.Foreign(ctx, "call", phase(1, 1, nil))
+		"an Atomic answers": {func(ctx context.Context) error {
+			_, err := idem.Atomic(ctx, "write", phase(1, 1, answers))
 			return err
 		}, 1, 1},
 	} {
 		var mem idem.MemoryStore
-		res, err := do(t, idem.New(&mem, anybody, tt.opt), answering(tt.phase))
+		res, err := do(t, idem.New(&mem, anybody), answering(tt.phase))
 		if err != nil || res.Status != 200 || len(mem.Writes()) != tt.writes || jobsOf(&mem) != tt.jobs {
 			t.Errorf("%s: %+v, %v: %d writes, %d jobs", name, res, err, len(mem.Writes()), jobsOf(&mem))
 		}
@@ -275,16 +250,11 @@ func TestConflictOfTheEnginesOwnCommit(t *testing.T) {
 		phase func(context.Context, *int) error
 		at    int
 	}{
-		"of what waits before a call": {func(ctx context.Context, calls *int) error {
-			return errors.Join(defers(receipt, 1)(ctx), func() error {
-				_, err := idem.Foreign(ctx, "then", func(context.Context, *idem.Tx) (int, error) { *calls++; return 1, nil })
-				return err
-			}())
-		}, 1},
-		"of a call's begin":  {foreign(nil, idem.NotIdempotent()), 1},
-		"of its outcome":     {foreign(nil, idem.NotIdempotent()), 2},
-		"of its answer":      {foreign(idem.Respond(idem.Response{Status: 200}), idem.NotIdempotent()), 2},
-		"of a call's result": {foreign(nil), 1},
+		"that keeps the record": {foreign(nil), 1},
+		"of a call's begin":     {foreign(nil, idem.NotIdempotent()), 1},
+		"of its outcome":        {foreign(nil, idem.NotIdempotent()), 2},
+		"of its answer":         {foreign(idem.Respond(idem.Response{Status: 200}), idem.NotIdempotent()), 2},
+		"of a call's result":    {foreign(nil), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

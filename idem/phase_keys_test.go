@@ -78,24 +78,15 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 		opt   func(*idem.Options)
 		opts  []idem.PhaseOption
 		calls int
-		after bool // another phase, whose result waits
 	}{
 		"claim first":             {opt: func(o *idem.Options) { o.CallsOut = true }, calls: 3},
 		"claim first, undeclared": {opt: func(*idem.Options) {}, calls: 4}, // the record is kept before the call
-		"merged":                  {opt: merge, calls: 2},
-		"merged, and not leading": {opt: merge, calls: 3, after: true}, // the call's own result doesn't wait
 		"not idempotent":          {opt: func(*idem.Options) {}, opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 4},
-		"not idempotent, merged":  {opt: merge, opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := idemtest.Faulty(new(idem.MemoryStore), nil)
 			_, err := do(t, idem.New(store, anybody, tc.opt), func(ctx context.Context) (idem.Response, error) {
-				if tc.after {
-					if _, err := idem.Atomic(ctx, "before", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred()); err != nil {
-						return idem.Response{}, err
-					}
-				}
 				return charging("charge", func(string) {}, tc.opts...)(ctx)
 			})
 			if err != nil {
@@ -164,51 +155,46 @@ func TestReusedKeysAreRefused(t *testing.T) {
 }
 
 // A resumed run doesn't repeat recorded phases and continues their counts, also
-// after a process died, and after a Deferred phase.
+// after a process died.
 func TestResumedRunGoesOnCounting(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]idem.PhaseOption{"committed": nil, "deferred": {idem.Deferred()}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var mem idem.MemoryStore
-			clock := idemtest.NewClock()
-			opt := func(o *idem.Options) { o.Now = clock.Now }
-			tips := make(map[string]int)
-			handler := func(charges *outside, tip func(key string)) func(context.Context) (idem.Response, error) {
-				return answering(func(ctx context.Context) error {
-					_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
-						charges.charge(tx.Key("payments"))
-						charges.charge(tx.Key("payments", "fee"))
-						return 1, nil
-					}, opts...)
-					if err != nil {
-						return err
-					}
-					_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) {
-						key := tx.Key("payments")
-						tips[key]++
-						tip(key)
-						return 1, nil
-					})
-					return err
-				})
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now = clock.Now }
+	tips := make(map[string]int)
+	handler := func(charges *outside, tip func(key string)) func(context.Context) (idem.Response, error) {
+		return answering(func(ctx context.Context) error {
+			_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+				charges.charge(tx.Key("payments"))
+				charges.charge(tx.Key("payments", "fee"))
+				return 1, nil
+			})
+			if err != nil {
+				return err
 			}
-			var w outside
-			store := idemtest.Faulty(&mem, nil)
-			_, _ = do(t, idem.New(store, anybody, opt), handler(&w, func(string) { store.Crash() }))
-			clock.Advance(time.Hour)
-			if _, err := do(t, idem.New(&mem, anybody, opt), handler(&w, func(string) {})); err != nil {
-				t.Fatal(err)
-			}
-			if len(tips) != 1 || len(w.calls) != 2 || len(w.charged()) != 2 {
-				t.Errorf("tips %v, charges %v", tips, w.calls)
-			}
-			for key := range tips {
-				if w.charged()[key] > 0 {
-					t.Error("the tip has the key of the charge")
-				}
-			}
+			_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) {
+				key := tx.Key("payments")
+				tips[key]++
+				tip(key)
+				return 1, nil
+			})
+			return err
 		})
+	}
+	var w outside
+	store := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(store, anybody, opt), handler(&w, func(string) { store.Crash() }))
+	clock.Advance(time.Hour)
+	if _, err := do(t, idem.New(&mem, anybody, opt), handler(&w, func(string) {})); err != nil {
+		t.Fatal(err)
+	}
+	if len(tips) != 1 || len(w.calls) != 2 || len(w.charged()) != 2 {
+		t.Errorf("tips %v, charges %v", tips, w.calls)
+	}
+	for key := range tips {
+		if w.charged()[key] > 0 {
+			t.Error("the tip has the key of the charge")
+		}
 	}
 }
 
@@ -248,7 +234,6 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		"a short memory, a quarter left":  {45 * time.Minute, []idem.PhaseOption{idem.Remembers(time.Hour)}, true},
 		"no memory":                       {30 * time.Minute, []idem.PhaseOption{idem.Remembers(0)}, true},
 		"of a system without keys by now": {25 * time.Hour, []idem.PhaseOption{idem.NotIdempotent()}, true},
-		"a day ago, and deferred by then": {25 * time.Hour, []idem.PhaseOption{idem.Deferred()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -398,37 +383,6 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 			}
 		})
 	}
-	t.Run("behind a result that waits for its commit", func(t *testing.T) {
-		t.Parallel()
-		var mem idem.MemoryStore
-		clock := idemtest.NewClock()
-		opt := func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true }
-		handler := func(look func()) func(context.Context) (idem.Response, error) {
-			return func(ctx context.Context) (idem.Response, error) {
-				_, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { look(); return 7, nil }, idem.Deferred())
-				if err != nil {
-					return idem.Response{}, err
-				}
-				return charging("charge", func(string) { t.Error("called") })(ctx)
-			}
-		}
-		store := idemtest.Faulty(&mem, nil)
-		func() {
-			defer func() { _ = recover() }()
-			_, _ = do(t, idem.New(store, anybody, opt), handler(func() { store.Crash(); panic("died") }))
-		}()
-		clock.Advance(25 * time.Hour)
-		e := idem.New(&mem, anybody, opt)
-		if _, err := do(t, e, handler(func() {})); !errors.Is(err, idem.ErrStuck) {
-			t.Fatal(err)
-		}
-		if err := e.Settle(t.Context(), one(&mem).PK, idem.Settlement{Result: []byte(`"ch_1"`)}); err != nil {
-			t.Fatal(err)
-		}
-		if res, err := do(t, e, handler(func() { t.Error("looked again") })); err != nil || string(res.Body) != "ch_1" {
-			t.Errorf("%+v, %v", res, err)
-		}
-	})
 	t.Run("before it is stuck in the call", func(t *testing.T) {
 		t.Parallel()
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
@@ -445,24 +399,6 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A key that an Atomic requests, such as a key for a job, differs from the keys
-// of an earlier Deferred call.
-func TestDerivedKeysOfADeferredCall(t *testing.T) {
-	t.Parallel()
-	var call, job string
-	_, err := do(t, idem.New(new(idem.MemoryStore), anybody), answering(func(ctx context.Context) error {
-		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { call = tx.Key("payments"); return 1, nil }, idem.Deferred())
-		if err != nil {
-			return err
-		}
-		_, err = idem.Atomic(ctx, "refund", func(_ context.Context, tx *idem.Tx) (int, error) { job = tx.Key("payments"); return 1, nil })
-		return err
-	}))
-	if err != nil || call == "" || call == job {
-		t.Errorf("%v: keys %q and %q", err, call, job)
-	}
 }
 
 // A phase learns whether its calls may have been made before.
@@ -610,16 +546,11 @@ func TestSends(t *testing.T) {
 		price any // price in the repeated call; 20 in the first call
 		want  error
 	}{
-		"failed, the same":                   {plain, "charge", false, 20, nil},
-		"failed, another price":              {plain, "charge", false, 25, idem.ErrStuck},
-		"merged, died, the same":             {merge, "charge", true, 20, nil},
-		"merged, died, another price":        {merge, "charge", true, 25, idem.ErrStuck},
-		"merged, failed, another price":      {merge, "charge", false, 25, idem.ErrStuck},
-		"the second call, the same":          {plain, "tip", false, 20, nil},
-		"the second call, another price":     {plain, "tip", false, 25, idem.ErrStuck},
-		"pending before it, died, the same":  {merge, "tip", true, 20, nil},
-		"pending before it, died, different": {merge, "tip", true, 25, idem.ErrStuck},
-		"nothing that JSON can hold":         {plain, "charge", false, make(chan int), idem.ErrResult},
+		"failed, the same":               {plain, "charge", false, 20, nil},
+		"failed, another price":          {plain, "charge", false, 25, idem.ErrStuck},
+		"the second call, the same":      {plain, "tip", false, 20, nil},
+		"the second call, another price": {plain, "tip", false, 25, idem.ErrStuck},
+		"nothing that JSON can hold":     {plain, "charge", false, make(chan int), idem.ErrResult},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -695,7 +626,7 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 			if price == 20 {
 				store.commit = cancel
 			}
-			if _, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred()); err != nil {
+			if _, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 				return err
 			}
 			_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {

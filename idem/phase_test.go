@@ -123,11 +123,8 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 		opts  []idem.PhaseOption
 		calls int
 	}{
-		"claim first":                   {calls: 4},
-		"claim merged":                  {opt: merge, calls: 3},
-		"claim merged, charge deferred": {opt: merge, opts: []idem.PhaseOption{idem.Deferred()}, calls: 2},
-		"charge deferred":               {opts: []idem.PhaseOption{idem.Deferred()}, calls: 3},
-		"not idempotent":                {opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 5},
+		"claim first":    {calls: 4},
+		"not idempotent": {opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,12 +156,10 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 	}
 }
 
-func merge(o *idem.Options) { o.MergeClaim = true }
-
 // A12, A19, A34: committed work stays, and a retry continues from there.
 func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
+	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
 		var mem idem.MemoryStore
 		e := idem.New(&mem, anybody, opt)
 		var w outside
@@ -190,7 +185,7 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 // known only with the first commit.
 func TestRetryKeepsTheOperationsID(t *testing.T) {
 	t.Parallel()
-	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
+	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
 		e := idem.New(&idem.MemoryStore{}, anybody, opt)
 		var ids []string
 		run := func(fail error) {
@@ -277,7 +272,7 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 		}
 		return nil
 	}}
-	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
+	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
 		conflicts = 3
 		runs := 0
 		e := idem.New(&mem, anybody, opt, func(o *idem.Options) { o.Namespace = fmt.Sprint("n", len(mem.Writes())) })
@@ -388,11 +383,11 @@ func answering(fn func(context.Context) error) func(context.Context) (idem.Respo
 
 func TestMisusedPhasesAreRefused(t *testing.T) {
 	t.Parallel()
-	atomic := func(fn func(context.Context, *idem.Tx) (int, error), opts ...idem.PhaseOption) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := idem.Atomic(ctx, "p", fn, opts...); return err }
+	atomic := func(fn func(context.Context, *idem.Tx) (int, error)) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := idem.Atomic(ctx, "p", fn); return err }
 	}
-	call := func(opt idem.PhaseOption, fn func(context.Context, *idem.Tx) (int, error)) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := idem.Foreign(ctx, "p", fn, opt); return err }
+	call := func(fn func(context.Context, *idem.Tx) (int, error), opts ...idem.PhaseOption) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := idem.Foreign(ctx, "p", fn, opts...); return err }
 	}
 	for name, tc := range map[string]struct {
 		fn   func(context.Context) error
@@ -438,13 +433,7 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 			}
 			return 1, nil
 		}), idem.ErrWrite},
-		"one key twice":             {call(idem.Deferred(), func(_ context.Context, tx *idem.Tx) (int, error) { tx.Key("p"); tx.Key("p"); return 1, nil }), idem.ErrKeyReused},
-		"deferred Atomic, a write":  {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("n")); return 1, nil }, idem.Deferred()), idem.ErrWrite},
-		"deferred Atomic, a job":    {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Stage(idem.NewJob("j", 1)); return 1, nil }, idem.Deferred()), idem.ErrWrite},
-		"Atomic, NotIdempotent":     {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.NotIdempotent()), idem.ErrPhaseOrder},
-		"Atomic, Remembers":         {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Remembers(0)), idem.ErrPhaseOrder},
-		"Atomic, Sends":             {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Sends("p", 1)), idem.ErrPhaseOrder},
-		"deferred with a write":     {call(idem.Deferred(), func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("n")); return 1, nil }), idem.ErrWrite},
+		"one key twice":             {call(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Key("p"); tx.Key("p"); return 1, nil }), idem.ErrKeyReused},
 		"an answer of another type": {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, idem.Respond("text") }), idem.ErrResult},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -567,59 +556,6 @@ func stuckKey(t *testing.T, mem *idem.MemoryStore) string {
 	return ""
 }
 
-func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	store := idemtest.Faulty(&mem, nil)
-	e := idem.New(store, anybody)
-	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-		n, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 7, nil }, idem.Deferred())
-		if err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Response{Body: fmt.Append(nil, n)}, nil
-	})
-	if err != nil || string(res.Body) != "7" || store.Calls() != 2 {
-		t.Fatalf("%+v, %v, %d calls", res, err, store.Calls())
-	}
-	for _, r := range mem.Records() {
-		if len(r.Phases) != 1 || r.Phases[0].Name != "look" {
-			t.Errorf("phases %v", r.Phases)
-		}
-	}
-}
-
-// A pending result must be in the record before a call that may depend on the
-// result.
-func TestForeignCommitsWhatIsPending(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]idem.PhaseOption{"a new record": {idem.Deferred()}, "a record that is kept": nil} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var mem idem.MemoryStore
-			e := idem.New(&mem, anybody)
-			_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
-				if _, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 7, nil }, opts...); err != nil {
-					return idem.Response{}, err
-				}
-				price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred())
-				if err != nil {
-					return idem.Response{}, err
-				}
-				_, err = idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
-					for _, r := range mem.Records() {
-						if len(r.Phases) != 2 || string(r.Phases[1].Result) != "20" {
-							t.Errorf("the call begins with phases %v", r.Phases)
-						}
-					}
-					return price, nil
-				})
-				return idem.Response{}, err
-			})
-		})
-	}
-}
-
 func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -670,41 +606,6 @@ func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 		if r.Keep != store.KeepJobs || !r.Expires.IsZero() || r.Until.IsZero() {
 			t.Errorf("keep %q, expires %v, until %v", r.Keep, r.Expires, r.Until)
 		}
-	}
-}
-
-// After a merged claim no answer leaves before the record was read.
-func TestMergedClaimConsultsTheRecord(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody, merge)
-	var w outside
-	if _, err := do(t, e, w.rides(nil)); err != nil {
-		t.Fatal(err)
-	}
-	for name, fn := range map[string]func(context.Context) (idem.Response, error){
-		"answer that isn't stored": func(context.Context) (idem.Response, error) { return idem.Response{Status: 409}, nil },
-		"answer that is stored":    func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil },
-		"error":                    func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("seat is taken") },
-		"phase": answering(func(ctx context.Context) error {
-			_, err := idem.Atomic(ctx, "other", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("x")); return 1, nil })
-			if !errors.Is(err, idem.ErrAnswered) {
-				t.Errorf("phase of an answered operation: %v", err)
-			}
-			return err
-		}),
-		"call": answering(func(ctx context.Context) error {
-			_, err := idem.Foreign(ctx, "other", func(context.Context, *idem.Tx) (int, error) { t.Error("called"); return 1, nil })
-			return err
-		}),
-	} {
-		res, err := do(t, e, fn)
-		if err != nil || !res.Replayed || res.Status != 201 {
-			t.Errorf("%s: %+v, %v", name, res, err)
-		}
-	}
-	if len(mem.Writes()) != 3 {
-		t.Errorf("wrote %v", written(&mem))
 	}
 }
 

@@ -62,10 +62,9 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 	}
 }
 
-// foreign claims and commits pending results, calls fn once, and commits.
+// foreign has the record kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	leading, outstanding, begun := p.before()
-	if begun {
+	if p.begun() {
 		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
 	}
 	if err := p.reaches(fmt.Sprintf("phase %q calls another system", p.name)); err != nil {
@@ -83,11 +82,10 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if outstanding {
-		if err := p.commit(ctx, nil, collected{sent: sent}, false); err != nil {
+	} else if p.record().Keep == store.KeepNothing {
+		if err := p.keeps(ctx, sent); err != nil {
 			return nil, p.commitFailed(p.name, err)
 		}
-		p.joins = leading
 	}
 	if call := p.differs(sent); call != "" && !p.intent {
 		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.name, call))
@@ -147,21 +145,20 @@ func (p *phaseRun) sends() (map[string]string, error) {
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec := p.record()
-	if rec == nil || p.a.opt.Now().Sub(rec.DoubtSince) < p.memory {
+	if p.a.opt.Now().Sub(rec.DoubtSince) < p.memory {
 		return time.Time{}
 	}
 	return rec.DoubtSince // zero if no call is in doubt
 }
 
-// intend commits the begin of a call that can't be repeated, with the merged
-// claim and pending results.
+// intend commits the begin of a call that can't be repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
 	var err error
 	if p.hasLoose() {
 		// Settling the phase could not stage its jobs.
 		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, p.name)
-	} else if rec := p.record(); rec != nil {
-		err = p.log.unrepeated(rec.Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.name))
+	} else {
+		err = p.log.unrepeated(p.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.name))
 	}
 	if err != nil {
 		return p.fail(err)
@@ -169,7 +166,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	if err := p.commit(ctx, []store.Phase{p.begun()}, collected{}, false); err != nil {
+	if err := p.commit(ctx, p.begins(), collected{}, false); err != nil {
 		return p.commitFailed(p.name, err)
 	}
 	return nil
@@ -197,7 +194,7 @@ func (p *phaseRun) alive(ctx context.Context) error {
 
 // tx returns an empty Tx for a run of s.
 func (p *phaseRun) tx() *Tx {
-	tx := p.progress.tx(p.a.id)
+	tx := p.progress.tx()
 	tx.due = p.a.due
 	if p.kind == foreign {
 		tx.called = p.log.ask
@@ -223,14 +220,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		return nil, err
 	case txErr != nil:
 		return nil, p.fail(txErr)
-	case p.deferred && p.kind == atomically && !responds && len(got.writes)+len(got.jobs) > 0:
-		return nil, p.fail(fmt.Errorf("%w: %q is Deferred: write and stage in the phase that follows", ErrWrite, p.name))
-	case p.deferred && !responds && len(got.writes) > 0:
-		return nil, p.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, p.name))
 	}
 	rerun := p.kind != foreign
-	switch {
-	case responds:
+	if responds {
 		resp, rerr := p.a.req.response(answer.v)
 		if rerr != nil {
 			return nil, p.fail(rerr)
@@ -240,23 +232,11 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 			return nil, p.commitFailed(p.name, ferr)
 		}
 		return nil, err
-	case p.deferred || p.joins && len(got.writes) == 0:
-		return raw, p.postpone(ctx, store.Phase{Name: p.name, Result: raw}, got)
 	}
-	if err := p.commit(ctx, []store.Phase{{Name: p.name, Result: raw}}, got, rerun); err != nil {
+	if err := p.commit(ctx, store.Phase{Name: p.name, Result: raw}, got, rerun); err != nil {
 		return nil, p.commitFailed(p.name, err)
 	}
 	return p.lastResult(), nil
-}
-
-// postpone keeps a result for the next commit.
-func (p *phaseRun) postpone(ctx context.Context, result store.Phase, got collected) error {
-	waiting, err := p.staged(ctx, got.jobs, p.a.due, p.a.jobsNow)
-	if err != nil {
-		return p.fail(err)
-	}
-	p.progress.postpone(result, waiting, got.calls)
-	return nil
 }
 
 // endIntent writes the outcome of a call that can't be repeated.
@@ -296,14 +276,13 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	return p.lastResult(), nil
 }
 
-// giveUpCall marks the operation as stuck in the phase, whose outcome is unknown. Pending
-// results are stored too: the settled operation continues after them.
+// giveUpCall marks the operation as stuck in the phase, whose outcome is unknown.
 func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
-	return p.markStuck(ctx, why, p.begun())
+	return p.markStuck(ctx, why, p.begins())
 }
 
-// begun is the phase as a call that has begun, with the shape of the result that people
+// begins is the phase as a call that has begun, with the shape of the result that people
 // may have to give.
-func (p *phaseRun) begun() store.Phase {
+func (p *phaseRun) begins() store.Phase {
 	return store.Phase{Name: p.name, Intent: true, Shape: shape.Of(p.result)}
 }

@@ -3,29 +3,22 @@ package idem
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // progress is how far an attempt has come: the record, and what joins the next commit.
 type progress struct {
 	mu     sync.Mutex
-	rec    *store.Record // as this attempt last wrote or saw it; nil before the claim (MergeClaim)
-	passed int           // phases completed in this run, committed or pending
+	rec    *store.Record // as this attempt last wrote or saw it
+	passed int           // phases completed in this run
+	loose  []Job         // jobs staged since the last phase, for the next commit
 
-	pending []store.Phase  // results that join the next commit
-	waiting map[string]Job // their jobs
-	calls   []string       // and calls
-	loose   []Job          // jobs staged since the last phase, for the next commit
-
-	started time.Time                // begin of the phase that runs
-	took    map[string]time.Duration // of pending phases
+	started time.Time // begin of the phase that runs
 }
 
 func (p *progress) record() *store.Record {
@@ -40,21 +33,13 @@ func (p *progress) set(rec *store.Record) {
 	p.rec = rec
 }
 
-// id returns the operation's id: own if there is no record yet.
-func (p *progress) id(own string) string {
-	if rec := p.record(); rec != nil {
-		return rec.ID
-	}
-	return own
-}
-
 // recall finds a phase in the record. The recorded phase at this position must be s:
 // otherwise the handler's phases have changed.
 func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = time.Now()
-	if p.rec == nil || p.passed >= len(p.rec.Phases) {
+	if p.passed >= len(p.rec.Phases) {
 		return nil, false, nil
 	}
 	was := p.rec.Phases[p.passed]
@@ -78,7 +63,6 @@ func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.rec == nil:
 	case p.passed < len(p.rec.Phases):
 		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
 	case len(p.rec.Doubts) > 0:
@@ -87,29 +71,18 @@ func (p *progress) leftover(made *calls) error {
 	return nil
 }
 
-// before describes what stands before a call: leading says that nothing does, not even
-// the claim; outstanding that a commit has to come first; begun that an earlier attempt
-// began the call.
-func (p *progress) before() (leading, outstanding, begun bool) {
+// begun reports whether an earlier attempt began the call of the phase that runs.
+func (p *progress) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	leading = p.rec == nil && len(p.pending) == 0
-	outstanding = p.rec == nil || len(p.pending) > 0 || p.rec.Keep == store.KeepNothing
-	begun = p.rec != nil && p.passed < len(p.rec.Phases)
-	return leading, outstanding, begun
+	return p.passed < len(p.rec.Phases)
 }
 
-// tx returns an empty Tx for a run of a phase; id is the operation's if there is no record
-// yet.
-func (p *progress) tx(id string) *Tx {
+// tx returns an empty Tx for a run of a phase.
+func (p *progress) tx() *Tx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	tx := &Tx{id: id}
-	if p.rec != nil {
-		tx.id, tx.made, tx.repeats = p.rec.ID, p.rec.Calls, len(p.rec.Doubts) > 0
-	}
-	tx.made = state.Tally(tx.made, p.calls)
-	return tx
+	return &Tx{id: p.rec.ID, made: p.rec.Calls, repeats: len(p.rec.Doubts) > 0}
 }
 
 // lastResult returns the result of the last committed phase. The stored result counts,
@@ -126,7 +99,7 @@ func (p *progress) stage(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loose = append(p.loose, jobs...)
-	return p.rec == nil || p.passed >= len(p.rec.Phases)
+	return p.passed >= len(p.rec.Phases)
 }
 
 // staged returns all jobs of the next commit. A job's name in the record is the position
@@ -136,11 +109,10 @@ func (p *progress) stage(jobs []Job) (news bool) {
 func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting)+len(p.loose)+len(jobs) == 0 {
+	if len(p.loose)+len(jobs) == 0 {
 		return nil, nil
 	}
-	all := make(map[string]Job, len(p.waiting)+len(p.loose)+len(jobs))
-	maps.Copy(all, p.waiting)
+	all := make(map[string]Job, len(p.loose)+len(jobs))
 	for i, j := range slices.Concat(p.loose, jobs) {
 		j, err := due(j)
 		if err != nil {
@@ -149,7 +121,7 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)
-	if p.rec != nil && n+len(p.rec.Jobs) > maxJobs { // otherwise few enough, however many are delivered
+	if n+len(p.rec.Jobs) > maxJobs { // otherwise few enough, however many are delivered
 		n += now(ctx, p.rec)
 	}
 	if n > maxJobs {
@@ -158,54 +130,11 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 	return all, nil
 }
 
-// next returns what joins the next commit.
-func (p *progress) next() (phases []store.Phase, waiting map[string]Job, calls []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.pending, p.waiting, p.calls
-}
-
-// outstanding reports whether results or jobs wait for a commit.
-func (p *progress) outstanding() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.pending)+len(p.waiting)+len(p.loose) > 0
-}
-
-// defers reports whether results wait for a commit.
-func (p *progress) defers() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.pending) > 0
-}
-
 // hasLoose reports whether jobs were staged since the last phase.
 func (p *progress) hasLoose() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.loose) > 0
-}
-
-// postpone keeps a result, with all jobs and with calls, for the next commit.
-func (p *progress) postpone(result store.Phase, waiting map[string]Job, calls []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting, p.pending, p.calls = waiting, append(p.pending, result), state.With(p.calls, calls...)
-	p.passes()
-	if p.took == nil {
-		p.took = make(map[string]time.Duration)
-	}
-	p.took[result.Name] = time.Since(p.started)
-}
-
-// settled records that everything pending is committed, and the phase that runs if ends.
-func (p *progress) settled(ends bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.pending, p.waiting, p.calls = nil, nil, nil
-	if ends {
-		p.passes()
-	}
 }
 
 // pass records that the phase that runs is committed.
@@ -221,12 +150,9 @@ func (p *progress) passes() {
 	p.loose = nil
 }
 
-// duration returns how long a phase that is now stored took.
-func (p *progress) duration(phase string) time.Duration {
+// duration returns how long the phase that was just stored took.
+func (p *progress) duration() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if took, pended := p.took[phase]; pended {
-		return took
-	}
 	return time.Since(p.started)
 }

@@ -81,17 +81,15 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		new         bool
 		least, most int64
 	}{
-		"answered":               {fn: answers(201), new: true, least: 300, most: 800},
-		"answered, merged claim": {fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }, new: true, least: 300, most: 800},
-		"a large answer":         {fn: large, new: true, least: 100_000, most: 101_000},
-		"in many parts":          {fn: parts, new: true, least: 20_300, most: 20_700},
-		"failed, in part":        {fn: half, new: true, least: 10_300, most: 10_900},
-		"failed":                 {fn: down, new: true, least: 300, most: 800},
-		"panicked":               {fn: panics, new: true},
-		"replayed":               {before: answers(201), fn: answers(201)},
-		"replayed, merged claim": {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }},
-		"observed":               {fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }, new: true, least: 300, most: 800},
-		"observed again":         {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }},
+		"answered":        {fn: answers(201), new: true, least: 300, most: 800},
+		"a large answer":  {fn: large, new: true, least: 100_000, most: 101_000},
+		"in many parts":   {fn: parts, new: true, least: 20_300, most: 20_700},
+		"failed, in part": {fn: half, new: true, least: 10_300, most: 10_900},
+		"failed":          {fn: down, new: true, least: 300, most: 800},
+		"panicked":        {fn: panics, new: true},
+		"replayed":        {before: answers(201), fn: answers(201)},
+		"observed":        {fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }, new: true, least: 300, most: 800},
+		"observed again":  {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,9 +15,6 @@ import (
 func (f *flow) release(ctx context.Context, resp Response, err, failed error) (Result, error) {
 	a := f.a
 	rec := f.record()
-	if rec == nil {
-		return f.consult(ctx, resp, err)
-	}
 	cause := err
 	if cause == nil {
 		cause = failed
@@ -49,35 +46,4 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 	default:
 		return Result{Response: resp}, nil
 	}
-}
-
-// consult reads the record of an attempt that never claimed, before its unstored
-// answer is returned: a finished operation has its own answer, and a different
-// request must not pass as this request. consult takes over the committed work of
-// an abandoned attempt, and the handler begins again with that record.
-func (f *flow) consult(ctx context.Context, resp Response, err error) (Result, error) {
-	a := f.a
-	until := a.until(nil)
-	ctx, cancel := a.within(ctx, until)
-	defer cancel()
-	held, lerr := a.store.Load(ctx, a.pk)
-	if lerr != nil {
-		err = a.unavailable("look", errors.Join(lerr, err))
-		a.tell(ctx, evFailed, nil, err)
-		return Result{}, err
-	}
-	held, v, jerr := a.judgeOrTakeOver(ctx, held, until)
-	switch {
-	case jerr != nil:
-		return Result{}, jerr
-	case v == state.TakeOver:
-		f.set(held)
-		f.restarts()
-		return Result{}, nil
-	case v != state.Again:
-		return reply{a}.answer(ctx, held, v)
-	case err != nil:
-		return Result{}, &handlerError{err}
-	}
-	return Result{Response: resp}, nil
 }

@@ -16,13 +16,11 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	a, rec := f.a, f.record()
 	left := time.Until(a.deadline) + a.opt.RenewFor
 	switch {
-	case rec != nil && rec.State != store.Open:
+	case rec.State != store.Open:
 		return 0, false // answered
 	case left <= 0:
 		a.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(a.pk), "after", a.opt.RenewFor)
 		return 0, false
-	case rec == nil: // the claim comes with the handler's first commit
-		return a.spare, true
 	}
 	now := a.opt.Now()
 	if due := rec.Lease.Sub(now) - a.spare; due > 0 {

@@ -50,14 +50,12 @@ func TestHandlerThatOutlivesItsTimeKeepsItsKey(t *testing.T) {
 		wrap     func(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error)
 		renewals int
 	}{
-		"a deadline":                 {limit: 2500 * time.Millisecond, renewals: 1},
-		"no deadline":                {opt: shortLease, renewals: 2},
-		"a deadline, a short lease":  {opt: shortLease, limit: 2500 * time.Millisecond, renewals: 2},
-		"after a phase":              {limit: 2500 * time.Millisecond, wrap: afterPhase, renewals: 1},
-		"after a merged phase":       {opt: merge, limit: 2500 * time.Millisecond, wrap: afterPhase, renewals: 1},
-		"and commits a phase then":   {limit: 2500 * time.Millisecond, wrap: beforePhase, renewals: 1},
-		"and ends in Finish":         {limit: 2500 * time.Millisecond, wrap: beforeFinish, renewals: 1},
-		"and ends in a merged claim": {opt: merge, limit: 2500 * time.Millisecond, wrap: beforeFinish},
+		"a deadline":                {limit: 2500 * time.Millisecond, renewals: 1},
+		"no deadline":               {opt: shortLease, renewals: 2},
+		"a deadline, a short lease": {opt: shortLease, limit: 2500 * time.Millisecond, renewals: 2},
+		"after a phase":             {limit: 2500 * time.Millisecond, wrap: afterPhase, renewals: 1},
+		"and commits a phase then":  {limit: 2500 * time.Millisecond, wrap: beforePhase, renewals: 1},
+		"and ends in Finish":        {limit: 2500 * time.Millisecond, wrap: beforeFinish, renewals: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,31 +139,6 @@ func TestAnsweredOperationIsNotRenewed(t *testing.T) {
 		if r := one(&mem); st.Calls() != 2 || r.State != store.Done || !r.Lease.IsZero() {
 			t.Errorf("%d calls, lease until %v; want the claim and the finish", st.Calls(), r.Lease)
 		}
-	})
-}
-
-// A claim that comes late, with the first phase, is renewed from then on.
-func TestMergedClaimIsRenewedHoweverLateItComes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody, merge, shortLease)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			effects := 0
-			works := sleeps(7300*time.Millisecond, &effects)
-			if res, err := inTime(t, 0, e, func(ctx context.Context) (idem.Response, error) {
-				_, _ = works(ctx)
-				return afterPhase(works)(ctx)
-			}); err != nil || res.Status != 201 || effects != 2 {
-				t.Errorf("got %+v, %v, %d effects", res, err, effects)
-			}
-		})
-		time.Sleep(14 * time.Second) //nolint:forbidigo // virtual
-		if res, err := inTime(t, 0, idem.New(&mem, anybody), never(t)); !errors.Is(err, idem.ErrInFlight) {
-			t.Errorf("a retry gets %+v, %v", res, err)
-		}
-		wg.Wait()
 	})
 }
 
@@ -445,14 +418,6 @@ func (s *companions) put(r *store.Record) {
 	}
 }
 
-func (s *companions) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
-	s.put(c.Next)
-	if err := s.fail(store.Commit{Next: c.Next}); err != nil {
-		return nil, err
-	}
-	return s.MemoryStore.Claim(ctx, c)
-}
-
 func (s *companions) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	s.put(c.Next)
 	if err := s.fail(c); err != nil && c.Next.Response != nil {
@@ -462,43 +427,26 @@ func (s *companions) Commit(ctx context.Context, c store.Commit) (*store.Record,
 	return held, errors.Join(err, s.fail(c))
 }
 
-// An answer that must be made again, after a renewal whose acknowledgement was
-// lost or another claim, uses the body that is already stored.
+// An answer that must be made again, after a renewal whose acknowledgement was lost, uses
+// the body that is already stored.
 func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	t.Parallel()
-	conflicts := 0
-	for name, tc := range map[string]struct {
-		opt  func(*idem.Options)
-		fail func(store.Commit) error
-	}{
-		"after a renewal": {shortLease, func(c store.Commit) error {
-			if c.Prev != nil && c.Next.Response == nil {
+	synctest.Test(t, func(t *testing.T) {
+		st := &companions{bodies: make(map[*store.Overflow]bool), fail: func(c store.Commit) error {
+			if c.Next.Response == nil {
 				return errors.New("its answer is lost")
 			}
 			return nil
-		}},
-		"with a merged claim": {merge, func(store.Commit) error {
-			if conflicts++; conflicts < 3 {
-				return idem.ErrConflict
-			}
-			return nil
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				st := &companions{bodies: make(map[*store.Overflow]bool), fail: tc.fail}
-				effects := 0
-				res, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody, tc.opt), sleeps(4*time.Second, &effects))
-				if err != nil || res.Status != 201 || res.Expires.IsZero() {
-					t.Errorf("got %+v, %v", res, err)
-				}
-				if len(st.bodies) != 1 {
-					t.Errorf("the body was stored %d times", len(st.bodies))
-				}
-			})
-		})
-	}
+		}}
+		effects := 0
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody, shortLease), sleeps(4*time.Second, &effects))
+		if err != nil || res.Status != 201 || res.Expires.IsZero() {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if len(st.bodies) != 1 {
+			t.Errorf("the body was stored %d times", len(st.bodies))
+		}
+	})
 }
 
 // calling runs handler inside a call to another system that fails, and returns

@@ -179,11 +179,6 @@ func order(ctx context.Context) error {
 	return err
 }
 
-func deferredOrder(ctx context.Context) error {
-	_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
-	return err
-}
-
 func charges(opts ...idem.PhaseOption) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
@@ -282,25 +277,18 @@ func answersTwice() handler {
 func stages(ctx context.Context) error { return idem.Stage(ctx, idem.NewJob("loose", 1)) }
 
 var programs = map[string]*situation{
-	"plain, merged":                       {opts: []func(*idem.Options){merge}, act: sends(paid)},
 	"plain, redelivered":                  {opts: []func(*idem.Options){resumable}, act: sends(paid, redelivered)},
-	"deferred, claim first":               {act: sends(then(paid, deferredOrder, stages, charges(idem.Deferred())))},
 	"intent":                              {act: sends(then(paid, charges(idem.NotIdempotent())))},
-	"takes over, merged":                  {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(then(orderPaid, order, charges()))},
-	"takes over, merged, fails":           {opts: []func(*idem.Options){merge}, before: wasKilled(then(paid, order)), act: sends(failing)},
 	"takes over, its body gone":           {opts: []func(*idem.Options){resumable}, before: all(wasKilled(then(paid, order)), bodiesGone), act: sends(then(orderPaid, order, charges()))},
 	"a key that was forgotten":            {before: all(sentBefore(then(paid, order)), forgets), act: sends(paid)},
 	"an expired key":                      {before: all(sentBefore(paid), longer(50*time.Hour)), act: sends(paid)},
 	"ends without a call in doubt":        {before: sentBefore(then(paid, order, chargesWith(errors.New("timeout")))), act: sends(then(orderPaid, order))},
-	"changes its mind, merged":            {opts: []func(*idem.Options){merge}, act: func(s *stage) string { return s.send(s.e, changesItsMind()) }},
 	"stages for a delivery":               {act: sends(then(paid, order), func(r *idem.Request) { r.DeliveryKey = true })},
 	"phases for a delivery":               {act: sends(then(paid, writesOnce), func(r *idem.Request) { r.DeliveryKey = true })},
 	"fails after an intent without a key": {act: sends(then(failing, asksNoKey))},
 	"finishes with too many jobs":         {act: sends(finishesWithJobs(100))},
 	"finishes anew":                       {act: func(s *stage) string { return s.send(s.e, finishesAnew()) }},
 	"answers twice":                       {act: func(s *stage) string { return s.send(s.e, answersTwice()) }},
-	"answers twice, merged":               {opts: []func(*idem.Options){merge}, act: func(s *stage) string { return s.send(s.e, answersTwice()) }},
-	"waits, merged":                       {opts: []func(*idem.Options){waits, merge}, before: holds(then(paid, order)), act: sends(then(orderPaid, order))},
 	"observes, not stored":                {opts: []func(*idem.Options){observes}, act: sends(status(500))},
 	"observes":                            {opts: []func(*idem.Options){observes}, act: sends(paid)},
 	"ends a lease, in little time": {before: holds(then(paid, order)), act: func(s *stage) string {

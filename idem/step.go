@@ -8,15 +8,12 @@ import (
 
 // step is a phase as the handler requested it.
 type step struct {
-	kind     stepKind
-	name     string
-	intent   bool // NotIdempotent
-	deferred bool
-	calls    bool          // an option concerns calls
-	joins    bool          // the claim was made just for this phase, whose result joins the next commit if possible
-	memory   time.Duration // how long a call may be repeated
-	sends    []send
-	result   reflect.Type // nil for the finish
+	kind   stepKind
+	name   string
+	intent bool          // NotIdempotent
+	memory time.Duration // how long a call may be repeated
+	sends  []send
+	result reflect.Type // nil for the finish
 }
 
 type stepKind int
@@ -42,10 +39,6 @@ func (s step) check() error {
 	case s.kind == last:
 	case s.name == "" || len(s.name) > maxPhaseName:
 		return fmt.Errorf("%w: the name %q: 1 to %d bytes", ErrPhaseOrder, s.name, maxPhaseName)
-	case s.kind == atomically && s.calls:
-		return fmt.Errorf("%w: %s: an Atomic calls nobody: of the options it takes Deferred only", ErrPhaseOrder, s.name)
-	case s.intent && s.deferred:
-		return fmt.Errorf("%w: %s: NotIdempotent can't be Deferred: its outcome must be stored at once", ErrPhaseOrder, s.name)
 	}
 	return nil
 }

@@ -210,43 +210,6 @@ operation internal_error
 	})
 }
 
-// A claim that is merged with a phase is a step of that phase. A handler that begins
-// again with the record of an earlier attempt has the phases that were left.
-func TestTraceOfAMergedClaim(t *testing.T) {
-	t.Parallel()
-	var tracer tracetest.Recorder
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer, o.MergeClaim = &tracer, true })
-	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(errors.New("down"))); err == nil {
-		t.Fatal("no error")
-	}
-	first := tracer.Spans()
-	wantTree(t, first, `
-operation internal_error
-  phase ride
-    commit
-      claim new
-  phase charge internal_error
-    call charge internal_error
-  release`)
-	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
-		t.Fatal(err)
-	}
-	again := tracer.Spans()
-	wantTree(t, again, `
-operation 201
-  phase ride
-    commit
-      claim take_over
-  phase charge
-    call charge
-    commit
-  phase finish
-    finish`)
-	if again[0].Outcome.Origin != first[0].Identity() {
-		t.Errorf("the second attempt names %+v, want %+v", again[0].Outcome.Origin, first[0].Identity())
-	}
-}
-
 // Without a tracer nothing is stored.
 func TestNoTracerStoresNoTrace(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Ver
 			break
 		}
 		if err == nil && (v == state.Again || v == state.TakeOver) { // the holder gave up, or died
-			held, v, err = a.claim(ctx, nil, nil, false)
+			held, v, err = a.claim(ctx)
 		}
 	}
 	return held, v, err

@@ -50,16 +50,9 @@ func (a *attempt) supplied(in *store.Input) *store.Input {
 }
 
 // claim claims the record, or returns the record in the way and the verdict about
-// it. With the verdicts Own and TakeOver, this attempt holds the record. build
-// turns the new record into the record to write; nil writes the bare claim.
-// writes go with the claim, but not with a take-over, which writes nothing of
-// this attempt's.
-func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, v state.Verdict, err error) {
-	until := a.unbegun
-	if build != nil {
-		until = a.until(nil) // the handler has run before this write
-	}
-	until = earlier(until, time.Now().Add(maxClaim))
+// it. With the verdicts Own and TakeOver, this attempt holds the record.
+func (a *attempt) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	ctx, sp := a.step(ctx, trace.Claim, "")
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -92,9 +85,6 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		}
 		now := a.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim || seen != nil && seen.ID == a.id {
-			if build != nil { // the handler's writes contain this operation's id
-				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer in time", store.ErrUnknown))
-			}
 			// A claim with this nonce may have been applied and expired, or was applied
 			// and freed by another attempt: continue as another one.
 			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
@@ -108,21 +98,16 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 				next.Settled = []store.Decision{*by}
 			}
 		}
-		if build != nil {
-			next = build(next)
-		}
 		state.Stamp(next, nil, a.owner)
 		cause = nil
 		var beside string
 		if a.beside != nil {
 			beside = a.beside.pk
 		}
-		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes, Seen: seen, Beside: beside, Fenced: fenced})
+		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: seen, Beside: beside, Fenced: fenced})
 		switch {
 		case err == nil && held == nil:
 			return next, state.Own, nil
-		case errors.Is(err, ErrConflict) && rerun, errors.Is(err, ErrCondition), errors.Is(err, ErrWrite):
-			return nil, 0, err
 		case errors.Is(err, ErrConflict):
 			continue // another process is writing this record
 		case errors.Is(err, ErrCorrupt):

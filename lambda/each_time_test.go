@@ -277,31 +277,6 @@ func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 	})
 }
 
-// A merged claim that takes a record over has the handler begin again, with what the
-// earlier attempt has committed.
-func TestMergedClaimBeginsAgain(t *testing.T) {
-	t.Parallel()
-	var runs, made int
-	fail := errors.New("down")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MergeClaim = true }), quiet(lambda.SQS),
-		func(ctx context.Context, _ events.SQSMessage) error {
-			runs++
-			if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { made++; return made, nil }); err != nil {
-				return err
-			}
-			return fail
-		})
-	if _, err := h.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, fail) {
-		t.Errorf("got %v", err)
-	}
-	fail = nil
-	re, err := h.Handle(t.Context(), batch(message("1", "")))
-	reported(t, re, err)
-	if runs != 3 {
-		t.Errorf("%d runs; want one, then one that meets its record, and one that goes on from it", runs)
-	}
-}
-
 // A queue delivers ten by default: none of them waits for another.
 func TestConcurrencyByDefault(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package lambda_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -123,14 +122,6 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 	}{
 		"a call":                        {func(b *bank) func(context.Context) error { return b.charge }, false},
 		"a call that can't be repeated": {never, false},
-		"a call after the claim's commit": {func(b *bank) func(context.Context) error {
-			return func(ctx context.Context) error {
-				if _, err := idem.Atomic(ctx, "none", func(context.Context, *idem.Tx) (int, error) { return 0, nil }, idem.Deferred()); err != nil {
-					return err
-				}
-				return b.charge(ctx)
-			}
-		}, false},
 		"a job, and something after it": {func(*bank) func(context.Context) error {
 			return func(ctx context.Context) error { return staging(ctx, "first") }
 		}, false},
@@ -159,46 +150,44 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 			}
 		}, true},
 	} {
-		for _, merge := range []bool{false, true} {
-			for _, source := range []string{"SQS", "SNS"} {
-				t.Run(fmt.Sprint(name, ", ", source, ", merged claim: ", merge), func(t *testing.T) {
-					t.Parallel()
-					store := &idem.MemoryStore{}
-					e := idem.New(store, anybody, func(o *idem.Options) { o.MergeClaim = merge })
-					b := &bank{}
-					work := tc.work(b)
-					var err error
-					if source == "SQS" {
-						h := lambda.WrapEach(e, quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error { return work(ctx) })
-						_, err = h.Handle(t.Context(), batch(message("1", "")))
-					} else {
-						h := lambda.WrapEach(e, quiet(lambda.SNS), func(ctx context.Context, _ events.SNSEventRecord) error { return work(ctx) })
-						_, err = h.Handle(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{notification("1")}})
+		for _, source := range []string{"SQS", "SNS"} {
+			t.Run(name+", "+source, func(t *testing.T) {
+				t.Parallel()
+				store := &idem.MemoryStore{}
+				e := idem.New(store, anybody)
+				b := &bank{}
+				work := tc.work(b)
+				var err error
+				if source == "SQS" {
+					h := lambda.WrapEach(e, quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error { return work(ctx) })
+					_, err = h.Handle(t.Context(), batch(message("1", "")))
+				} else {
+					h := lambda.WrapEach(e, quiet(lambda.SNS), func(ctx context.Context, _ events.SNSEventRecord) error { return work(ctx) })
+					_, err = h.Handle(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{notification("1")}})
+				}
+				if tc.ok {
+					if err != nil {
+						t.Errorf("got %v", err)
 					}
-					if tc.ok {
-						if err != nil {
-							t.Errorf("got %v", err)
-						}
-						return
+					return
+				}
+				if !errors.Is(err, idem.ErrDeliveryKey) {
+					t.Errorf("got %v, want ErrDeliveryKey", err)
+				}
+				for _, remedy := range []string{"WithKey", "KeyAttribute", "CallsAgainAfterRedrive"} {
+					if err != nil && !strings.Contains(err.Error(), remedy) {
+						t.Errorf("%v: doesn't say %s", err, remedy)
 					}
-					if !errors.Is(err, idem.ErrDeliveryKey) {
-						t.Errorf("got %v, want ErrDeliveryKey", err)
+				}
+				if len(b.keys) > 0 {
+					t.Error("the provider was called")
+				}
+				for _, r := range store.Records() {
+					if len(r.Phases)+len(r.Jobs) > 0 {
+						t.Errorf("it wrote %+v, %+v", r.Phases, r.Jobs)
 					}
-					for _, remedy := range []string{"WithKey", "KeyAttribute", "CallsAgainAfterRedrive"} {
-						if err != nil && !strings.Contains(err.Error(), remedy) {
-							t.Errorf("%v: doesn't say %s", err, remedy)
-						}
-					}
-					if len(b.keys) > 0 {
-						t.Error("the provider was called")
-					}
-					for _, r := range store.Records() {
-						if len(r.Phases)+len(r.Jobs) > 0 {
-							t.Errorf("it wrote %+v, %+v", r.Phases, r.Jobs)
-						}
-					}
-				})
-			}
+				}
+			})
 		}
 	}
 }

@@ -16,14 +16,11 @@ import (
 func TestARideSurvivesACrashEverywhere(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		deferred bool
-		engine   func(*idem.Options)
-		fate     idemtest.Fate
-		runs     int // at least
+		engine func(*idem.Options)
+		fate   idemtest.Fate
+		runs   int // at least
 	}{
 		"claim first":        {runs: 20},
-		"claim merged":       {engine: func(o *idem.Options) { o.MergeClaim = true }, runs: 15},
-		"deferred":           {deferred: true, runs: 15},
 		"the answer is lost": {fate: idemtest.Fate{LoseAnswer: true}, runs: 15},
 		"no completer":       {engine: func(o *idem.Options) { o.Resumable = false }, runs: 10},
 	} {
@@ -32,7 +29,7 @@ func TestARideSurvivesACrashEverywhere(t *testing.T) {
 			runs := 0
 			lambdatest.CrashEverywhere(t, func(w *idemtest.World) *rides.Function {
 				app := &rides.App{
-					RidesTable: "rides", AuditTable: "audit", Deferred: tt.deferred,
+					RidesTable: "rides", AuditTable: "audit",
 					Payments: rides.Payments{URL: "https://payments.example", Client: *w.Client()},
 				}
 				return rides.NewFunction(app, w.Engine(func(o *idem.Options) {

@@ -88,11 +88,8 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 	})
 }
 
-// charging is how the charge is committed, and for how long it may be repeated.
+// charging is for how long the charge may be repeated.
 func (a *App) charging() (opts []idem.PhaseOption) {
-	if a.Deferred {
-		opts = append(opts, idem.Deferred())
-	}
 	if a.Memory > 0 {
 		opts = append(opts, idem.Remembers(a.Memory))
 	}

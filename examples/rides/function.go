@@ -10,19 +10,13 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// App is what the handlers need. All fields but Price, Deferred and Memory are
-// required.
+// App is what the handlers need. All fields but Price and Memory are required.
 type App struct {
 	DB         dynamo.Getter // reads rides
 	RidesTable string        // with the key id
 	AuditTable string        // with the key id
 	Payments   Payments
 	Price      int // of a ride, in cents; 0 is [Price]
-
-	// Deferred commits the charge together with what follows it. That saves a
-	// call to DynamoDB; if the process dies in between, the provider is called
-	// again, with the same key.
-	Deferred bool
 
 	// Memory is for how long the payment provider remembers a key; 0 is
 	// 24 hours.

@@ -49,8 +49,7 @@ func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 type Phase[T any] struct {
 	Name   string
 	Result T
-	// Writes are the user's writes of its commit, as their String says. A phase whose
-	// result was Deferred shares its commit with the phase that follows.
+	// Writes are the user's writes of its commit, as their String says.
 	Writes []string
 	// Jobs are those that its commit staged, in no order.
 	Jobs []idem.Job

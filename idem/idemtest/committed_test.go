@@ -54,28 +54,26 @@ func orders(t *testing.T, optFns ...func(*idem.Options)) *idemtest.FaultyStore {
 
 func TestCommitted(t *testing.T) {
 	t.Parallel()
-	for _, merged := range []bool{false, true} {
-		log := orders(t, func(o *idem.Options) { o.MergeClaim = merged })
-		want := idemtest.Phase[priced]{Name: "stocked", Result: priced{20}, Writes: []string{"put stocked"}, Jobs: []idem.Job{idem.NewJob("index", priced{7})}}
-		if diff := cmp.Diff(want, idemtest.Committed[priced](t, log, "stocked")); diff != "" {
-			t.Errorf("merged %t, phase (-want +got):\n%s", merged, diff)
-		}
-		wantFinal := idemtest.Final{
-			Response: idem.Response{Status: 201}, Writes: []string{"put paid"},
-			Jobs: []idem.Job{idem.NewJob("send_mail", priced{20})}, Phases: []string{"priced", "stocked"},
-		}
-		if diff := cmp.Diff(wantFinal, idemtest.Finished(t, log)); diff != "" {
-			t.Errorf("merged %t, end (-want +got):\n%s", merged, diff)
-		}
-		if diff := cmp.Diff(priced{20}, idemtest.Staged[priced](t, log, "send_mail")); diff != "" {
-			t.Errorf("job (-want +got):\n%s", diff)
-		}
-		if diff := cmp.Diff([]priced{{6}, {7}}, idemtest.AllStaged[priced](t, log, "index")); diff != "" {
-			t.Errorf("jobs (-want +got):\n%s", diff)
-		}
-		if got := idemtest.AllStaged[priced](t, log, "refund"); got != nil {
-			t.Errorf("of another kind: %v", got)
-		}
+	log := orders(t)
+	want := idemtest.Phase[priced]{Name: "stocked", Result: priced{20}, Writes: []string{"put stocked"}, Jobs: []idem.Job{idem.NewJob("index", priced{7})}}
+	if diff := cmp.Diff(want, idemtest.Committed[priced](t, log, "stocked")); diff != "" {
+		t.Errorf("phase (-want +got):\n%s", diff)
+	}
+	wantFinal := idemtest.Final{
+		Response: idem.Response{Status: 201}, Writes: []string{"put paid"},
+		Jobs: []idem.Job{idem.NewJob("send_mail", priced{20})}, Phases: []string{"priced", "stocked"},
+	}
+	if diff := cmp.Diff(wantFinal, idemtest.Finished(t, log)); diff != "" {
+		t.Errorf("end (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(priced{20}, idemtest.Staged[priced](t, log, "send_mail")); diff != "" {
+		t.Errorf("job (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]priced{{6}, {7}}, idemtest.AllStaged[priced](t, log, "index")); diff != "" {
+		t.Errorf("jobs (-want +got):\n%s", diff)
+	}
+	if got := idemtest.AllStaged[priced](t, log, "refund"); got != nil {
+		t.Errorf("of another kind: %v", got)
 	}
 }
 
@@ -89,8 +87,10 @@ func TestWhatIsNotThereFails(t *testing.T) {
 			if err != nil {
 				return idem.Response{}, err
 			}
-			_, err = idem.Foreign(ctx, "called", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
-			return idem.Response{Status: 201}, err
+			_, err = idem.Foreign(ctx, "called", func(context.Context, *idem.Tx) (int, error) {
+				return 1, idem.Respond(idem.Response{Status: 201})
+			}, idem.NotIdempotent())
+			return idem.Response{}, err
 		})
 		if err != nil {
 			t.Fatal(err)

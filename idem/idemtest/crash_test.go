@@ -37,7 +37,6 @@ func TestCrashEverywhereFindsNothingInASoundHandler(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*idem.Options){
 		"claim first":   func(*idem.Options) {},
-		"claim merged":  func(o *idem.Options) { o.MergeClaim = true },
 		"not resumable": func(o *idem.Options) { o.Resumable = false },
 	} {
 		looked := 0

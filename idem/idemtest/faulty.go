@@ -156,7 +156,7 @@ func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
 		next := c.Next.Clone()
 		held, err := f.store.Claim(ctx, c)
-		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next, Writes: c.Writes}, held, err)
+		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next}, held, err)
 		return held, err
 	})
 }

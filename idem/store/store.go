@@ -59,9 +59,8 @@ type Store interface {
 
 // Claim is the first write of an operation.
 type Claim struct {
-	Next   *Record   // Ver 1
-	Now    time.Time // the claimer's clock
-	Writes []Write   // the user's writes in a claim that is merged with a commit
+	Next *Record   // Ver 1
+	Now  time.Time // the claimer's clock
 
 	// Seen is nil in a claim that knows of no record: it needs that there is none, or an
 	// expired one. Otherwise Seen is a freed record: the claim needs that there is none,

@@ -279,21 +279,6 @@ func TestRecordedWithItsHandling(t *testing.T) {
 	}
 }
 
-// With MergeClaim the whole event is one call. The handler begins for a duplicate
-// too, but its phase's writes and jobs are not repeated.
-func TestMergedClaim(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, finish(note("payment pi_1")), func(o *idem.Options) { o.MergeClaim = true })
-	want(t, e.deliver(t, succeeded), http.StatusOK, "")
-	if e.store.claims != 1 || len(e.store.commits) != 0 {
-		t.Errorf("%d claims, %d commits", e.store.claims, len(e.store.commits))
-	}
-	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
-	if len(e.store.Writes()) != 1 {
-		t.Errorf("writes: %v", e.store.Writes())
-	}
-}
-
 func TestCommitThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, finish(note("payment pi_1")))

@@ -150,7 +150,10 @@ func TestWhatChanges(t *testing.T) {
 		do   transition
 		want func(*store.Record) // what it does to that
 	}{
-		"a call begins": {expiring, plain(Calling), func(r *store.Record) { r.Keep, r.Expires = store.KeepOpen, time.Time{} }},
+		"a call begins": {expiring, plain(func(r *store.Record) *store.Record { return Calling(r, map[string]string{"fax#1": "new"}) }), func(r *store.Record) {
+			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+			r.Sent = Sending(r.Sent, map[string]string{"fax#1": "new"})
+		}},
 
 		"nothing is committed": {expiring, advance(nil, nil), none},
 		"a phase is committed": {func(r *store.Record) {

@@ -44,12 +44,12 @@ func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.R
 	return &r
 }
 
-// Calling returns held as it must be before a call of its attempt: kept. A process that
-// dies in the call writes nothing afterwards, and a key that expires then would let the
-// next request call again under another derived key.
-func Calling(held *store.Record) *store.Record {
+// Calling returns held as it must be before a call of its attempt, which sends sent: kept.
+// A process that dies in the call writes nothing afterwards, and a key that expires then
+// would let the next request call again under another derived key.
+func Calling(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
-	r.Keep, r.Expires = store.KeepOpen, time.Time{}
+	r.Keep, r.Expires, r.Sent = store.KeepOpen, time.Time{}, Sending(held.Sent, sent)
 	return &r
 }
 

@@ -229,7 +229,7 @@ var phaseKinds = []struct {
 	name   string
 	opt    func(*idem.Options)
 	writes bool
-}{{"a write of yours in each", plain, true}, {"the same with MergeClaim", merge, true}, {"no writes of yours", plain, false}}
+}{{"a write of yours in each", plain, true}, {"no writes of yours", plain, false}}
 
 func countPhases(ctx context.Context, db *dynamotest.DB, prices Prices, numbers []int) (Chart, error) {
 	dollars := Chart{ID: "phases-dollars"}

@@ -120,7 +120,7 @@ of it for an eventually consistent read, and double in a transaction. A refused 
 for your own small items that a phase writes: in a transaction they count double, 2 instead of 1. *Dollars* are for a million requests, without your
 items, by the on-demand prices of %s (%s; %s; read on %s): $%v for a million write units, $%v for a million read units.
 [proof/bench/prices.json](prices.json) holds them.`, r.Prices.Region, r.Prices.Source, r.Prices.Mode, r.Prices.Date, r.Prices.Write, r.Prices.Read),
-		"Phases: k commits, the last with the answer": "Each phase with a write of yours is a transaction of the record and your items. `MergeClaim` saves the claim's call and unit.",
+		"Phases: k commits, the last with the answer": "Each phase with a write of yours is a transaction of the record and your items.",
 		"Large answers and stored requests": "A body above 4 KB after compression has an item of its own beside the record. A body that doesn't compress, as here, is the worst " +
 			"case. A stored request is emptied after the answer at the full price of its size, or left to TTL, by `dynamo.Options.KeepRequests`, at rest for that time.",
 		"After failures": "The phases that an earlier attempt committed are in the record, and aren't paid again.",

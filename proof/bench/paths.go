@@ -52,7 +52,6 @@ const (
 )
 
 var (
-	merge     = func(o *idem.Options) { o.MergeClaim = true }
 	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 1<<20 }
 	large     = func(o *idem.Options) { o.MaxBody = 4 << 20 }
 	plain     = func(*idem.Options) {}
@@ -199,19 +198,10 @@ func paths() []path {
 	)
 	all := []path{
 		{"new", request, "new request, answer of 300 bytes", nil, isNew},
-		{"new-merged", request, "the same with `MergeClaim`", nil, fresh(small, merge, usual)},
 		{"new-marked", request, "the same, marked as a retry by mistake", nil, fresh(retry, plain, usual)},
 		{"replay", request, "replay", isNew, replayed(small, plain)},
 		{"replay-marked", request, "replay of a marked retry", isNew, replayed(retry, plain)},
 		{"replay-cached", request, "replay from the process's cache (`CacheBytes`)", nil, nil},
-		{"replay-merged", request, "replay with `MergeClaim` of a handler with a phase and a write of yours", fresh(small, merge, phased(1, true)), func(ctx context.Context, b *bed) error {
-			// A lazy claim runs the handler before it sees the record.
-			res, err := b.engine(merge).Do(ctx, small(), phased(1, true)(b))
-			if err == nil && !res.Replayed {
-				err = errors.New("no replay")
-			}
-			return err
-		}},
 		{"mismatch", request, "another body under the same key: 422", isNew, refused(idem.ErrMismatch, fresh(func() idem.Request { return with(20) }, plain, usual))},
 		{"in-flight", request, "another attempt holds the key: 409", nil, nil},
 		{"in-flight-marked", request, "the same to a marked retry", nil, nil},
@@ -228,13 +218,11 @@ func paths() []path {
 	for _, k := range []int{1, 2, 5} {
 		all = append(all,
 			path{fmt.Sprint("phases-", k), phases, fmt.Sprintf("k = %d, a write of yours in each", k), nil, fresh(small, plain, phased(k, true))},
-			path{fmt.Sprintf("phases-%d-merged", k), phases, fmt.Sprintf("k = %d with `MergeClaim`", k), nil, fresh(small, merge, phased(k, true))},
 			path{fmt.Sprintf("phases-%d-no-writes", k), phases, fmt.Sprintf("k = %d, no writes of yours", k), nil, fresh(small, plain, phased(k, false))})
 	}
 	return append(
 		all,
 		path{"foreign", calls, "a call to others (`Foreign`), then the finish", nil, fresh(small, plain, foreign())},
-		path{"foreign-merged", calls, "the same with `MergeClaim`", nil, fresh(small, merge, foreign())},
 		path{"foreign-not-idempotent", calls, "the same, `NotIdempotent`", nil, fresh(small, plain, foreign(idem.NotIdempotent()))},
 		path{"job", calls, "an answer with one staged job", nil, fresh(small, plain, staging(1))},
 		path{"jobs-10", calls, "an answer with ten staged jobs", nil, fresh(small, plain, staging(10))},

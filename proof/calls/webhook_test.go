@@ -36,7 +36,6 @@ func TestCallsPerDelivery(t *testing.T) {
 		}, opt)
 	}
 	plain := endpoint("plain", func(*idem.Options) {})
-	merged := endpoint("merged", func(o *idem.Options) { o.MergeClaim = true })
 	for _, tt := range []struct {
 		name   string
 		to     *webhook.Handler
@@ -47,7 +46,6 @@ func TestCallsPerDelivery(t *testing.T) {
 		{"not signed by the provider", plain, "whsec_guessed", 400, calls{}},
 		{"a new event", plain, secret, 200, calls{"PutItem": 1, "UpdateItem": 1}},
 		{"a duplicate", plain, secret, 200, calls{"PutItem": 1}},
-		{"a new event with MergeClaim", merged, secret, 200, calls{"PutItem": 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

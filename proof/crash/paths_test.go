@@ -84,12 +84,8 @@ var (
 
 var paths = []*path{
 	{name: "one write", says: "`Finish` with a write. The client retries.", route: "/plain", stages: []string{atAPI}, effects: plain},
-	{name: "one write, claim merged", says: "The same with `MergeClaim`.", route: "/plain-merged", stages: []string{atAPI}, effects: plain},
 	{name: "answer of 600 KB", says: "The same; the answer is stored in companions.", route: "/large", stages: []string{atAPI}, effects: map[string]int{"large": 1}, rare: true},
 	{name: "order", says: "`Atomic` with a write, `Foreign` with a charge, `Finish` with a write and a job; drain and consumer follow. The client retries.", route: "/order", stages: []string{atAPI, atWorker, atConsumer}, effects: ordered, charges: 1, mails: 1},
-	{name: "order, claim merged", says: "The same with `MergeClaim`.", route: "/order-merged", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
-	{name: "order, charge deferred", says: "The same with `Deferred`.", route: "/order-deferred", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
-	{name: "order, both", says: "The same with both.", route: "/order-both", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, taken over", says: "The first process was killed behind its first phase; the crash points are those of the attempts after it.", route: "/order", before: died, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{
 		name: "long work, and later work", says: "`Finish` with a write, a job that starts an execution of Step Functions, and one that is delivered three seconds later: a ticket has the worker deliver it. Each execution has ended before the job can come again.",

@@ -41,7 +41,7 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 		play func(t *testing.T) bool
 	}
 	var all []ride
-	for _, m := range []mode{modes[0], modes[3]} {
+	for _, m := range modes {
 		for _, p := range points(m.calls) {
 			if p.harm != killed {
 				continue // a request that was stopped on its way arrives when a human has long looked
@@ -52,13 +52,6 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 					return newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p)
 				}})
 			}
-			if m.deferred == "0" {
-				continue // enough of them are in TestKillSweep
-			}
-			all = append(all, ride{m.name + ", " + p.name + ", and the key is still known", func(t *testing.T) bool {
-				t.Helper()
-				return newForgetfulRun(t, b, m, retried, mindful).play(t, p)
-			}})
 		}
 	}
 	t.Run("rides", func(t *testing.T) {

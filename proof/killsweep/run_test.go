@@ -61,7 +61,7 @@ func newRun(t *testing.T, b *backstage, m mode, end ending, env ...string) *run 
 			"IDEM_TABLE=" + b.records, "RIDES_TABLE=" + b.rides, "AUDIT_TABLE=" + b.audit,
 			"PAYMENTS_URL=" + through(t, &r.tap, provider.URL, tap.Path),
 			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &r.tap, b.db.Endpoint, tap.DynamoDB),
-			"SAMEKEY_LEASE_MARGIN=" + margin.String(), "RIDES_MERGE_CLAIM=" + m.merge, "RIDES_DEFERRED=" + m.deferred,
+			"SAMEKEY_LEASE_MARGIN=" + margin.String(),
 		}, append(b.db.Env(), env...)...),
 	})
 	if err != nil {

@@ -152,7 +152,7 @@ func (a *actor) operation(t *testing.T) {
 		return idemtest.Fault{}
 	})
 	engine := idem.New(process, anybody, func(o *idem.Options) {
-		o.Function, o.Now, o.Retention, o.Resumable, o.MergeClaim = "f", a.clock.Now, 2*time.Hour, key%3 == 0, key%5 == 2
+		o.Function, o.Now, o.Retention, o.Resumable = "f", a.clock.Now, 2*time.Hour, key%3 == 0
 	})
 	handler := func(ctx context.Context) (idem.Response, error) { return a.handle(ctx, fate, process) }
 	switch {

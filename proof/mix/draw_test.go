@@ -65,10 +65,10 @@ type choice string
 // new ones at the end: the numbers are in seeds.
 var switches = [...]choice{
 	// The engine's and the store's options.
-	resumable, mergeClaim, readFirst, cacheBytes, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
+	resumable, readFirst, cacheBytes, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
 	reserve, maxTries, renews, deadline,
 	// The script.
-	phases, foreign, writes, jobsStaged, largeResult, deferred, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
+	phases, foreign, writes, jobsStaged, largeResult, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
 	refuses, always, swallows, fails, panics, dawdles, ignoresEnd, hopeless, deploy,
 	// Who calls.
 	secondClient, otherBody, impatient, longPause, pastRetention, givesUp,
@@ -84,7 +84,6 @@ var switches = [...]choice{
 
 const (
 	resumable    choice = "Resumable"
-	mergeClaim   choice = "MergeClaim"
 	readFirst    choice = "ReadFirst"
 	cacheBytes   choice = "CacheBytes"
 	retention    choice = "Retention"
@@ -109,7 +108,6 @@ const (
 	writes        choice = "writes"
 	jobsStaged    choice = "jobs"
 	largeResult   choice = "a result near the item's limit"
-	deferred      choice = "Deferred"
 	notIdempotent choice = "NotIdempotent"
 	remembers     choice = "Remembers"
 	sends         choice = "Sends"

@@ -54,17 +54,16 @@ type script struct {
 
 // step is a phase.
 type step struct {
-	name     string
-	foreign  bool
-	intent   bool
-	deferred bool
-	writes   bool
-	jobs     int
-	size     int
-	memory   time.Duration
-	sends    bool
-	steps    bool // the derived key names the phase
-	joins    bool // a call's failure is answered by Respond
+	name    string
+	foreign bool
+	intent  bool
+	writes  bool
+	jobs    int
+	size    int
+	memory  time.Duration
+	sends   bool
+	steps   bool // the derived key names the phase
+	joins   bool // a call's failure is answered by Respond
 }
 
 func (s *script) String() string {
@@ -83,7 +82,6 @@ func (s *script) String() string {
 			text string
 		}{
 			{st.intent, "NotIdempotent"},
-			{st.deferred, "Deferred"},
 			{st.memory > 0, fmt.Sprintf("Remembers(%s)", st.memory)},
 			{st.sends, "Sends"},
 			{st.writes, "a write"},
@@ -112,8 +110,7 @@ const item = 400 << 10
 func newPlan(d *drawn) *plan {
 	p := &plan{drawn: d}
 	p.resumable = d.odds(0.45, resumable)
-	merge := d.odds(0.3, mergeClaim)
-	p.former = !merge && d.odds(0.15, former)
+	p.former = d.odds(0.15, former)
 	p.retention = pick(d, retention, []time.Duration{24 * time.Hour, time.Hour, 6 * time.Hour})
 	p.lease = pick(d, lease, []time.Duration{30 * time.Second, 5 * time.Second, 15 * time.Second})
 	p.maxBody = pick(d, maxBody, []int{256 << 10, 2 << 10, 20 << 10, 1 << 20})
@@ -135,7 +132,7 @@ func newPlan(d *drawn) *plan {
 		func(status int) bool { return status < http.StatusMultipleChoices },
 	})
 	p.engine = func(o *idem.Options) {
-		o.Function, o.Resumable, o.MergeClaim = "mix", p.resumable, merge
+		o.Function, o.Resumable = "mix", p.resumable
 		o.MaxInput = 10 << 20
 		o.CallsOut = d.odds(0.2, callsOut)
 		if p.former {
@@ -233,19 +230,12 @@ func (p *plan) step(i int) step {
 	d := p.drawn
 	st := step{name: fmt.Sprint("p", i), steps: p.hash("steps", i)%2 == 0 || d.odds(0.12, deploy)}
 	st.foreign = d.odds(0.55, foreign, i)
-	switch {
-	case !st.foreign:
-		st.deferred = d.odds(0.15, deferred, i)
-	case d.odds(0.15, notIdempotent, i):
-		st.intent = true
-	default:
-		st.deferred = d.odds(0.3, deferred, i)
-	}
+	st.intent = st.foreign && d.odds(0.15, notIdempotent, i)
 	if st.foreign && !st.intent && d.odds(0.3, remembers, i) {
 		st.memory = []time.Duration{time.Hour, 8 * time.Minute, 4 * time.Hour}[d.hash("memory", i)%3]
 	}
 	st.sends = st.foreign && d.odds(0.2, sends, i)
-	if !st.intent && !st.deferred {
+	if !st.intent {
 		st.writes = d.odds(0.4, writes, i)
 		if d.odds(0.25, jobsStaged, i) {
 			st.jobs = int([]uint64{1, 2, 5, 15}[d.hash("jobs", i)%4])
@@ -298,8 +288,8 @@ func (p *plan) invite() {
 func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
-	return fmt.Sprintf("Resumable %t, MergeClaim %t, ReadFirst %t, CacheBytes %d, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
+	return fmt.Sprintf("Resumable %t, ReadFirst %t, CacheBytes %d, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
 		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, o.MergeClaim, o.ReadFirst != nil, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
+		o.Resumable, o.ReadFirst != nil, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

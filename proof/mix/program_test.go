@@ -135,7 +135,6 @@ func (r *run) phase(ctx context.Context, i int, st step) error {
 		opt idem.PhaseOption
 	}{
 		{st.intent, idem.NotIdempotent()},
-		{st.deferred, idem.Deferred()},
 		{st.memory > 0, idem.Remembers(st.memory)},
 		{st.sends && st.steps, idem.Sends("pay", r.intent, st.name)},
 		{st.sends && !st.steps, idem.Sends("pay", r.intent)},
@@ -174,12 +173,14 @@ func (r *run) phase(ctx context.Context, i int, st step) error {
 		}
 		return result + string(w.pad(st.size, true, r.name, i)), nil
 	}
-	phase := idem.Atomic[string]
+	var got string
+	var err error
 	if st.foreign {
-		phase = idem.Foreign[string]
+		got, err = idem.Foreign(ctx, st.name, fn, opts...)
+	} else {
+		got, err = idem.Atomic(ctx, st.name, fn)
 	}
-	got, err := phase(ctx, st.name, fn, opts...)
-	if err == nil && !st.deferred {
+	if err == nil {
 		op := opID(ctx)
 		w.say(ctx, r.p, "passes", "", func() { w.passed(r.name, op, st.name, got) })
 	}

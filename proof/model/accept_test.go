@@ -73,7 +73,7 @@ func (a *acceptor) knows(i int, freed, fenced *store.Record) {
 // hidden are the steps that a trace doesn't show.
 func (a *acceptor) hidden(s Step) bool {
 	switch s.What { //nolint:exhaustive // the trace shows the others
-	case LeaseEnds, KeyExpires, Draws:
+	case LeaseEnds, KeyExpires:
 		return true
 	case Stores:
 		return s.Fate == Applied
@@ -212,7 +212,7 @@ func same(model, real Record) bool {
 // by matches a write of an attempt, a claim or another one, with a fate.
 func by(k *ask, fates ...Fate) func(Step, *world) bool {
 	return func(s Step, _ *world) bool {
-		claim := s.What == Claims || s.What == Merges
+		claim := s.What == Claims
 		return int(s.Who) == k.i+1 && slices.Contains(fates, s.Fate) && claim == (k.claim != nil) &&
 			s.What != Stores && s.What != Looks && s.What != Fails && s.What != Calls
 	}

@@ -15,15 +15,11 @@ const (
 	notBegun point = iota
 	looks
 	claims
-	merges
 	claimsAnew
-	mergesAgain
 	buries
 	takesOver
 	takesUp
-	draws
 	commits
-	flushes
 	intends
 	retracts
 	calls
@@ -38,7 +34,7 @@ const (
 
 // writes has the write that an attempt sends at a point.
 var writes = map[point]Action{
-	claims: Claims, merges: Merges, claimsAnew: Claims, mergesAgain: Merges, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, flushes: Flushes, intends: Intends, retracts: Retracts,
+	claims: Claims, claimsAnew: Claims, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, intends: Intends, retracts: Retracts,
 	stores: Stores, finishes: Finishes, storesLate: Stores, releases: Releases, givesUp: GivesUp,
 }
 
@@ -117,8 +113,6 @@ func (m *Model) first(i int) point {
 	switch m.Who[i] { //nolint:exhaustive // the others begin with what they see
 	case Client:
 		return claims
-	case Merging:
-		return merges
 	case ReadFirst:
 		return looks
 	}
@@ -129,34 +123,19 @@ func (m *Model) first(i int) point {
 func (m *Model) packet(w *world, i int) packet {
 	a := &w.Attempts[i]
 	p := packet{Write: writes[a.At], By: m.nonce(i), Side: w.Side, Seen: a.Seen, Results: a.Seen.Results, Intent: a.Seen.Intent, Request: a.Request}
-	merge := func() {
-		for k, result := range a.Pending {
-			if result != 0 {
-				p.Results[k] = result
-			}
-		}
-	}
 	switch p.Write { //nolint:exhaustive // the others need no more
 	case Claims:
 		p.Seen, p.Over, p.Fence = Record{ID: uint8(i) + 1}, a.Over, a.Fence
-	case Merges:
-		p.Seen, p.Over = Record{ID: uint8(i) + 1}, a.Over
-		p.Results, p.Intent = [2]uint8{m.value(i, a)}, false
 	case Commits:
-		merge()
 		p.Results[m.place(a)] = m.value(i, a)
 		p.Intent = false
-	case Flushes, GivesUp:
-		merge()
 	case Intends:
-		merge()
 		p.Intent = true
 	case Retracts:
 		p.Intent = false
 	case Stores:
 		p.Value = m.value(i, a)
 	case Finishes:
-		merge()
 		p.Value, p.Bare = m.value(i, a), a.Bare
 	case Releases:
 		p.Intent, p.Free = a.Called, m.frees(a)
@@ -196,10 +175,6 @@ func (m *Model) acts(w world, i int, emit emit) {
 		}
 		m.looksFirst(&w, i, w.Record)
 		emit(Step{Who: who, What: Looks}, w)
-	case draws:
-		a.Pending[m.place(a)] = m.value(i, a)
-		m.proceed(a)
-		emit(Step{Who: who, What: Draws}, w)
 	case calls:
 		if m.forgotten(&w, a) {
 			a.At, a.Seen.Intent = givesUp, true // people must say what became of it
@@ -214,19 +189,13 @@ func (m *Model) acts(w world, i int, emit emit) {
 	default:
 		m.sends(w, i, emit)
 		switch a.At { //nolint:exhaustive // elsewhere no code of the handler runs
-		case commits, flushes:
+		case commits:
 			m.fails(w, i, false, emit)
 			m.renews(w, i, emit)
 		case stores:
 			m.losesBody(w, i, emit)
 		case finishes:
 			m.fails(w, i, true, emit)
-		case merges, mergesAgain:
-			seen := w.Record.lives() && w.Record.Request == a.Request && w.op().Writes > 0
-			if seen || w.Left.Fail > 0 {
-				m.consults(&w, i)
-				emit(Step{Who: who, What: Fails}, w)
-			}
 		}
 	}
 }
@@ -330,14 +299,11 @@ const (
 	Starts Action = iota + 1
 	Looks
 	Claims
-	Merges
 	Buries
 	TakesOver
 	TakesUp
 	Renews
-	Draws
 	Commits
-	Flushes
 	Intends
 	Retracts
 	Calls
@@ -369,8 +335,8 @@ const (
 )
 
 var actionNames = [...]string{
-	Starts: "starts", Looks: "reads the record", Claims: "claims", Merges: "claims and commits at once", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
-	Renews: "renews its lease", Draws: "runs a Deferred phase", Commits: "commits the phase", Flushes: "commits pending results", Intends: "commits the begin of its call",
+	Starts: "starts", Looks: "reads the record", Claims: "claims", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
+	Renews: "renews its lease", Commits: "commits the phase", Intends: "commits the begin of its call",
 	Retracts: "takes the begin of its call back", Calls: "calls the provider", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
 	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
 	SettlesAnswer: "settles: an answer", SettlesResult: "settles: the call's result", SettlesNotMade: "settles: the call was not made",
@@ -385,7 +351,7 @@ func (a Action) String() string { return actionNames[a] }
 func (a Action) takes() bool { return a == TakesOver || a == TakesUp }
 
 // reruns reports whether a conflict makes the handler's phase run again.
-func (a Action) reruns() bool { return a == Commits || a == Finishes || a == Merges }
+func (a Action) reruns() bool { return a == Commits || a == Finishes }
 
 // Fate is what became of a write or call.
 type Fate uint8

@@ -15,24 +15,11 @@ func (m *Model) claim(w *world, p packet) bool {
 	return true
 }
 
-// merged is the claim and the first commit in one transaction (Options.MergeClaim).
-//
-// Code: idem.flow.write, dynamo.Store.Claim, dynamo.claimCondition
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)
-func (m *Model) merged(w *world, p packet) bool {
-	if m.on(CWCCond) && !m.claimable(&w.Record, p) {
-		return false
-	}
-	m.begin(w, p)
-	m.advance(w, p)
-	return true
-}
-
 // callsFirst reports whether the handler begins with a call: then the claim, or a write
 // before the call, keeps the record.
 //
 // Code: state.Claimed, state.Calling, idem.phaseRun.foreign
-func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
+func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign }
 
 // claimable reports whether a claim may be won at its place. A claim that hasn't seen a
 // freed record may be a late copy.
@@ -129,7 +116,7 @@ func (m *Model) judge(w *world, i int) verdict {
 
 // meets carries out the verdict about the record that an attempt met.
 //
-// Code: idem.attempt.judgeOrTakeOver, idem.reply.answer, idem.flow.claimed
+// Code: idem.attempt.judgeOrTakeOver, idem.reply.answer
 func (m *Model) meets(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	switch m.judge(w, i) {
@@ -155,7 +142,7 @@ func (m *Model) meets(w *world, i int) {
 
 // claimed is the answer to a claim.
 //
-// Code: idem.attempt.claim, idem.flow.claimed
+// Code: idem.attempt.claim
 func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 	switch {
 	case ok:
@@ -214,32 +201,9 @@ func (m *Model) remembers(w *world, s Step, next world, emit emit) {
 // Code: idem.attempt.claim
 func (m *Model) claimsAgain(a *attempt, i int) {
 	a.Away = a.Away && !m.on(ClaimsHome)
-	switch {
-	case a.Old:
+	if a.Old {
 		m.ends(a, failure)
-	case m.Who[i] == Merging:
-		a.At = mergesAgain
-	default:
-		a.At = claimsAnew
-	}
-}
-
-// consults looks at the record before an attempt without a claim answers: its
-// handler may have seen what the key's own commit wrote.
-//
-// Code: idem.flow.consult
-func (m *Model) consults(w *world, i int) {
-	a, r := &w.Attempts[i], &w.Record
-	if m.on(CWCCheck) {
-		if m.judge(w, i) == again {
-			m.ends(a, failure)
-			return
-		}
-		m.meets(w, i)
 		return
 	}
-	if r.lives() && r.Request == a.Request && w.op().Writes > 0 {
-		w.breaks(ErrorThoughCommitted)
-	}
-	m.ends(a, failure)
+	a.At = claimsAnew
 }

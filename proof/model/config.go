@@ -6,7 +6,6 @@ type Role uint8
 // The roles.
 const (
 	Client    Role = iota
-	Merging        // a client whose claim is merged with its first commit
 	ReadFirst      // a client that reads before its claim
 	Completer
 	Operator
@@ -62,21 +61,6 @@ func configs() []Config {
 			States: 254_281,
 		},
 		{
-			Name: "merged claims and completer", Who: []Role{Merging, Merging, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Early,
-			Resumable: true, MaxTries: 1, Left: budget{Late: 1},
-			States: 151_553,
-		},
-		{
-			Name: "merged claims, lost answers and conflicts", Who: []Role{Merging, Merging}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
-			MaxTries: 2, Left: budget{Lost: 1, Late: 1, Conflict: 1, Fail: 1},
-			States: 686_981,
-		},
-		{
-			Name: "merged claims beside a plain one", Who: []Role{Merging, Client, Merging}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
-			MaxTries: 2, Expire: true, Left: budget{Late: 1},
-			States: 140_438,
-		},
-		{
 			Name: "a call first", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			Resumable: true, MaxTries: 2, Expire: true, Left: budget{Late: 1, Fail: 1},
 			States: 173_641,
@@ -112,9 +96,9 @@ func configs() []Config {
 			States: 292_952,
 		},
 		{
-			Name: "deferred phases", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Drawn, ForeignLater}, Jobs: Late,
+			Name: "a lost answer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
 			Resumable: true, MaxTries: 1, Left: budget{Lost: 1},
-			States: 18_163,
+			States: 22_785,
 		},
 		{
 			Name: "a call that can't be repeated", Who: []Role{Client, Client, Operator}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Atomic, NotIdempotent}, Jobs: Late,

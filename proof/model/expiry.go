@@ -14,7 +14,7 @@ func (m *Model) timeSteps(w world, emit emit) {
 	if m.Forgets && w.Age == 0 {
 		w.Age = 1
 		for i := range w.Attempts { // no attempt lives as long as a provider's memory
-			if a := &w.Attempts[i]; a.At >= draws && a.At <= calls {
+			if a := &w.Attempts[i]; a.At >= commits && a.At <= calls {
 				m.ends(a, failure)
 			}
 		}
@@ -83,11 +83,11 @@ func (m *Model) leaves(w *world) {
 //
 // Code: defaults.MinRetention, idem.attempt.claim
 func (m *Model) dropClaims(w *world, of func(i int) bool) {
-	w.drop(func(q packet) bool { return (q.Write == Claims || q.Write == Merges) && of(int(q.Seen.ID)-1) })
+	w.drop(func(q packet) bool { return q.Write == Claims && of(int(q.Seen.ID)-1) })
 	for i := range w.Attempts {
 		switch a := &w.Attempts[i]; {
 		case !of(i):
-		case a.At == claimsAnew, a.At == mergesAgain, a.Unsure && (a.At == claims || a.At == merges):
+		case a.At == claimsAnew, a.Unsure && a.At == claims:
 			m.ends(a, failure)
 		case a.At == takesOver, a.At == buries:
 			a.Old = true

@@ -13,7 +13,7 @@ func (m *Model) call(w *world, i int) {
 	m.behind(w, i, a.Seen.ID)
 	data := uint8(1)
 	if k > 0 {
-		data += a.Seen.Results[k-1] + a.Pending[k-1]
+		data += a.Seen.Results[k-1]
 	}
 	if op.Sent != 0 && op.Sent != data {
 		w.breaks(KeyForTwoCalls)
@@ -69,11 +69,7 @@ func (m *Model) called(w world, i int, emit emit) {
 	who := uint8(i) + 1
 	m.call(&w, i)
 	ok := w
-	a := &ok.Attempts[i]
-	if a.At = commits; m.Phases[k] == ForeignLater {
-		a.Pending[k] = m.value(i, a)
-		m.proceed(a)
-	}
+	ok.Attempts[i].At = commits
 	emit(Step{Who: who, What: Calls}, ok)
 	if w.Left.Fail == 0 {
 		return

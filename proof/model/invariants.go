@@ -24,7 +24,6 @@ const (
 	AnswerChanged
 	ReplayDiffers
 	WrongAnswer
-	ErrorThoughCommitted
 	Believed
 	ReceiptLost
 
@@ -56,12 +55,11 @@ var invariants = [...]string{
 	TwoLive:    "while the scope of a key changes, one of its two records lives at most",
 	Misjudged:  "an honest retry is not taken for another request",
 
-	AnswerChanged:        "an operation has one answer",
-	ReplayDiffers:        "a finished record replays the bytes that were committed with it",
-	WrongAnswer:          "a client gets the stored answer, or none",
-	ErrorThoughCommitted: "a committed operation is not answered with an error of its own making",
-	Believed:             "a client that is told that its request has failed is right: nothing is done afterwards without it",
-	ReceiptLost:          "the answer of an operation that is kept is stored whole",
+	AnswerChanged: "an operation has one answer",
+	ReplayDiffers: "a finished record replays the bytes that were committed with it",
+	WrongAnswer:   "a client gets the stored answer, or none",
+	Believed:      "a client that is told that its request has failed is right: nothing is done afterwards without it",
+	ReceiptLost:   "the answer of an operation that is kept is stored whole",
 
 	JobLost:        "a job that was committed is delivered before it leaves the record",
 	JobUncommitted: "a job is delivered only after its commit",

@@ -86,9 +86,6 @@ func (m *Model) complete(w *world, dies bool) {
 						*w = next
 					}
 				})
-			case draws:
-				a.Pending[m.place(a)] = m.value(i, a)
-				m.proceed(a)
 			default:
 				p := m.packet(w, i)
 				m.hears(w, i, p, m.write(w, p))

@@ -8,8 +8,6 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 	switch p.Write { //nolint:exhaustive // the others are no writes
 	case Claims:
 		return m.claim(w, p)
-	case Merges:
-		return m.merged(w, p)
 	case TakesOver:
 		return m.takeOver(w, p)
 	case TakesUp:
@@ -18,7 +16,7 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 		return m.bury(w, p)
 	case Renews:
 		return m.renew(w, p)
-	case Commits, Flushes, Intends, Retracts:
+	case Commits, Intends, Retracts:
 		return m.commit(w, p)
 	case Stores:
 		return m.companion(w, p)
@@ -41,7 +39,7 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 func (m *Model) hears(w *world, i int, p packet, applied bool) {
 	a := &w.Attempts[i]
 	switch p.Write {
-	case Claims, Merges:
+	case Claims:
 		a.Unsure = false
 		m.claimed(w, i, p, applied)
 	case Buries:
@@ -53,7 +51,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 	case TakesOver, TakesUp:
 		a.Unsure = false
 		m.taken(w, i, p, applied)
-	case Renews, Commits, Flushes, Intends, Retracts:
+	case Renews, Commits, Intends, Retracts:
 		m.committed(w, i, p, applied)
 	case Stores:
 		a.Unsure = false
@@ -82,7 +80,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 // Code: state.Land, idem.attempt.sendOnce, idem.attempt.load
 func (m *Model) shows(r *Record, p packet) bool {
 	switch p.Write { //nolint:exhaustive // the others are conditional on what was seen
-	case Claims, Merges:
+	case Claims:
 		return true
 	case Stores:
 		return false
@@ -99,7 +97,7 @@ func (m *Model) sends(w world, i int, emit emit) {
 	s := Step{Who: uint8(i) + 1, What: p.Write}
 	next := w
 	if a.Unsure && m.shows(&w.Record, p) {
-		claim := p.Write == Claims || p.Write == Merges
+		claim := p.Write == Claims
 		switch next.Attempts[i].Unsure = false; {
 		case w.Record.State == None && claim && !a.Away && m.checks(i): // the other place may have refused it
 			next.Attempts[i].Unsure, next.Attempts[i].Away = true, true
@@ -118,7 +116,7 @@ func (m *Model) sends(w world, i int, emit emit) {
 	applied := m.write(&next, p)
 	if s.Fate = Refused; applied {
 		s.Fate = Applied
-		if p.Write == Commits || p.Write == Flushes || p.Write == Finishes {
+		if p.Write == Commits || p.Write == Finishes {
 			m.behind(&next, i, p.Seen.ID)
 		}
 	}

@@ -53,8 +53,8 @@ func promises() string {
 func configurations() string {
 	var b strings.Builder
 	b.WriteString("| configuration | attempts | phases | states |\n| --- | --- | --- | ---: |\n")
-	roles := [...]string{Client: "client", Merging: "client with a merged claim", ReadFirst: "client that reads first", Completer: "completer", Operator: "operator"}
-	phases := [...]string{Atomic: "Atomic", Drawn: "Deferred Atomic", Foreign: "Foreign", ForeignLater: "Deferred Foreign", NotIdempotent: "NotIdempotent"}
+	roles := [...]string{Client: "client", ReadFirst: "client that reads first", Completer: "completer", Operator: "operator"}
+	phases := [...]string{Atomic: "Atomic", Foreign: "Foreign", NotIdempotent: "NotIdempotent"}
 	releases := [...]string{Former: "former release", First: "first release", Second: "second release", Latest: "latest release"}
 	for _, c := range configs() {
 		var who, what []string

@@ -10,17 +10,14 @@ type Phase uint8
 const (
 	NoPhase       Phase = iota
 	Atomic              // writes of the user, and a job
-	Drawn               // an Atomic that is Deferred: its result joins the next commit
 	Foreign             // a call with a derived key
-	ForeignLater        // a Foreign that is Deferred
 	NotIdempotent       // a call that can't be repeated
 )
 
-// place returns the number of the next phase that has no result, not even a pending
-// one.
+// place returns the number of the next phase that has no result.
 func (m *Model) place(a *attempt) int {
 	for k, phase := range m.Phases {
-		if phase != NoPhase && a.Seen.Results[k] == 0 && a.Pending[k] == 0 {
+		if phase != NoPhase && a.Seen.Results[k] == 0 {
 			return k
 		}
 	}
@@ -31,7 +28,7 @@ func (m *Model) place(a *attempt) int {
 // there.
 func (m *Model) holds(w *world, i int) {
 	a := &w.Attempts[i]
-	a.Seen, a.Pending, a.Unsure, a.Fenced = held(w.Record), [2]uint8{}, false, false
+	a.Seen, a.Unsure, a.Fenced = held(w.Record), false, false
 	m.proceed(a)
 }
 
@@ -47,18 +44,13 @@ func (m *Model) proceed(a *attempt) {
 		}
 		return
 	}
-	pending := a.Pending != [2]uint8{}
 	switch phase := m.Phases[k]; {
-	case phase == Drawn:
-		a.At = draws
 	case phase == Atomic:
 		a.At = commits
 	case a.Seen.Intent && m.on(IntentIsUnknown):
 		a.At = givesUp
 	case phase == NotIdempotent && m.on(IntentFirst) && !a.Seen.Intent:
 		a.At = intends
-	case pending && m.on(FlushBeforeForeign):
-		a.At = flushes
 	default:
 		a.At = calls
 	}
@@ -92,8 +84,7 @@ func (m *Model) fence(w *world, p packet) bool {
 	return true
 }
 
-// commit writes a phase, with all pending results. Without a phase it writes the
-// pending results, or the intent of a call.
+// commit writes a phase, or the intent of a call.
 //
 // Code: state.Advanced, idem.flow.commit, dynamo.Store.update
 // Condition: #owner = :owner AND ver = :ver
@@ -117,7 +108,7 @@ func (m *Model) advance(w *world, p packet) {
 			if op.Writes++; op.Writes > 1 {
 				w.breaks(UserTwice)
 			}
-		case Foreign, ForeignLater, NotIdempotent:
+		case Foreign, NotIdempotent:
 			r.Doubts &^= TheCall
 		}
 	}
@@ -189,7 +180,7 @@ func (m *Model) committed(w *world, i int, p packet, ok bool) {
 	if p.Results != p.Seen.Results {
 		a.Called = false
 	}
-	a.Seen, a.Pending, a.Again, a.Unsure = view, [2]uint8{}, 0, false
+	a.Seen, a.Again, a.Unsure = view, 0, false
 	if p.Intent {
 		a.At = calls
 		return

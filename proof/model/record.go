@@ -117,20 +117,19 @@ type truth struct {
 // completer, or an operator. Any attempt may stop for good or sleep at any point.
 type attempt struct {
 	At      point
-	Seen    Record   // as the attempt last wrote or saw it, without what it doesn't use
-	Request uint8    // fingerprint of its request
-	Pending [2]uint8 // results that join the next commit
-	Called  bool     // it may have made the call, and no commit records that
-	Unsure  bool     // its last write has no answer yet
-	Again   uint8    // 1 if a conflict made the attempt run its phase again
-	Old     bool     // the key's lifetime has ended since its first claim
-	Refuses bool     // its handler refused the request, with a 4xx
-	Bare    bool     // the body of its answer can't be written
-	Away    bool     // it has changed to the key's other place, because a record is there
-	Over    stamp    // of the freed record that its claim replaces
-	Fence   stamp    // of the record that it has fenced at the other place
-	Fenced  bool     // it has fenced one
-	Told    uint8    // the answer that its client got, for traces
+	Seen    Record // as the attempt last wrote or saw it, without what it doesn't use
+	Request uint8  // fingerprint of its request
+	Called  bool   // it may have made the call, and no commit records that
+	Unsure  bool   // its last write has no answer yet
+	Again   uint8  // 1 if a conflict made the attempt run its phase again
+	Old     bool   // the key's lifetime has ended since its first claim
+	Refuses bool   // its handler refused the request, with a 4xx
+	Bare    bool   // the body of its answer can't be written
+	Away    bool   // it has changed to the key's other place, because a record is there
+	Over    stamp  // of the freed record that its claim replaces
+	Fence   stamp  // of the record that it has fenced at the other place
+	Fenced  bool   // it has fenced one
+	Told    uint8  // the answer that its client got, for traces
 }
 
 // packet is a write on its way to the store.

@@ -7,8 +7,6 @@ type Rule uint8
 const (
 	ClaimCond Rule = iota
 	ClaimSeen
-	CWCCond
-	CWCCheck
 	OwnNonce
 	MismatchLock
 	LeaseHolds
@@ -34,7 +32,6 @@ const (
 	JobEntry
 
 	AdoptID
-	FlushBeforeForeign
 	RelDoubts
 	Memory
 	IntentFirst
@@ -93,25 +90,23 @@ type rule struct {
 }
 
 var rules = [ruleCount]rule{
-	ClaimCond:    {name: "ClaimCond", says: "a claim writes only where no record is, or an expired one", in: "deferred phases", breaks: Robbed},
+	ClaimCond:    {name: "ClaimCond", says: "a claim writes only where no record is, or an expired one", in: "a lost answer", breaks: Robbed},
 	ClaimSeen:    {name: "ClaimSeen", says: "a claim replaces a freed record only if it has seen it", in: "a call that can't be repeated", breaks: Robbed},
-	CWCCond:      {name: "CWCCond", says: "a claim that is merged with a commit has the claim's condition", in: "merged claims beside a plain one", breaks: Forgotten},
-	CWCCheck:     {name: "CWCCheck", says: "an attempt with a merged claim looks at the record before it answers without a commit", in: "merged claims beside a plain one", breaks: ErrorThoughCommitted},
 	OwnNonce:     {name: "OwnNonce", says: "each attempt has a nonce of its own", in: "a call that can't be repeated", breaks: Mixed},
 	MismatchLock: {name: "MismatchLock", says: "another request is refused before the lease is looked at", in: "operators forget and end leases", breaks: Mismatched},
-	LeaseHolds:   {name: "LeaseHolds", says: "a client takes over only after the end of the lease", in: "deferred phases", breaks: Robbed},
+	LeaseHolds:   {name: "LeaseHolds", says: "a client takes over only after the end of the lease", in: "a lost answer", breaks: Robbed},
 	StuckStays:   {name: "StuckStays", says: "a client doesn't take over an operation that waits for an operator", in: "a call that can't be repeated", breaks: OnStuck},
 	RFJudges:     {name: "RFJudges", says: "a read before the claim is judged as a record that refuses a claim", in: "reads before the claim", breaks: Mismatched},
 	RFNow:        {name: "RFNow", says: "a read before the claim shows the record as it is, not as it was", in: "reads before the claim of a freed key", breaks: Misjudged},
 
 	TakeOwner:  {name: "TakeOwner", says: "a client's take-over is conditional on the owner that it saw", in: "a call that can't be repeated", breaks: Mixed},
-	TakeVer:    {name: "TakeVer", says: "a take-over is conditional on the version that it saw", in: "deferred phases", breaks: Robbed},
-	TakeBump:   {name: "TakeBump", says: "take-over and release raise the version", in: "deferred phases", breaks: Robbed},
+	TakeVer:    {name: "TakeVer", says: "a take-over is conditional on the version that it saw", in: "a lost answer", breaks: Robbed},
+	TakeBump:   {name: "TakeBump", says: "take-over and release raise the version", in: "a lost answer", breaks: Robbed},
 	TakeExp:    {name: "TakeExp", says: "take-over and renewal renew the expiry, where there is one", in: "operators forget and end leases", breaks: Robbed},
 	TakeDoubts: {name: "TakeDoubts", says: "a take-over from an attempt that never came back puts its calls in doubt", in: "a provider that forgets", breaks: Forgotten},
 	TakeOwnerK: {name: "TakeOwnerK", says: "a ticket is good for the owner that it names only", in: "a call first", breaks: Mixed},
-	TakeLease:  {name: "TakeLease", says: "a completer's take-over is conditional on the end of the lease", in: "deferred phases", breaks: Robbed},
-	TriesTake:  {name: "TriesTake", says: "the take-over itself counts the try", in: "deferred phases", breaks: NeverEnds},
+	TakeLease:  {name: "TakeLease", says: "a completer's take-over is conditional on the end of the lease", in: "a lost answer", breaks: Robbed},
+	TriesTake:  {name: "TriesTake", says: "the take-over itself counts the try", in: "a lost answer", breaks: NeverEnds},
 
 	CommitOwner: {name: "CommitOwner", says: "each write of a holder is conditional on its nonce", in: "a call that can't be repeated", breaks: Zombie},
 	CommitVer:   {name: "CommitVer", says: "each write of a holder is conditional on the version that it saw", in: "a call that can't be repeated", breaks: UserTwice},
@@ -121,8 +116,7 @@ var rules = [ruleCount]rule{
 	Adopt:       {name: "Adopt", says: "after a lost answer the stored result counts, not the result at hand", in: "lost answers and conflicts", breaks: KeyForTwoCalls},
 	JobEntry:    {name: "JobEntry", says: "a commit sets single jobs, never all of them", in: "two retries and a drain that dies", breaks: JobBack},
 
-	AdoptID:            {name: "AdoptID", says: "derived keys are made from the operation's id, not from the attempt's", in: "deferred phases", breaks: TwoKeys},
-	FlushBeforeForeign: {name: "FlushBeforeForeign", says: "results that a call may depend on are committed before the call", in: "deferred phases", breaks: KeyForTwoCalls},
+	AdoptID:            {name: "AdoptID", says: "derived keys are made from the operation's id, not from the attempt's", in: "a lost answer", breaks: TwoKeys},
 	RelDoubts:          {name: "RelDoubts", says: "a release records the calls that its attempt may have made", in: "a provider that forgets", breaks: CalledTwice},
 	Memory:             {name: "Memory", says: "a call in doubt is not repeated once its provider may have forgotten it", in: "a provider that forgets", breaks: CalledTwice},
 	IntentFirst:        {name: "IntentFirst", says: "the begin of a call that can't be repeated is committed before the call", in: "a call that can't be repeated", breaks: CalledTwice},
@@ -130,12 +124,12 @@ var rules = [ruleCount]rule{
 	UnknownIsStuck:     {name: "UnknownIsStuck", says: "an error of a call that can't be repeated leaves the operation to people", in: "a call that can't be repeated", breaks: CalledTwice},
 	IntentNeedsOutcome: {name: "IntentNeedsOutcome", says: "an operator must say what became of a call that has begun", in: "a call that can't be repeated", breaks: CalledTwice},
 
-	CompOwner:  {name: "CompOwner", says: "companions are named by the nonce of their writer", in: "deferred phases", breaks: ReplayDiffers},
+	CompOwner:  {name: "CompOwner", says: "companions are named by the nonce of their writer", in: "a lost answer", breaks: ReplayDiffers},
 	CompTry:    {name: "CompTry", says: "an attempt uses no name of a companion twice", in: "lost answers and conflicts", breaks: ReplayDiffers},
-	CompBefore: {name: "CompBefore", says: "companions are written before the finish that names them", in: "deferred phases", breaks: ReplayDiffers},
+	CompBefore: {name: "CompBefore", says: "companions are written before the finish that names them", in: "a lost answer", breaks: ReplayDiffers},
 	FinKeep:    {name: "FinKeep", says: "a finish with undelivered jobs keeps the record", in: "operators forget and end leases", breaks: JobLost},
 
-	AckLast: {name: "AckLast", says: "a job is acknowledged after its delivery", in: "deferred phases", breaks: JobLost},
+	AckLast: {name: "AckLast", says: "a job is acknowledged after its delivery", in: "a lost answer", breaks: JobLost},
 	AckID:   {name: "AckID", says: "an acknowledgement is conditional on the operation's id", in: "expiry, and a second request", breaks: JobLost},
 	AckSize: {name: "AckSize", says: "the last acknowledgement is conditional on the number of jobs", in: "two retries and a drain that dies", breaks: JobLost},
 	Clean:   {name: "Clean", says: "a finished record that is kept for jobs it no longer has is let go", in: "operators forget and end leases", breaks: KeptForEver},

@@ -44,7 +44,6 @@ type fault struct {
 type trace struct {
 	t       *testing.T
 	rnd     *mathrand.Rand
-	merges  *mathrand.Rand
 	config  Config
 	fault   *fault
 	accept  *acceptor
@@ -249,13 +248,8 @@ func (a *actor) handle(ctx context.Context) (idem.Response, error) {
 				tx.Stage(idem.NewJob("early", 1))
 				return a.value(k), nil
 			})
-		case Drawn:
-			v, err = idem.Atomic(ctx, name, func(context.Context, *idem.Tx) (int, error) { return a.value(k), nil }, idem.Deferred())
 		default:
 			var opts []idem.PhaseOption
-			if phase == ForeignLater {
-				opts = append(opts, idem.Deferred())
-			}
 			if phase == NotIdempotent {
 				opts = append(opts, idem.NotIdempotent())
 			}
@@ -371,10 +365,9 @@ func (t *trace) start(a *actor) {
 		o.Now = func() time.Time { return t.now }
 		o.Function, o.Resumable, o.MaxTries, o.RenewFor = "f", t.config.Resumable, int(t.config.MaxTries), -1
 		o.CallsOut = (&Model{Config: t.config}).callsFirst()
-		o.MergeClaim = a.role == Merging
 		t.config.Change.options(o, a.program)
 	})
-	if a.role == Merging || a.role == ReadFirst {
+	if a.role == ReadFirst {
 		if a.enters(); t.full {
 			return
 		}
@@ -438,9 +431,7 @@ func (t *trace) takes(a *actor) {
 			if a.role == ReadFirst && a.nonce == "" {
 				t.fired["read first"]++
 			}
-			ac.follows(func(s Step, _ *world) bool { // a look shows an attempt the same as a merged claim that is refused
-				return int(s.Who) == a.i+1 && (s.What == Looks || s.What == Merges && s.Fate == Refused)
-			}, true)
+			ac.follows(func(s Step, _ *world) bool { return int(s.Who) == a.i+1 && s.What == Looks }, true)
 		}
 		t.note("attempt %d loads", a.i+1)
 		r, _ := t.perform(k)
@@ -475,9 +466,8 @@ func (t *trace) writes(a *actor, k *ask) {
 	releases := k.commit != nil && k.commit.Next.State == store.Open && k.commit.Next.Lease.IsZero()
 	// The model's finish runs again after a conflict, the engine sends the same bytes.
 	finishes := k.commit != nil && k.commit.Next.State == store.Done
-	merged := k.claim != nil && len(k.claim.Next.Phases) > 0
 	switch {
-	case (fate == "delayed" || fate == "lost" || fate == "answer lost") && (len(t.late) == 2 || releases || k.take != nil), fate == "doubled" && (k.claim == nil || merged || len(t.late) == 2), fate == "conflict" && (a.conflict || finishes || merged):
+	case (fate == "delayed" || fate == "lost" || fate == "answer lost") && (len(t.late) == 2 || releases || k.take != nil), fate == "doubled" && (k.claim == nil || len(t.late) == 2), fate == "conflict" && (a.conflict || finishes):
 		fate = "answered"
 	}
 	var r answer
@@ -526,9 +516,6 @@ func (t *trace) writes(a *actor, k *ask) {
 	}
 	t.fired[fate]++
 	t.counts(a, k, applied)
-	if merged {
-		t.fired["merged claim, "+fate]++
-	}
 	t.closed()
 	t.note("attempt %d: %v, %s, applied %t", a.i+1, k, fate, applied)
 	if strings.HasPrefix(fate, "dies") {
@@ -597,14 +584,10 @@ func (t *trace) background() {
 	}
 }
 
-// client is a client that reads first if chance will have it, or whose claim is merged,
-// where the handler begins with an Atomic.
+// client is a client that reads first if chance will have it.
 func (t *trace) client() Role {
-	if t.merges.IntN(3) == 0 {
+	if t.rnd.IntN(3) == 0 {
 		return ReadFirst
-	}
-	if t.config.Phases[0] == Atomic && t.config.Change == NoChange && t.merges.IntN(2) == 0 {
-		return Merging
 	}
 	return Client
 }
@@ -683,7 +666,7 @@ func (t *trace) run() {
 func traceConfigs() []Config {
 	base := Config{MaxTries: 1, Resumable: true, Expire: true, Jobs: AllJobs}
 	var all []Config
-	for _, phases := range [][2]Phase{{Atomic, Foreign}, {Foreign}, {Atomic, NotIdempotent}, {Drawn, Foreign}, {Drawn, ForeignLater}} {
+	for _, phases := range [][2]Phase{{Atomic, Foreign}, {Foreign}, {Atomic, NotIdempotent}} {
 		for _, resumable := range []bool{true, false} {
 			c := base
 			c.Phases, c.Resumable = phases, resumable
@@ -701,11 +684,11 @@ func play(t *testing.T, seed uint64, f *fault) *trace {
 	return playWith(t, seed, 1, f, nil, traceConfigs())
 }
 
-// playWith draws from the streams stream and stream+1 of the seed.
+// playWith draws from a stream of the seed.
 func playWith(t *testing.T, seed, stream uint64, f *fault, tab *table, all []Config) *trace {
 	t.Helper()
 	tr := &trace{
-		t: t, rnd: mathrand.New(mathrand.NewPCG(seed, stream)), merges: mathrand.New(mathrand.NewPCG(seed, stream+1)),
+		t: t, rnd: mathrand.New(mathrand.NewPCG(seed, stream)),
 		config: all[seed%uint64(len(all))], fault: f, table: tab,
 	}
 	synctest.Test(t, func(*testing.T) { tr.run() })
@@ -738,16 +721,6 @@ var faults = []fault{
 	{name: "a refused commit that says it is done", commit: func(t *trace, c store.Commit) (*store.Record, error) {
 		_, err := t.store.Commit(context.Background(), c)
 		return nil, err
-	}},
-	{name: "a merged claim that loses its job", claim: func(t *trace, c store.Claim) (*store.Record, error) {
-		if len(c.Next.Phases) > 0 {
-			c.Next.Jobs = nil
-		}
-		return t.store.Claim(context.Background(), c)
-	}},
-	{name: "a merged claim that loses its phase", claim: func(t *trace, c store.Claim) (*store.Record, error) {
-		c.Next.Phases = nil
-		return t.store.Claim(context.Background(), c)
 	}},
 	{name: "a finish that doesn't keep its jobs", commit: changed(func(_, next *store.Record) {
 		if next.State == store.Done && next.Keep == store.KeepJobs {
@@ -822,7 +795,7 @@ func TestTraces(t *testing.T) {
 	}
 	follow(t, n, 100, "traces", []string{
 		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "leases end",
-		"read first", "merged claim, answered", "merged claim, answer lost", "merged claim, delayed", "merged claim, dies after",
+		"read first",
 	}, play)
 }
 

@@ -87,7 +87,6 @@ func (w *world) program(sb *sandbox) invoker {
 		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
 		router.Keyed("POST /fees", idem.New(store, anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
-			o.MergeClaim = w.hash("merge", sb.name)%2 == 0 && w.rolls.merges(sb.release)
 			if w.hash("read", sb.name)%2 == 0 {
 				o.ReadFirst = func(*idem.Request) bool { return true } // besides retries, which say so
 			}
@@ -303,9 +302,6 @@ func (a *app) ride(ctx context.Context, ev request) (response, error) {
 		return response{}, errHandler
 	}
 	var opts []idem.PhaseOption
-	if variant%3 == 0 {
-		opts = append(opts, idem.Deferred())
-	}
 	if variant%5 == 0 {
 		opts = append(opts, idem.Sends("pay", in))
 	}

@@ -200,6 +200,3 @@ func (r *rollOut) means(n release, o *idem.Options) {
 		}
 	}
 }
-
-// merges reports whether a release may merge claims: not before and while scopes change.
-func (r *rollOut) merges(n release) bool { return r == nil || !r.scope || n == after }

@@ -44,9 +44,7 @@ var apps = []app{
 		o.Function, o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "f", "resumable", true, idem.InFlightAccept, "/operations/"
 	}},
 	{name: "waiting", waits: true, opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }},
-	{name: "merging", phases: true, opt: func(o *idem.Options) {
-		o.Namespace, o.MergeClaim, o.CacheBytes = "merging", true, 256<<20
-	}},
+	{name: "phases", phases: true, opt: func(o *idem.Options) { o.Namespace, o.CacheBytes = "phases", 256<<20 }},
 	{name: "stripe", statusURL: "/status/", opt: func(o *idem.Options) {
 		idem.Stripe(o)
 		o.Namespace, o.StatusURL = "stripe", "/status/"

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // cost is what a path has cost in calls of DynamoDB.
@@ -106,37 +105,4 @@ func (s *story) costing(ctx context.Context, what string, want ops, b *booking, 
 		}
 		s.check(what+": "+answer, r.err == nil && r.status == status && r.replayed() == replay, r.String())
 	})
-}
-
-// otherModes counts what a ride costs where it is made with fewer calls.
-func (s *story) otherModes(ctx context.Context) error {
-	for _, mode := range []struct {
-		name, what string
-		flags      []string
-		ride       ops
-	}{
-		{"merged", "a new ride, the claim merged", []string{"--parameter MergeClaim=1"}, ops{"UpdateItem": 1, "TransactWriteItems": 2}},
-		{"both", "a new ride, the claim merged and the charge deferred", []string{"--parameter MergeClaim=1", "--parameter DeferCharge=1"}, ops{"TransactWriteItems": 2}},
-	} {
-		s.scene("With fewer calls: " + strings.Join(mode.flags, " "))
-		begin := time.Now()
-		var err error
-		if s.stack, err = s.up(ctx, mode.name, mode.flags...); err != nil {
-			return err
-		}
-		fmt.Printf("  a stack of its own, in %.1f s\n", time.Since(begin).Seconds())
-		b := s.book(omar)
-		err = s.alone(ctx, func() {
-			s.costing(ctx, mode.what, mode.ride, b, 201, false)
-			s.costing(ctx, "a replay, "+strings.TrimPrefix(mode.what, "a new ride, "), ops{"TransactWriteItems": 1}, b, 201, true)
-		})
-		if err != nil {
-			return err
-		}
-		s.whole(ctx, mode.what, b)
-		if err := s.stack.down(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

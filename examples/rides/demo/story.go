@@ -48,10 +48,7 @@ func (s *story) tell(ctx context.Context) error {
 			return errInterrupted
 		}
 	}
-	if err := s.stack.down(); err != nil {
-		return err
-	}
-	return s.otherModes(ctx)
+	return s.stack.down()
 }
 
 func (s *story) scene(title string) { fmt.Printf("\n%s\n", title) }

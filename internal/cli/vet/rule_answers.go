@@ -124,7 +124,7 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 			return false
 		case e.phase == nil:
 			return e.call != failed
-		case e.phase.kind == finish, slices.ContainsFunc(e.phase.opts, func(o ast.Expr) bool { return c.optionName(o) == "Deferred" }):
+		case e.phase.kind == finish:
 			return false
 		}
 		return e.call != failed || e.phase.kind == foreign

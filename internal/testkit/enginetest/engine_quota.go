@@ -51,40 +51,30 @@ func engineQuota(s suite) {
 	})
 
 	s.run("over the quota, a retry takes an abandoned operation over", func(t *testing.T, e *env) {
-		for _, opt := range []func(*idem.Options){func(*idem.Options) {}, func(o *idem.Options) { o.MergeClaim = true }} {
-			var a app
-			e.namespace += "x"
-			e.abandon(t, order("k", "1"))
-			e.clock.Advance(2 * storetest.Limit)
-			eng := e.engine(e.oneAMinute, opt)
-			do(t, eng, order("new", "1"), a.run).first(t)
-			do(t, eng, order("new2", "1"), a.run).refused(t, idem.ErrQuota)
-			e.costs(t, 3, func() { do(t, eng, order("k", "1"), a.run).first(t) })
-			a.ran(t, 2)
-		}
+		var a app
+		e.abandon(t, order("k", "1"))
+		e.clock.Advance(2 * storetest.Limit)
+		eng := e.engine(e.oneAMinute)
+		do(t, eng, order("new", "1"), a.run).first(t)
+		do(t, eng, order("new2", "1"), a.run).refused(t, idem.ErrQuota)
+		e.costs(t, 3, func() { do(t, eng, order("k", "1"), a.run).first(t) })
+		a.ran(t, 2)
 	})
 
 	s.run("below the quota nothing costs more, and a known key takes no place", func(t *testing.T, e *env) {
-		for _, merged := range []bool{false, true} {
-			var a app
-			e.namespace += "x"
-			two := quota.New(quota.Limits{PerMinute: 2, Open: 1}, func(o *quota.Options) { o.Now = e.clock.Now })
-			eng := e.engine(func(o *idem.Options) { o.Quota, o.MergeClaim = two, merged })
-			price := 2
-			if merged {
-				price = 1
-			}
-			e.costs(t, price, func() { do(t, eng, order("k", "1"), a.run).first(t) })
-			for range 5 {
-				e.costs(t, 1, func() {
-					if r := do(t, eng, order("k", "1"), a.run); r.err != nil || !r.Replayed {
-						t.Errorf("got %v, want a replay", r)
-					}
-				})
-			}
-			e.costs(t, price, func() { do(t, eng, order("k2", "1"), a.run).first(t) })
-			do(t, eng, order("k3", "1"), a.run).refused(t, idem.ErrQuota)
+		var a app
+		two := quota.New(quota.Limits{PerMinute: 2, Open: 1}, func(o *quota.Options) { o.Now = e.clock.Now })
+		eng := e.engine(func(o *idem.Options) { o.Quota = two })
+		e.costs(t, 2, func() { do(t, eng, order("k", "1"), a.run).first(t) })
+		for range 5 {
+			e.costs(t, 1, func() {
+				if r := do(t, eng, order("k", "1"), a.run); r.err != nil || !r.Replayed {
+					t.Errorf("got %v, want a replay", r)
+				}
+			})
 		}
+		e.costs(t, 2, func() { do(t, eng, order("k2", "1"), a.run).first(t) })
+		do(t, eng, order("k3", "1"), a.run).refused(t, idem.ErrQuota)
 	})
 
 	s.run("a caller over its quota takes nothing from another", func(t *testing.T, e *env) {

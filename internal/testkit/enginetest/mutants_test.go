@@ -185,9 +185,6 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 	if m.is(besideReadsAndWrites) {
 		<-time.After(network)
 	}
-	if err := m.broken(c.Writes); err != nil {
-		return nil, err
-	}
 	next := c.Next.Clone()
 	if m.is(mergesOnClaim) && old != nil {
 		next.Phases, next.Jobs = old.Phases, old.Jobs

@@ -21,16 +21,14 @@ func main() {
 		RidesTable: env.Text("RIDES_TABLE"),
 		AuditTable: env.Text("AUDIT_TABLE"),
 		Payments:   rides.Payments{URL: env.Text("PAYMENTS_URL")},
-		Deferred:   env.Flag("RIDES_DEFERRED"),
 		Memory:     env.Duration("PAYMENTS_MEMORY", 0),
 	}
-	margin, merge := env.Duration("SAMEKEY_LEASE_MARGIN", time.Second), env.Flag("RIDES_MERGE_CLAIM")
+	margin := env.Duration("SAMEKEY_LEASE_MARGIN", time.Second)
 	if err := errors.Join(env.Err(), err1, err2); err != nil {
 		log.Fatal(err)
 	}
 	engine := rides.Engine(store, rides.RidesNamespace, func(o *idem.Options) {
 		o.Resumable = true // a completer finishes what a client has left
-		o.MergeClaim = merge
 		o.LeaseMargin = margin
 	})
 	lambda.Start(rides.NewFunction(app, engine))

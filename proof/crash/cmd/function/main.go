@@ -66,7 +66,6 @@ func engine(store *dynamo.Store, namespace string, optFns ...func(*idem.Options)
 
 func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], error) {
 	const namespace = "crash"
-	merged := func(o *idem.Options) { o.MergeClaim = true }
 	accepting := func(o *idem.Options) {
 		o.Resumable, o.InFlight, o.StatusURL = true, idem.InFlightAccept, "/operations/"
 	}
@@ -78,7 +77,6 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 		o.LeaseMargin, o.Logger = defaults.MinLeaseMargin, slog.New(slog.DiscardHandler)
 	})
 	usual, accepts := engine(store, namespace), engine(store, namespace, accepting)
-	merges := engine(store, namespace, merged)
 	calls := engine(store, namespace, func(o *idem.Options) { o.CallsOut = true })
 	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 
@@ -86,18 +84,14 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /plain", usual, a.plain)
-	router.Keyed("POST /plain-merged", merges, a.plain)
 	router.Keyed("POST /large", keeps, a.large)
 	router.Keyed("POST /moved", moves, a.moved)
-	router.Keyed("POST /order", usual, a.order())
-	router.Keyed("POST /order-merged", merges, a.order())
-	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
-	router.Keyed("POST /order-both", merges, a.order(idem.Deferred()))
+	router.Keyed("POST /order", usual, a.order)
 	router.Keyed("POST /ship", usual, a.ship)
 	router.Keyed("POST /later", usual, a.later)
 	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
-	router.Keyed("POST /accepted", accepts, a.order())
+	router.Keyed("POST /accepted", accepts, a.order)
 	router.Keyed("POST /never", accepts, a.never)
 	router.Route("POST /webhook", lambda.Webhook(lambda.HTTPAPI, hooks).Handle)
 	router.Route("GET /operations/{key}", lambda.StatusHandler(accepts, lambda.HTTPAPI).Handle)
@@ -203,22 +197,20 @@ func (a *app) large(ctx context.Context, ev request) (response, error) {
 }
 
 // order is written, then paid, then answered, with a receipt.
-func (a *app) order(opts ...idem.PhaseOption) func(context.Context, request) (response, error) {
-	return func(ctx context.Context, ev request) (response, error) {
-		in, err := parse(ev)
-		if err != nil {
-			return response{}, err
-		}
-		order, err := idem.Atomic(ctx, "ordered", func(_ context.Context, tx *idem.Tx) (string, error) {
-			e, write := a.put(in, "order")
-			tx.Write(write)
-			return e.ID, nil
-		})
-		if err != nil {
-			return response{}, err
-		}
-		return a.paid(ctx, in, order, opts)
+func (a *app) order(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
 	}
+	order, err := idem.Atomic(ctx, "ordered", func(_ context.Context, tx *idem.Tx) (string, error) {
+		e, write := a.put(in, "order")
+		tx.Write(write)
+		return e.ID, nil
+	})
+	if err != nil {
+		return response{}, err
+	}
+	return a.paid(ctx, in, order, nil)
 }
 
 // charge is paid first.

@@ -106,14 +106,6 @@ func inParts(ctx context.Context) (response, error) {
 	return response{StatusCode: http.StatusCreated}, err
 }
 
-func deferred(ctx context.Context) (response, error) {
-	order, err := idem.Atomic(ctx, "order_created", created, idem.Deferred())
-	if err == nil && order.Stock == 0 {
-		return response{StatusCode: http.StatusConflict}, nil // nothing is committed yet
-	}
-	return response{StatusCode: http.StatusCreated}, err
-}
-
 func overHTTP(w http.ResponseWriter, r *http.Request) {
 	order, err := idem.Atomic(r.Context(), "order_created", created)
 	switch {
@@ -192,10 +184,6 @@ func nothingCommitted(ctx context.Context, how int) (response, error) {
 		if res.StatusCode == 0 {
 			return response{StatusCode: http.StatusConflict}, nil
 		}
-	}
-	order, _ := idem.Atomic(ctx, "order_looked_up", created, idem.Deferred())
-	if order.Stock == 0 {
-		return response{StatusCode: http.StatusConflict}, nil
 	}
 	idem.Foreign(ctx, "charged", charge, idem.Remembers(time.Hour))
 	return response{StatusCode: http.StatusConflict}, nil // want `answers: the answer 409`

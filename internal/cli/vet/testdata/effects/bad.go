@@ -250,6 +250,6 @@ func threeParts() (context.Context, string, func(context.Context, *idem.Tx) (int
 // Tx and NotIdempotent are not idem's.
 type Tx struct{}
 
-func NotIdempotent() idem.PhaseOption { return idem.Deferred() }
+func NotIdempotent() idem.PhaseOption { return idem.Remembers(0) }
 
 func takes(any) {}

@@ -62,7 +62,7 @@ func (a *App) alsoBad(ctx context.Context) error {
 	}
 	_, err = idem.Foreign(ctx, "paid", func(ctx context.Context, _ *idem.Tx) (string, error) {
 		return a.pay(ctx) // want `keys: Payments.Charge \(by App.pay\) is called`
-	}, idem.Deferred())
+	}, idem.Remembers(0))
 	return err
 }
 
@@ -117,7 +117,7 @@ func (a *App) with(ctx context.Context, tx *idem.Tx) (string, error) {
 
 // The key is asked for somewhere in the function, or the Tx goes elsewhere.
 func (a *App) more(ctx context.Context, made func() idem.PhaseOption) {
-	given := idem.Deferred()
+	given := idem.Remembers(0)
 	idem.Foreign(ctx, "first", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		key := tx.Key("payments")
 		a.recursive(ctx)
