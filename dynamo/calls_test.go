@@ -157,23 +157,6 @@ func callsPerRequest(t *testing.T, tab *table) {
 		}
 		expect(t, calls{"GetItem": 1})
 	})
-	t.Run("with the cache on, a replay and a mismatch take none", func(t *testing.T) {
-		engine := tab.Engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-		req := tabletest.Post(tabletest.NewKey(), "{}")
-		if _, err := engine.Do(ctx, req, tabletest.Created(reply)); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		if res, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil || !res.Replayed || string(res.Body) != reply {
-			t.Fatalf("got %+v, %v", res, err)
-		}
-		other := req
-		other.Path = "/elsewhere"
-		if _, err := engine.Do(ctx, other, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
-			t.Fatal(err)
-		}
-		expect(t, calls{})
-	})
 	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
 		virtual(t, func(t *testing.T, tab *table) {
 			short, cancel := context.WithTimeout(t.Context(), 3*time.Second)

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
@@ -102,16 +101,11 @@ func (s *Store) batch() int {
 // right to BatchWriteItem includes deleting, so roles may lack it; companions are
 // then sent item by item.
 func denied(err error, remembers *atomic.Bool) bool {
-	if accessDenied(err) {
+	if item.AccessDenied(err) {
 		remembers.Store(true)
 		return true
 	}
 	return false
-}
-
-func accessDenied(err error) bool {
-	api, ok := errors.AsType[smithy.APIError](err)
-	return ok && api.ErrorCode() == "AccessDeniedException"
 }
 
 // getChunks reads the companions from one number to before another by their keys, strongly

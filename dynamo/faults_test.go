@@ -120,8 +120,8 @@ func TestStoreDown(t *testing.T) {
 
 				opened := 0
 				open := tab.Engine(func(o *idem.Options) {
-					o.FailOpen = true
-					o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened++ }
+					o.Mode = idem.ModeOpen
+					o.Hooks.Unprotected = func(context.Context, idem.Event) { opened++ }
 				})
 				if res, err = open.Serve(short(), req, tabletest.Created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
 					t.Errorf("fail-open got %+v, %v, counted %d", res, err, opened)

@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const maxAttempts = 6
@@ -26,15 +26,20 @@ func newRetryer() aws.RetryerV2 {
 		o.MaxAttempts = maxAttempts
 		o.RateLimiter = ratelimit.None // the engine limits the time of its calls
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return item.Backoff(attempt), nil })
-		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(refused)}, append(o.Retryables, retry.IsErrorRetryableFunc(torn))...)
+		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(told)}, append(o.Retryables, retry.IsErrorRetryableFunc(torn))...)
 	})}
 }
 
-// refused finds an answer to a replay, the commonest error. It comes first, since the SDK's own
-// checks cost a tenth of the call's processor time.
-func refused(err error) aws.Ternary {
-	if _, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+// told decides by the table of the service's answers: what was refused for good is not
+// sent again; what was throttled is, a transaction too. It comes first, since the SDK's own
+// checks cost a tenth of a replay's processor time.
+func told(err error) aws.Ternary {
+	switch item.FaultOf(err) {
+	case store.NoFault, store.Denied, store.Invalid:
 		return aws.FalseTernary
+	case store.Throttled:
+		return aws.TrueTernary
+	case store.Conflict, store.Unknown:
 	}
 	return aws.UnknownTernary
 }

@@ -126,9 +126,14 @@ func (tab *table) process(t testing.TB, optFns ...func(*dynamo.Options)) *dynamo
 
 // serve answers a POST with engine, whose handler is fn.
 func serve(ctx context.Context, s store.Store, key string, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
+	return ask(ctx, s, key, false, fn, optFns...)
+}
+
+// ask is serve for a request that may be read first.
+func ask(ctx context.Context, s store.Store, key string, readFirst bool, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
 	engine := idem.New(s, append([]func(*idem.Options){anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
 	req := tabletest.Post(key, `{"amount":2000}`)
-	req.Header = http.Header{"Idempotency-Key": {key}}
+	req.Header, req.ReadFirst = http.Header{"Idempotency-Key": {key}}, readFirst
 	res, _ := engine.Serve(ctx, req, fn)
 	return res.Response
 }
@@ -227,9 +232,9 @@ func byKey(a, b map[string]types.AttributeValue) bool {
 var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
 	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{}, types.AttributeValueMemberNULL{})
 
-// Bad input 26: FailOpen is for a store that can't be reached. Behind a data key that
+// ModeOpen is for a store that can't be reached. Behind a data key that
 // can't be had there may be a record, so nothing runs, be the key done, open or new.
-func TestBadInput26FailOpenRunsNothing(t *testing.T) {
+func TestModeOpenRunsNothingBehindAKey(t *testing.T) {
 	t.Parallel()
 	for name, readFirst := range map[string]bool{"claimed": false, "read first": true} {
 		for _, desk := range []string{"without a sealer", "denied"} {
@@ -247,7 +252,7 @@ func TestBadInput26FailOpenRunsNothing(t *testing.T) {
 				}
 				before, other := tab.Items(t), desks(t, tab)[desk]
 				for _, key := range keys {
-					re := serve(t.Context(), other, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, func(*idem.Request) bool { return readFirst } })
+					re := ask(t.Context(), other, key, readFirst, tabletest.NeverRuns(t), func(o *idem.Options) { o.Mode = idem.ModeOpen })
 					isProblem(t, re, 503, "store_unavailable")
 				}
 				tab.unchanged(t, before, cmpopts.SortSlices(byKey))
@@ -264,11 +269,11 @@ func (tab *table) unchanged(t *testing.T, before []map[string]types.AttributeVal
 	}
 }
 
-// A record that a read has found stays found, though its contents are closed: FailOpen
+// A record that a read has found stays found, though its contents are closed: ModeOpen
 // runs nothing if the claim then fails for another reason.
 //
 //nolint:tparallel // the table is compared when all have run
-func TestFailOpenRemembersAClosedRecord(t *testing.T) {
+func TestModeOpenRemembersAClosedRecord(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
 	key := tabletest.NewKey()
@@ -282,7 +287,7 @@ func TestFailOpenRemembersAClosedRecord(t *testing.T) {
 	all["another key"] = tab.process(t, sealing(other)) // finds the record corrupt
 	for name, desk := range all {
 		t.Run(name, func(t *testing.T) {
-			re := serve(t.Context(), &readsOnce{Store: desk}, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, func(*idem.Request) bool { return true } })
+			re := ask(t.Context(), &readsOnce{Store: desk}, key, true, tabletest.NeverRuns(t), func(o *idem.Options) { o.Mode = idem.ModeOpen })
 			isProblem(t, re, 503, "store_unavailable")
 		})
 	}

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,18 +55,18 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), mine, err)
 }
 
-// passing are reasons of a cancelled transaction that pass by themselves.
-var passing = []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem"}
-
 // why reads the reasons of a cancelled transaction, which wrote nothing. The reasons of
 // the records, the first ones, come first, since after a lost answer the user's own
-// conditions are false too; then conflicts, which pass; then conditions. A conflict at
-// the record itself goes before the record beside it, which may be another's request.
+// conditions are false too; then items that have changed since they were read, which no
+// further try can help; then reasons that pass ([item.Passes]); then conditions. A conflict
+// at the record itself goes before the record beside it, which may be another's request.
 func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
-		switch code := aws.ToString(r.Code); {
-		case slices.Contains(passing, code):
-			return nil, fmt.Errorf("dynamo: %w: %s", store.ErrConflict, code)
+		code := aws.ToString(r.Code)
+		pass := item.Passes(code)
+		switch {
+		case pass != nil:
+			return nil, fmt.Errorf("dynamo: %w: %s", pass, code)
 		case code != "ConditionalCheckFailed":
 		case len(r.Item) == 0:
 			return &store.Record{}, nil
@@ -73,30 +74,29 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 			return item.Decode(r.Item)
 		}
 	}
-	var conflict, condition error
+	var changed, passing, condition error
 	for i, r := range reasons {
-		switch code := aws.ToString(r.Code); {
+		code := aws.ToString(r.Code)
+		pass := item.Passes(code)
+		switch {
 		case code == "" || code == "None":
 		case code == "ConditionalCheckFailed":
 			w := mine[i-records]
 			if !w.still(r.Item) {
-				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", store.ErrConflict, w.table)
+				changed = fmt.Errorf("dynamo: %w: an item in %s", store.ErrChanged, w.table)
 			} else {
 				condition = fmt.Errorf("dynamo: %w: %s in %s", store.ErrCondition, w.verb, w.table)
 			}
-		case slices.Contains(passing, code):
-			conflict = fmt.Errorf("dynamo: %w: %s", store.ErrConflict, code)
+		case pass != nil:
+			passing = cmp.Or(passing, fmt.Errorf("dynamo: %w: %s", pass, code))
 		case i == 0 && item.TooLarge(aws.ToString(r.Message)):
 			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrTooLarge, err)
 		default: // ValidationError, ItemCollectionSizeLimitExceeded, …
 			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 		}
 	}
-	switch {
-	case conflict != nil:
-		return nil, conflict
-	case condition != nil:
-		return nil, condition
+	if told := cmp.Or(changed, passing, condition); told != nil {
+		return nil, told
 	}
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
@@ -197,7 +197,7 @@ func merge(a, b *Write) (*Write, error) {
 			store.ErrWrite, a.table)
 	}
 	if a.read != nil && (a.found != b.found || disagree(a.read, b.read)) {
-		return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", store.ErrConflict, a.table)
+		return nil, fmt.Errorf("dynamo: %w: an item of %s, between two reads", store.ErrChanged, a.table)
 	}
 	w := *a
 	w.cond = both(a.cond, b.cond)

@@ -45,7 +45,7 @@ func TestTwoEnginesWithTheSameKeysOnOneStore(t *testing.T) {
 		}
 	}
 	for name, st := range stores {
-		off := idem.New(st, func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
+		off := idem.New(st, func(o *idem.Options) { o.Namespace, o.Mode = "a", idem.ModeOff })
 		if err := off.AddOperation("Direct", ""); err != nil {
 			t.Errorf("%s: a disabled engine: %v", name, err)
 		}

@@ -78,7 +78,7 @@ func watch[O any](
 // failed notes a call's error.
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
-	if strings.HasPrefix(c.Op, "Batch") && accessDenied(err) {
+	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
 		c.Fault = store.NoFault // roles lack the right on purpose: the store goes on item by item
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {

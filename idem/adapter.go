@@ -12,11 +12,11 @@ import (
 // keep apart or not protect: its method is none of [Options.Methods], or
 // [Fingerprint.SkipPath] leaves out the values of its wildcards, so that requests for
 // two things would be one operation. Patterns are those of [http.ServeMux]. A
-// pattern without a method is fine: requests with other methods pass. An engine that
-// is Disabled protects nothing and takes every pattern. CheckRoute is for routers, at
+// pattern without a method is fine: requests with other methods pass. An engine in
+// [ModeOff] protects nothing and takes every pattern. CheckRoute is for routers, at
 // cold start.
 func (e *Engine) CheckRoute(pattern string) error {
-	if e.opt.Disabled {
+	if e.opt.Mode == ModeOff {
 		return nil
 	}
 	method, path := splitPattern(pattern)
@@ -34,5 +34,5 @@ func (e *Engine) CheckRoute(pattern string) error {
 // headers. Other requests can pass without being read; [Engine.Serve] passes them,
 // and marks the answers to those that carry a key.
 func (e *Engine) Acts(method string, h http.Header) bool {
-	return !e.opt.Disabled && e.methods[method] && (e.opt.hasKey(h) || e.opt.KeyFrom != nil || !e.opt.keyOptional(method))
+	return e.opt.Mode != ModeOff && e.methods[method] && (e.opt.hasKey(h) || e.opt.KeyFrom != nil || !e.opt.keyOptional(method))
 }

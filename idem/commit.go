@@ -94,7 +94,7 @@ func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
 		if rec := f.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
 			return reply{a}.answer(ctx, rec, state.Replay)
 		}
-		if !refused(err) {
+		if store.Passing(err) {
 			break
 		}
 	}

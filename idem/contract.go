@@ -22,7 +22,7 @@ type contract struct{ *core }
 // producer chose it for this work, while a browser may add a header of its own to
 // each submission.
 func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
-	if e.opt.Disabled || !e.methods[r.Method] {
+	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
 		return "", false, nil
 	}
 	if r.Key != "" { // found outside of the header
@@ -169,9 +169,10 @@ func (l *leaving) hear() {
 	}
 }
 
-// keyOptional reports whether a request with this method passes without a key.
+// keyOptional reports whether a request with this method passes without a key. Whoever
+// observes wants to know of it.
 func (o *Options) keyOptional(method string) bool {
-	return o.Key == KeyOptional || o.Key != KeyObserve && slices.Contains(o.KeyOptionalOn, method)
+	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.KeyOptionalOn, method))
 }
 
 // hasKey reports whether a request has a key header, valid or not.
@@ -182,7 +183,7 @@ func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyH
 // would get another key. Inside an operation, a request without its own key is
 // part of that operation.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
-	switch generates := e.opt.Key == KeyGenerate; {
+	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):
 		return false, nil
 	case !generates || r.Redelivered:

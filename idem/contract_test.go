@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -134,8 +133,8 @@ func TestRequestIDsAreEchoed(t *testing.T) {
 // A disabled engine leaves everything to the handlers, without a store.
 func TestDisabledEngine(t *testing.T) {
 	t.Parallel()
-	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "observed": idem.KeyObserve} {
-		e := idem.New(nil, func(o *idem.Options) { o.Disabled, o.Key, o.Fingerprint.SkipPath = true, key, true })
+	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "generated": idem.KeyGenerate} {
+		e := idem.New(nil, func(o *idem.Options) { o.Mode, o.Key, o.Fingerprint.SkipPath = idem.ModeOff, key, true })
 		for _, r := range []idem.Request{{}, keyed("k")} {
 			if res, err := e.Do(t.Context(), r, answers(400)); err != nil || !res.Passed || res.Status != 400 {
 				t.Errorf("%s, key %q: %+v, %v", name, r.Key, res, err)
@@ -206,40 +205,6 @@ func TestDoIsNotAccepted(t *testing.T) {
 	}
 }
 
-// A cached answer is no answer to another request with its key.
-func TestCachedMismatch(t *testing.T) {
-	t.Parallel()
-	st := idemtest.Faulty(new(idem.MemoryStore), nil)
-	e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-	other := request
-	other.Body = []byte("other")
-	if _, err := e.Do(t.Context(), request, answers(201)); err != nil {
-		t.Fatal(err)
-	}
-	before := st.Calls()
-	if res, err := e.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrMismatch) || res.Status != 0 || st.Calls() != before {
-		t.Errorf("%+v, %v after %d calls", res, err, st.Calls()-before)
-	}
-}
-
-// An observed request runs each time, also if its answer could be in a cache.
-func TestObserveWithACache(t *testing.T) {
-	t.Parallel()
-	var told []error
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-		o.Key, o.CacheBytes = idem.KeyObserve, 1<<20
-		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
-	})
-	for i := range 3 {
-		if res, err := e.Do(t.Context(), request, answers(201+i)); err != nil || res.Status != 201+i || !res.Passed {
-			t.Errorf("request %d: %+v, %v", i, res, err)
-		}
-	}
-	if len(told) != 2 || !errors.Is(told[0], idem.ErrReplay) || !errors.Is(told[1], idem.ErrReplay) {
-		t.Errorf("told %v", told)
-	}
-}
-
 // A status that no transport can send is a mistake of the handler, and no record has it.
 func TestStatusThatCannotBeSent(t *testing.T) {
 	t.Parallel()
@@ -303,8 +268,7 @@ func TestSourceThatKeepsForLonger(t *testing.T) {
 		"longer":       {3*time.Hour + 1, func(*idem.Options) {}, true},
 		"as long":      {3 * time.Hour, func(*idem.Options) {}, false},
 		"unknown":      {0, func(*idem.Options) {}, false},
-		"thought of":   {4 * time.Hour, func(o *idem.Options) { o.RetryWindow = time.Hour }, false},
-		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Disabled = true }, false},
+		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
 	} {
 		var log bytes.Buffer
 		idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
@@ -345,7 +309,7 @@ func TestCheckRoute(t *testing.T) {
 func TestLogLevels(t *testing.T) {
 	t.Parallel()
 	levels := map[slog.Level][]string{
-		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "FailedOpen"},
+		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "Unprotected"},
 		slog.LevelWarn:  {"TakenOver", "Mismatch", "Limited", "LeaseLost", "Refused", "Released"},
 		slog.LevelInfo:  {"Claimed", "Committed", "Finished", "Replayed", "InFlight", "Observed"},
 	}
@@ -387,7 +351,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	}{
 		"no time":        {&idem.MemoryStore{}, func(*idem.Options) {}, time.Millisecond, []string{"Refused", "Ended"}},
 		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
-		"failed open":    {down, func(o *idem.Options) { o.FailOpen = true }, time.Minute, []string{"FailedOpen", "Ended"}},
+		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"Unprotected", "Ended"}},
 		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
 		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
 		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {
@@ -457,11 +421,11 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 		"larger than it may":   {"text/plain", "12345678901", func(*http.Request) {}, false},
 		"larger, in one piece": {"text/plain", "12345678901", func(r *http.Request) { r.ContentLength = -1 }, false},
 	} {
-		for _, key := range []idem.KeyMode{idem.KeyRequired, idem.KeyObserve} {
+		for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeObserve} {
 			var told []error
 			runs := 0
 			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-				o.MaxRequest, o.Key = 10, key
+				o.MaxRequest, o.Mode = 10, mode
 				o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 			})
 			r := httptest.NewRequestWithContext(t.Context(), "POST", "/", strings.NewReader(tc.body))
@@ -470,7 +434,7 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 			tc.before(r)
 			w := httptest.NewRecorder()
 			e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })).ServeHTTP(w, r)
-			if observed := key == idem.KeyObserve; (runs == 1) != (tc.fine || observed) || !observed && (w.Code == 200) != tc.fine || observed && (len(told) == 0) != tc.fine {
+			if observed := mode == idem.ModeObserve; (runs == 1) != (tc.fine || observed) || !observed && (w.Code == 200) != tc.fine || observed && (len(told) == 0) != tc.fine {
 				t.Errorf("%s: %d, %d runs, told %v", name, w.Code, runs, told)
 			}
 		}
@@ -528,8 +492,8 @@ func TestWhatAdaptersAsk(t *testing.T) {
 		t.Error("keeps other answers than Stored says, or requests")
 	}
 	told = nil
-	observing := func(o *idem.Options) { o.Key, o.Hooks.Observed = idem.KeyObserve, tells }
-	off := idem.New(nil, observing, func(o *idem.Options) { o.Disabled = true })
+	observing := func(o *idem.Options) { o.Mode, o.Hooks.Observed = idem.ModeObserve, tells }
+	off := idem.New(nil, observing, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	if e.Observes(t.Context(), request, down) || off.Observes(t.Context(), request, down) || told != nil {
 		t.Errorf("observes, told %v", told)
 	}

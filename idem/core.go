@@ -24,7 +24,6 @@ type core struct {
 	scheme  string          // of Options.Fingerprint
 	methods map[string]bool // on which the engine acts
 	headers map[string]bool // response headers to store
-	cache   *cache
 	hooks   map[happening]eventHook
 	noLimit sync.Once // guards a warning
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -204,39 +203,6 @@ func TestKeyAfterItsPhase(t *testing.T) {
 		}
 	}()
 	t.Errorf("got the key %s", late.Key("payments"))
-}
-
-// A cached answer outlives its record by a minute at most, and not in the engine that
-// forgets it.
-func TestCacheHeedsForget(t *testing.T) {
-	t.Parallel()
-	for name, same := range map[string]bool{"the same engine": true, "another process": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var mem idem.MemoryStore
-				e := idem.New(&mem, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-				if _, err := do(t, e, answers(201)); err != nil {
-					t.Fatal(err)
-				}
-				operator := e
-				if !same {
-					operator = idem.New(&mem)
-				}
-				for _, r := range mem.Records() {
-					if _, err := operator.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if !same {
-					time.Sleep(61 * time.Second) //nolint:forbidigo // virtual
-				}
-				if res, err := do(t, e, answers(202)); err != nil || res.Replayed {
-					t.Errorf("replayed %t, %v", res.Replayed, err)
-				}
-			})
-		})
-	}
 }
 
 // Storing a request costs a write unit for each KB, also if its handler refuses it.

@@ -41,7 +41,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	if was := opt.Former.preset(); was != nil {
 		opt.knowPreset(was.withDefaults())
 	}
-	if isNil(store) && !opt.Disabled {
+	if isNil(store) && opt.Mode != ModeOff {
 		panic("idem: New: store is nil") //nolint:forbidigo // a mistake in the program, at cold start
 	}
 	if err := opt.validate(); err != nil {
@@ -50,15 +50,15 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	e := &Engine{
 		core: core{
 			naming: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), spare: opt.LeaseMargin / 2, log: opt.Logger, scheme: opt.Fingerprint.scheme(),
-			methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
+			methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
 		},
-	}
-	if opt.Key == KeyObserve { // which answers nobody, and claims each time
-		e.cache = nil
 	}
 	e.hooks = e.opt.Hooks.byName()
 	for _, m := range opt.Methods {
 		e.methods[m] = true
+	}
+	if opt.Mode == ModeOff {
+		e.log.Warn("requests run without protection: Options.Mode is ModeOff", "namespace", opt.Namespace)
 	}
 	if opt.rules.stripe {
 		e.headers[requestID] = true
@@ -100,7 +100,7 @@ func namingOf(opt *Options) naming {
 // accepted request that stopped for another reason.
 //
 // [Options.Key] decides whether Do refuses a request without a key
-// (ErrKeyMissing), runs fn each time, or generates a key. With [KeyObserve] fn
+// (ErrKeyMissing), runs fn each time, or generates a key. With [ModeObserve] fn
 // always runs. A request in flight is an error even with [InFlightAccept], which
 // affects only [Engine.Serve].
 //
@@ -118,17 +118,17 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	if a.request = r; r.Tenant == "" {
 		a.request.Tenant = verifiedIn(ctx).tenant
 	}
-	if r.Key == "" && !e.opt.Disabled {
+	if r.Key == "" && e.opt.Mode != ModeOff {
 		acts, err = e.keyless(ctx, a.req)
 	}
 	var res Result
 	switch {
-	case e.opt.Key == KeyObserve && !e.opt.Disabled:
+	case !acts && err == nil:
+		res, err = e.pass(ctx, a.req, fn)
+	case e.opt.Mode == ModeObserve:
 		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
-	case !acts:
-		res, err = e.pass(ctx, a.req, fn)
 	default:
 		res, err = entry{a}.do(ctx, false, fn)
 	}

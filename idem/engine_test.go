@@ -158,8 +158,8 @@ func TestHandlersErrorKeepsItsType(t *testing.T) {
 	}
 }
 
-// Once the store has shown a record, FailOpen must not run its request.
-func TestFailOpenNotOverAKnownRecord(t *testing.T) {
+// Once the store has shown a record, ModeOpen must not run its request.
+func TestModeOpenNotOverAKnownRecord(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
 	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
@@ -169,7 +169,7 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 		return nil, errors.New("throttled")
 	}}
 	later := idem.New(down, anybody, func(o *idem.Options) {
-		o.FailOpen = true
+		o.Mode = idem.ModeOpen
 		o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	})
 	if _, err := later.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
@@ -179,7 +179,7 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 
 // The same, however the store has shown the record and whatever has happened to
 // the record since.
-func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
+func TestModeOpenNotOverARecordThatWasSeen(t *testing.T) {
 	t.Parallel()
 	down := errors.New("throttled")
 	hour := func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }
@@ -187,7 +187,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 		opt  func(*idem.Options)
 		held store.State // the state that the other attempt leaves
 	}{
-		"abandoned, by a look before the claim":    {func(o *idem.Options) { readsFirst(o); hour(o) }, store.Open},
+		"abandoned, by a look before the claim":    {hour, store.Open},
 		"gone while it was waited for":             {func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }, store.None},
 		"given back while it was being taken over": {hour, store.None},
 	} {
@@ -219,8 +219,10 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 					return nil, nil
 				},
 			}
-			engine := idem.New(broken, anybody, func(o *idem.Options) { o.FailOpen = true; tt.opt(o) })
-			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+			engine := idem.New(broken, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen; tt.opt(o) })
+			r := request
+			r.ReadFirst = tt.held == store.Open
+			if _, err := engine.Do(t.Context(), r, never(t)); !errors.Is(err, idem.ErrUnavailable) {
 				t.Errorf("got %v, want unavailable", err)
 			}
 		})
@@ -229,7 +231,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 
 // Nor may it run over a record that is there but can't be read: it is corrupt, or its
 // contents are sealed and their key can't be had.
-func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
+func TestModeOpenNotOverAnUnreadableRecord(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ claim, load, want error }{
 		"corrupt, after a claim without an answer": {store.ErrUnknown, store.ErrCorrupt, idem.ErrCorrupt},
@@ -242,7 +244,7 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 				Store: &idem.MemoryStore{},
 				claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, tt.claim },
 				load:  func(context.Context, string) (*store.Record, error) { return nil, tt.load },
-			}, anybody, func(o *idem.Options) { o.FailOpen = true })
+			}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -251,7 +253,7 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 }
 
 // Nor over one that a look before the claim has found and could not open.
-func TestFailOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
+func TestModeOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
 	t.Parallel()
 	down := errors.New("throttled")
 	for name, tt := range map[string]struct {
@@ -273,8 +275,8 @@ func TestFailOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
 				}
 				return nil, down
 			},
-		}, anybody, readsFirst, func(o *idem.Options) { o.FailOpen = true })
-		_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
+		}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
+		_, err := engine.Do(t.Context(), repeated(request), func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
 		if (runs == 1) != tt.runs || !tt.runs && !errors.Is(err, idem.ErrUnavailable) {
 			t.Errorf("%s: %d runs, %v", name, runs, err)
 		}

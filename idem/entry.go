@@ -21,8 +21,8 @@ type entry struct{ *attempt }
 // do runs the request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
 func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
-	if e.opt.Disabled {
-		return e.pass(ctx, e.req, fn)
+	if e.opt.Mode == ModeOff {
+		return e.off(ctx, e.req, fn)
 	}
 	if err := e.find(ctx, accepts); err != nil {
 		e.refuses(ctx, e.req, err)
@@ -46,11 +46,6 @@ func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (R
 // proceed claims the record of the request, and runs fn or answers from the record.
 func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	replies := reply(e)
-	if e.cached != nil {
-		if res, ok, err := replies.remembered(ctx); ok {
-			return res, err
-		}
-	}
 	e.arrives(ctx)
 	if e.opt.Resumable && !e.req.Redelivered {
 		e.input = inputOf(e.req, e.opt.InputHeaders)
@@ -75,10 +70,10 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {
-	case e.opt.FailOpen && !e.seen && unreachable(err):
-		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "error", err)
-		e.tell(ctx, evFailedOpen, nil, err)
-		return e.pass(ctx, e.req, fn)
+	case e.opt.Mode == ModeOpen && !e.seen && unreachable(err):
+		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "route", e.req.Route, "error", err)
+		e.tell(ctx, evUnprotected, nil, err)
+		return e.unprotected(ctx, e.req, fn)
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, nil, err)
 		return Result{}, err
@@ -113,7 +108,7 @@ func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict
 	if a.unread != nil {
 		return a.known(ctx, "fingerprint", a.unread)
 	}
-	if a.req.ReadFirst || retrysign.In(a.req.Header) || a.opt.ReadFirst != nil && a.opt.ReadFirst(a.req) {
+	if a.req.ReadFirst || retrysign.In(a.req.Header) {
 		held, v, err = a.look(ctx)
 	}
 	if err == nil && v == state.Again && a.opt.Quota != nil && !nested(ctx) {
@@ -122,13 +117,19 @@ func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict
 	return held, v, err
 }
 
+// off runs the handler of a keyed request in ModeOff.
+func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	e.attemptAt(r).tell(ctx, evUnprotected, nil, nil)
+	return e.unprotected(ctx, r, fn)
+}
+
 // unreachable reports whether a claim failed because the store could not be
-// reached. After the store has returned a record (subject.seen), FailOpen must
-// not run the request; nor if the key of its encryption can't be had, behind which
-// there may be an answer.
+// reached. After the store has returned a record (subject.seen), ModeOpen must
+// not run the request; nor after a certain refusal; nor if the key of its encryption
+// can't be had, behind which there may be an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrSealed)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
 // run calls fn and ends the operation according to its outcome. This attempt holds its

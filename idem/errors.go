@@ -82,6 +82,9 @@ var (
 	ErrDeliveryKey = errors.New("the key names a delivery and not the work")
 	// ErrNoOperation matches errors from a phase outside of an operation.
 	ErrNoOperation = errors.New("not in an operation")
+	// ErrUnprotected matches errors from a phase of a request that runs without a record
+	// ([Options.Mode]), and from that request.
+	ErrUnprotected = errors.New("a phase needs a record, and this request has none")
 	// ErrAnswered matches errors from a phase of an operation that already has its
 	// answer. The client gets that answer regardless of the handler's return value.
 	ErrAnswered = errors.New("the operation has its answer")

@@ -16,7 +16,7 @@ import (
 func ExampleKeyMode_observe() {
 	would := make(map[string]int)
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.Key, o.Scope = idem.KeyObserve, account
+		o.Mode, o.Scope = idem.ModeObserve, account
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			switch {
 			case errors.Is(ev.Err, idem.ErrKeyMissing):
@@ -62,7 +62,7 @@ func ExampleKeyMode_observe() {
 func ExampleNew_routes() {
 	store := &idem.MemoryStore{}
 	common := func(o *idem.Options) { o.Namespace, o.Scope = "shop", account }
-	observe := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	observe := idem.New(store, common, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	optional := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyOptional })
 	required := idem.New(store, common)
 

@@ -69,7 +69,6 @@ type Fingerprint struct {
 	// the coming one to Known; the second uses it, and has the former one in Known.
 	// Remove a former one when no record needs it ("samekey stats --fingerprints"). New
 	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
-	// Excludes [Options.MismatchIsNew], which makes the fingerprint part of the key.
 	Known []Fingerprint
 }
 

@@ -55,8 +55,7 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 
 // Erase removes caller and answer of the finished operation of the ticket seen, for a
 // person who asks for it. Its key stays taken: a retry hears 410, as of an answer that is
-// not kept, and another request with the key 422, until the record expires. A process that
-// has the answer in its cache ([Options.CacheBytes]) may replay it for a minute.
+// not kept, and another request with the key 422, until the record expires.
 //
 // Erase returns [jobs.ErrMoved] if the record has been written since seen was made, has not
 // finished, has jobs that are not delivered, or is erased already; and

@@ -29,8 +29,8 @@ import (
 //
 // The fields describe the former release; the zero Former is the verified
 // [Request.Identity]. A caller that nobody names under the other scope has no record
-// there, and claims as if there were no Former. Namespace and MismatchIsNew are those of
-// Options. Excludes ScopeRoute with [Options.StatusURL].
+// there, and claims as if there were no Former. Namespace is that of Options. Excludes
+// ScopeRoute with [Options.StatusURL].
 type Former struct {
 	// Claims says that keys are still claimed under the former scope: the first of the
 	// two releases.

@@ -132,7 +132,7 @@ func TestFormerRefusesALateClaimBesideATakeOver(t *testing.T) {
 	}
 }
 
-// Who gets no answer to his claim reads the record under both scopes: FailOpen runs no
+// Who gets no answer to his claim reads the record under both scopes: ModeOpen runs no
 // request that has an answer.
 func TestFormerAnswersAfterALostClaim(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestFormerAnswersAfterALostClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		loses := idemtest.Faulty(&r.mem, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
-		open := func(o *idem.Options) { o.FailOpen = true }
+		open := func(o *idem.Options) { o.Mode = idem.ModeOpen }
 		if res, err := r.release(loses, !claims, open).Do(t.Context(), r.req, never(t)); err != nil || !res.Replayed {
 			t.Errorf("claimed in the first release: %t: %+v, %v", claims, res, err)
 		}
@@ -177,10 +177,9 @@ func TestFormerFindsAnswersBehindAnothersKey(t *testing.T) {
 			if _, err := idem.New(&mem, tt.after).Do(t.Context(), of("bob"), answers(202)); err != nil {
 				t.Fatal(err)
 			}
-			cached := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
 			full := &gate{wait: time.Minute}
 			for name, e := range map[string]*idem.Engine{
-				"": idem.New(&mem, tt.after), "with a cache": idem.New(&mem, tt.after, cached), "over quota": idem.New(&mem, tt.after, full.set),
+				"": idem.New(&mem, tt.after), "over quota": idem.New(&mem, tt.after, full.set),
 			} {
 				for range 2 {
 					for who, want := range map[string]int{"bob": 202, "jane": 201} {

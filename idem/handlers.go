@@ -40,9 +40,9 @@ func (e *Engine) AddHandler(name string) error {
 // handlers would share their keys, and each would take the other's work for its
 // own: this engine already has a handler of this kind and name, or another engine
 // with the same Namespace has such a handler without a name, if the store can
-// tell. A Disabled engine accepts any name.
+// tell. An engine in [ModeOff] accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
-	if e.opt.Disabled {
+	if e.opt.Mode == ModeOff {
 		return nil
 	}
 	e.handlers.mu.Lock()
@@ -63,13 +63,12 @@ func (e *Engine) AddOperation(kind, name string) error {
 
 // AddSource registers a source that may repeat a request for as long as keeps.
 // AddSource is for adapters, at cold start. If the engine forgets the key
-// earlier, a late delivery runs a second time: AddSource logs a warning, unless
-// [Options.RetryWindow] shows that the risk was considered. Zero means unknown:
-// no warning.
+// earlier, a late delivery runs a second time: AddSource logs a warning. Zero means
+// unknown: no warning.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
-	if known := e.opt.Retention + e.opt.Tombstone; known < keeps && e.opt.RetryWindow == 0 && !e.opt.Disabled {
+	if known := e.opt.Retention + e.opt.Tombstone; known < keeps && e.opt.Mode != ModeOff {
 		e.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
-			"set a longer one, or say for how long the source keeps it (lambda.Batch.Keeps), or your Options.RetryWindow",
+			"set a longer one, or say for how long the source keeps it (lambda.Batch.Keeps)",
 			"source", name, "keeps", keeps, "retention", known)
 	}
 }

@@ -48,7 +48,7 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 // partitionKey appends the key of r's record: a prefix, and the hash of its parts. The
 // key has a fixed length, is evenly distributed and hides the client's key. Length
 // prefixes keep a key from reaching into another scope.
-func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
+func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
 	switch {
@@ -56,9 +56,6 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...s
 		buf = appendPart(buf, r.Method+" "+r.Path)
 	case by.path || by.route:
 		buf = appendPart(buf, operationRoute(r))
-	}
-	for _, part := range more {
-		buf = appendPart(buf, part)
 	}
 	sum := sha256.Sum256(buf)
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])

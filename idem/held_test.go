@@ -3,22 +3,9 @@ package idem
 import (
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/samekey/samekey/idem/store"
 )
-
-// A copy of an answer that is kept for its jobs expires when the answer's time is over.
-func TestCachedAnswerOfARecordWithJobsExpires(t *testing.T) {
-	t.Parallel()
-	c, until := newCache(1<<20), time.Unix(1<<31, 0)
-	r := doneRecord("a", 1)
-	r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
-	c.put(r)
-	if got := c.get([]byte("a")); got == nil || !got.Expires.Equal(until) {
-		t.Errorf("cached as %+v, want the end %v", got, until)
-	}
-}
 
 // An answer that was read back is this attempt's own only if all of it is the same.
 func TestSamePayload(t *testing.T) {

@@ -31,23 +31,23 @@ type Event struct {
 // must neither block nor panic. Their arguments are copies. [Join] combines several
 // Hooks.
 type Hooks struct {
-	Claimed    func(context.Context, Event) // a new operation begins
-	TakenOver  func(context.Context, Event) // an attempt takes over an abandoned operation
-	Committed  func(context.Context, Event) // a phase is stored
-	Finished   func(context.Context, Event) // an answer is stored
-	Released   func(context.Context, Event) // an attempt gives its key back without an answer
-	Replayed   func(context.Context, Event) // a stored answer is given again
-	InFlight   func(context.Context, Event) // refused: another attempt holds the key
-	Mismatch   func(context.Context, Event) // refused: the key was used with another request
-	Limited    func(context.Context, Event) // refused: the caller's quota is used up
-	Stuck      func(context.Context, Event) // an operation got stuck: an operator has to settle it
-	Blocked    func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
-	LeaseLost  func(context.Context, Event) // another attempt overtook this attempt
-	Unstored   func(context.Context, Event) // the handler's answer could not be stored, and was given: a retry may run again
-	Refused    func(context.Context, Event) // refused before the record was read, or stuck, or expired
-	Failed     func(context.Context, Event) // the store failed, or a record is corrupt
-	FailedOpen func(context.Context, Event) // the handler ran unprotected (Options.FailOpen)
-	Observed   func(context.Context, Event) // KeyObserve: Err is the outcome that the request would have had
+	Claimed     func(context.Context, Event) // a new operation begins
+	TakenOver   func(context.Context, Event) // an attempt takes over an abandoned operation
+	Committed   func(context.Context, Event) // a phase is stored
+	Finished    func(context.Context, Event) // an answer is stored
+	Released    func(context.Context, Event) // an attempt gives its key back without an answer
+	Replayed    func(context.Context, Event) // a stored answer is given again
+	InFlight    func(context.Context, Event) // refused: another attempt holds the key
+	Mismatch    func(context.Context, Event) // refused: the key was used with another request
+	Limited     func(context.Context, Event) // refused: the caller's quota is used up
+	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
+	Blocked     func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
+	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
+	Unstored    func(context.Context, Event) // the handler's answer could not be stored, and was given: a retry may run again
+	Refused     func(context.Context, Event) // refused before the record was read, or stuck, or expired
+	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
+	Unprotected func(context.Context, Event) // the handler ran without protection: ModeOpen while the store can't be reached (Err), or a request with a key in ModeOff
+	Observed    func(context.Context, Event) // ModeObserve: Err is the outcome that the request would have had
 
 	// Ended is called once for each request, and each try of a completer, that ran or
 	// was refused under a key, after its other hooks, also if its handler panics. A
@@ -79,23 +79,23 @@ type Summary struct {
 type happening string
 
 const (
-	evClaimed    happening = "Claimed"
-	evTakenOver  happening = "TakenOver"
-	evCommitted  happening = "Committed"
-	evFinished   happening = "Finished"
-	evReleased   happening = "Released"
-	evReplayed   happening = "Replayed"
-	evInFlight   happening = "InFlight"
-	evMismatch   happening = "Mismatch"
-	evLimited    happening = "Limited"
-	evStuck      happening = "Stuck"
-	evBlocked    happening = "Blocked"
-	evLeaseLost  happening = "LeaseLost"
-	evUnstored   happening = "Unstored"
-	evRefused    happening = "Refused"
-	evFailed     happening = "Failed"
-	evFailedOpen happening = "FailedOpen"
-	evObserved   happening = "Observed"
+	evClaimed     happening = "Claimed"
+	evTakenOver   happening = "TakenOver"
+	evCommitted   happening = "Committed"
+	evFinished    happening = "Finished"
+	evReleased    happening = "Released"
+	evReplayed    happening = "Replayed"
+	evInFlight    happening = "InFlight"
+	evMismatch    happening = "Mismatch"
+	evLimited     happening = "Limited"
+	evStuck       happening = "Stuck"
+	evBlocked     happening = "Blocked"
+	evLeaseLost   happening = "LeaseLost"
+	evUnstored    happening = "Unstored"
+	evRefused     happening = "Refused"
+	evFailed      happening = "Failed"
+	evUnprotected happening = "Unprotected"
+	evObserved    happening = "Observed"
 )
 
 type (
@@ -124,7 +124,7 @@ func (h *Hooks) named() []hookOf {
 		{evUnstored, &h.Unstored},
 		{evRefused, &h.Refused},
 		{evFailed, &h.Failed},
-		{evFailedOpen, &h.FailedOpen},
+		{evUnprotected, &h.Unprotected},
 		{evObserved, &h.Observed},
 	}
 }

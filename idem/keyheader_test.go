@@ -78,7 +78,7 @@ const paypalCanonical = "Paypal-Request-Id"
 // What isn't protected says so, whatever the header's name is.
 func TestIgnoredKeyUnderAnotherName(t *testing.T) {
 	t.Parallel()
-	off := idem.New(nil, underPayPals, func(o *idem.Options) { o.Disabled = true })
+	off := idem.New(nil, underPayPals, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	for name, want := range map[string]string{paypal: "ignored", idem.KeyHeader: ""} {
 		runs := 0
 		if res := withHeaders(t, off, &runs, "{}", name, "k"); res.Header.Get("Idempotency-Status") != want || runs != 1 {

@@ -37,7 +37,7 @@ func Log(logger *slog.Logger) Hooks {
 
 // The events that raise the level of a request's line.
 var (
-	grave   = []happening{evStuck, evBlocked, evUnstored, evFailed, evFailedOpen}
+	grave   = []happening{evStuck, evBlocked, evUnstored, evFailed, evUnprotected}
 	strange = []happening{evTakenOver, evMismatch, evLimited, evLeaseLost, evRefused, evReleased}
 )
 

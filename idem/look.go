@@ -13,7 +13,7 @@ import (
 // look reads the record, and judges it or takes it over, as if it had just refused a claim:
 // so the read is consistent. The verdict Again leaves all to the claim. So do a record that
 // refuses no claim and a failed read, neither of which may change the claim's outcome, but
-// that FailOpen runs nothing after a record was seen.
+// that ModeOpen runs nothing after a record was seen.
 func (a before) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := earlier(a.unbegun, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)

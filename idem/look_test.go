@@ -23,7 +23,11 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-func readsFirst(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return true } }
+// repeated is r, as a source sends it that knows it for a repetition.
+func repeated(r idem.Request) idem.Request {
+	r.ReadFirst = true
+	return r
+}
 
 // met is a request that meets a record, on a store that counts.
 type met struct {
@@ -46,7 +50,7 @@ func (m *met) tells(o *idem.Options) {
 	}
 	h := &o.Hooks
 	h.Claimed, h.TakenOver, h.Committed, h.Finished, h.Released, h.Replayed, h.InFlight, h.Mismatch = tell, tell, tell, tell, tell, tell, tell, tell
-	h.Limited, h.Stuck, h.Refused, h.Failed, h.FailedOpen, h.Observed = tell, tell, tell, tell, tell, tell
+	h.Limited, h.Stuck, h.Refused, h.Failed, h.Unprotected, h.Observed = tell, tell, tell, tell, tell, tell
 }
 
 func ordered(body string) idem.Request {
@@ -194,11 +198,11 @@ func (m *met) sends(t *testing.T, r idem.Request) became {
 var settings = map[string]struct{ opt, made func(*idem.Options) }{
 	"plain":               {opt: anybody},
 	"resumable":           {opt: func(o *idem.Options) { anybody(o); o.Resumable = true }},
-	"FailOpen":            {opt: func(o *idem.Options) { anybody(o); o.FailOpen = true }},
+	"open":                {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeOpen }},
 	"waiting":             {opt: func(o *idem.Options) { anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
 	"within the quota":    {opt: func(o *idem.Options) { anybody(o); (&gate{}).set(o) }},
 	"over the quota":      {opt: func(o *idem.Options) { anybody(o); (&gate{wait: time.Minute}).set(o) }, made: anybody},
-	"observing":           {opt: func(o *idem.Options) { anybody(o); o.Key = idem.KeyObserve }, made: anybody},
+	"observing":           {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeObserve }, made: anybody},
 	"one of two scopes":   {opt: scopeChanges(true)},
 	"the other scope":     {opt: scopeChanges(true), made: scopeChanges(false)},
 	"the other, and over": {opt: func(o *idem.Options) { scopeChanges(true)(o); (&gate{wait: time.Minute}).set(o) }, made: scopeChanges(false)},
@@ -311,7 +315,7 @@ func TestLookIsOvertaken(t *testing.T) {
 		"expired, then of another":       {"expired", meetings["of another request"], "mismatch"},
 		"in flight, then done":           {"in flight", nil, "in flight"},
 	} {
-		for _, setting := range []string{"plain", "FailOpen"} {
+		for _, setting := range []string{"plain", "open"} {
 			t.Run(setting+": "+name, func(t *testing.T) {
 				t.Parallel()
 				m := meets(t, setting, tt.meeting)
@@ -383,10 +387,7 @@ func TestNoSignIsNoRead(t *testing.T) {
 		m := meets(t, "plain", "done")
 		r := ordered("{}")
 		r.Header = h
-		m.opt = func(o *idem.Options) {
-			anybody(o)
-			o.ReadFirst = func(*idem.Request) bool { return false }
-		}
+		m.opt = anybody
 		if b := m.sends(t, r); !b.Replayed || m.store.Calls(idemtest.Load) != 0 || m.store.Calls(idemtest.Claim) != 1 {
 			t.Errorf("%v: %+v after %d reads", h, b, m.store.Calls(idemtest.Load))
 		}
@@ -398,14 +399,8 @@ func TestSignsOfARetry(t *testing.T) {
 	t.Parallel()
 	source := ordered("{}")
 	source.ReadFirst = true
-	for name, r := range map[string]idem.Request{"a source": source, "a client": retried(ordered("{}")), "the program": ordered("{}")} {
+	for name, r := range map[string]idem.Request{"a source": source, "a client": retried(ordered("{}"))} {
 		m := meets(t, "plain", "done")
-		if name == "the program" {
-			m.opt = func(o *idem.Options) {
-				anybody(o)
-				o.ReadFirst = func(r *idem.Request) bool { return r.Path == "/orders" }
-			}
-		}
 		if b := m.sends(t, r); !b.Replayed || m.store.Calls() != 1 || m.store.Calls(idemtest.Load) != 1 {
 			t.Errorf("%s: %+v after %d calls", name, b, m.store.Calls())
 		}
@@ -436,7 +431,7 @@ func TestSlowTakeOverAfterALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := idemtest.Faulty(new(bodiesElsewhere), nil)
-		e := idem.New(s, anybody, readsFirst)
+		e := idem.New(s, anybody)
 		died(t, e, s)
 		s.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb != idemtest.Commit {
@@ -447,7 +442,7 @@ func TestSlowTakeOverAfterALook(t *testing.T) {
 		})
 		const limit = 10 * time.Second
 		begun := time.Now()
-		_, err := inTime(t, limit, e, never(t))
+		_, err := requestInTime(t, limit, e, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, ReadFirst: true}, never(t))
 		if left := limit - time.Since(begun); left < defaults.Reserve || !errors.Is(err, idem.ErrUnavailable) {
 			t.Errorf("%v left after %d calls: %v", left, s.Calls(), err)
 		}

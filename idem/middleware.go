@@ -32,13 +32,16 @@ import (
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case e.opt.Mode == ModeOff && e.methods[r.Method]:
+			middleware{e, next}.off(w, r)
+			return
 		case !e.Acts(r.Method, r.Header):
 			if e.opt.hasKey(r.Header) {
 				w.Header().Set(statusHeader, ignored)
 			}
 			next.ServeHTTP(w, r)
 			return
-		case e.opt.Key == KeyObserve:
+		case e.opt.Mode == ModeObserve:
 			middleware{e, next}.observe(w, r)
 			return
 		}
@@ -60,12 +63,75 @@ type middleware struct {
 	next http.Handler
 }
 
-// observeHTTP passes a request without a key, or an unreadable request,
+// off passes a request in ModeOff, unread.
+func (m middleware) off(w http.ResponseWriter, r *http.Request) {
+	if m.opt.hasKey(r.Header) {
+		req := httpRequest(r, nil)
+		m.attemptAt(&req).tell(r.Context(), evUnprotected, nil, nil)
+	}
+	m.pass(w, r)
+}
+
+// pass serves a request without a record. If a phase of next is refused, so is the request,
+// unless its answer has begun.
+func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
+	req := httpRequest(r, nil)
+	if m.opt.hasKey(r.Header) {
+		w.Header().Set(statusHeader, ignored)
+	}
+	ctx, without := withoutRecord(r.Context())
+	own := &phaseless{ResponseWriter: w, without: without, refuse: func() {
+		write(w, contract{&m.core}.problem(ctx, &req, m.phaseRefused(ctx, &req)))
+	}}
+	inner := r.WithContext(ctx)
+	defer removeFiles(inner)
+	m.next.ServeHTTP(own, inner)
+	if !own.begun && without.refused.Load() {
+		own.WriteHeader(http.StatusOK)
+	}
+}
+
+// phaseless answers in place of a handler one of whose phases was refused.
+type phaseless struct {
+	http.ResponseWriter
+
+	without        *recordless
+	refuse         func()
+	begun, dropped bool
+}
+
+// Unwrap is for [http.ResponseController].
+func (p *phaseless) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (p *phaseless) WriteHeader(status int) {
+	if !p.begun && p.without.refused.Load() {
+		p.begun, p.dropped = true, true
+		p.refuse()
+	}
+	if !p.dropped {
+		p.begun = p.begun || status >= http.StatusOK
+		p.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (p *phaseless) Write(b []byte) (int, error) {
+	if !p.begun {
+		p.WriteHeader(http.StatusOK)
+	}
+	if p.dropped {
+		return len(b), nil
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// observe passes a request without a key, or an unreadable request,
 // unchanged.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.opt.KeyFrom == nil && !m.opt.hasKey(r.Header) {
 		m.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
-		m.next.ServeHTTP(w, r)
+		m.pass(w, r)
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.opt.MaxRequest, math.MaxInt64-1)+1))
@@ -78,16 +144,13 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		m.Observes(r.Context(), httpRequest(r, nil), err)
-		if m.opt.hasKey(r.Header) {
-			w.Header().Set(statusHeader, ignored)
-		}
 		whole := r.WithContext(r.Context())
 		whole.Body = struct {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		defer removeFiles(whole)
-		m.next.ServeHTTP(w, whole)
+		m.pass(w, whole)
 		return
 	}
 	m.serve(w, r, body)

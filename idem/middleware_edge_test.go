@@ -21,7 +21,7 @@ import (
 
 func TestObserveExecutesLargeBodies(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 10 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 10 })
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprint(w, len(b))
@@ -36,7 +36,7 @@ func TestObserveExecutesLargeBodies(t *testing.T) {
 
 func TestObserveStreams(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if ask(t, h, "POST", "", "{}"); err != nil {
@@ -120,7 +120,7 @@ func TestFormErrorHoldsBody(t *testing.T) {
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.Lease = 700 * time.Millisecond })
 		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -137,7 +137,7 @@ func TestObserveCancelsHandler(t *testing.T) {
 
 func TestObserveParsedForm(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	ran := false
 	h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true }))
 	r := httptest.NewRequest("POST", "/", strings.NewReader("a=b"))
@@ -153,7 +153,7 @@ func TestObserveParsedForm(t *testing.T) {
 
 func TestObserveMaxInt(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.MaxRequest = math.MaxInt64 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.MaxRequest = math.MaxInt64 })
 	got := "not run"
 	h := e.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); got = string(b) }))
 	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("charge 5")))
@@ -211,20 +211,6 @@ func TestQueryCollision(t *testing.T) {
 	}
 }
 
-// R22: the same key with another request is another operation with its own
-// answer.
-func TestR22MismatchIsNew(t *testing.T) {
-	t.Parallel()
-	h := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MismatchIsNew = true }).Middleware(
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
-	for i, body := range []string{"a", "b", "a", "b"} {
-		r := ask(t, h, "POST", "k", body)
-		if got := bodyOf(t, r); r.StatusCode != 200 || got != body || (r.Header.Get("Idempotent-Replayed") == "true") != (i > 1) {
-			t.Errorf("%s: %d %s %v", body, r.StatusCode, got, r.Header)
-		}
-	}
-}
-
 // Files that a handler's form has put on the disk are removed with the request,
 // as under net/http alone.
 //
@@ -236,8 +222,8 @@ func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"a keyed request":                    func(*idem.Options) {},
 		"a panic":                            func(*idem.Options) {},
-		"observed":                           func(o *idem.Options) { o.Key = idem.KeyObserve },
-		"observed, and too large to be read": func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 1<<10 },
+		"observed":                           func(o *idem.Options) { o.Mode = idem.ModeObserve },
+		"observed, and too large to be read": func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 1<<10 },
 	} {
 		files := 0
 		h := idem.New(&idem.MemoryStore{}, anybody, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -302,7 +288,7 @@ func TestObserveReadsAKeyElsewhere(t *testing.T) {
 	t.Parallel()
 	var told []error
 	h := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-		o.Key, o.KeyFrom, o.MaxRequest = idem.KeyObserve, idem.FormKey("key"), 20
+		o.Mode, o.KeyFrom, o.MaxRequest = idem.ModeObserve, idem.FormKey("key"), 20
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))
 	for _, tt := range []struct {

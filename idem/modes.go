@@ -1,5 +1,80 @@
 package idem
 
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+)
+
+// Mode decides what an engine does with requests. Records are the same in all modes,
+// so a deployment can change the mode at any time.
+type Mode int
+
+const (
+	// ModeEnforce protects each request. While the store can't be reached, requests are
+	// refused with 503.
+	ModeEnforce Mode = iota
+	// ModeObserve runs each request and refuses none, also without a key or caller. It
+	// keeps records, and only reports the outcome that the request would have had
+	// ([Hooks.Observed], log): the first stage of a retrofit.
+	ModeObserve
+	// ModeOpen is ModeEnforce, but runs the handler without protection while the store
+	// can't be reached, instead of answering 503: a retry may run it again. A store that
+	// refuses the call for certain (access denied, no such table) counts as reached, and so
+	// does a key of its encryption that can't be had: there may be an answer behind it.
+	ModeOpen
+	// ModeOff runs each handler without protection and never calls the store, which may
+	// then be nil.
+	ModeOff
+)
+
+func (m Mode) String() string {
+	if names := []string{"ModeEnforce", "ModeObserve", "ModeOpen", "ModeOff"}; m >= 0 && int(m) < len(names) {
+		return names[m]
+	}
+	return fmt.Sprintf("Mode(%d)", int(m))
+}
+
+// recordless is a request that runs without a record because of the engine's mode. A
+// phase is refused, since the derived keys of its calls come from the operation's id:
+// without a record, they would be new at each retry.
+type recordless struct{ refused atomic.Bool }
+
+type recordlessKey struct{}
+
+func withoutRecord(ctx context.Context) (context.Context, *recordless) {
+	without := new(recordless)
+	return context.WithValue(ctx, recordlessKey{}, without), without
+}
+
+// refusesPhase is the error for a phase in ctx that has no record; nil outside of such a
+// request.
+func refusesPhase(ctx context.Context) error {
+	without, ok := ctx.Value(recordlessKey{}).(*recordless)
+	if !ok {
+		return nil
+	}
+	without.refused.Store(true)
+	return &Error{Op: "phase", Err: ErrUnprotected, phase: true}
+}
+
+// unprotected runs fn without a record. If a phase of fn was refused, so is the request,
+// whatever fn answers.
+func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	ctx, without := withoutRecord(ctx)
+	res, err := e.pass(ctx, r, fn)
+	if without.refused.Load() {
+		return Result{}, e.phaseRefused(ctx, r)
+	}
+	return res, err
+}
+
+// phaseRefused logs that a phase of r was refused, and returns the error for r.
+func (e *core) phaseRefused(ctx context.Context, r *Request) error {
+	e.log.ErrorContext(ctx, "request refused: a phase began without a record; a handler with phases needs ModeEnforce", "route", r.Route, "mode", e.opt.Mode)
+	return &Error{Op: "phase", Err: ErrUnprotected}
+}
+
 // KeyMode decides how to treat a request without a key.
 type KeyMode int
 
@@ -14,10 +89,6 @@ const (
 	// operation KeyGenerate makes no key: a request without its own key is part of
 	// that operation.
 	KeyGenerate
-	// KeyObserve runs every request, with or without a key, and only reports the
-	// outcome that the request would have had ([Hooks.Observed]): the first stage of
-	// a retrofit. KeyObserve is not for handlers with phases, which need a record.
-	KeyObserve
 )
 
 // InFlightMode decides how to answer a request while another attempt holds its

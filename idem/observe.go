@@ -25,7 +25,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	would := func(err error) { e.observed(ctx, e.req, err) }
 	if keyErr != nil {
 		would(keyErr)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	err := e.find(ctx, true)
 	if err == nil {
@@ -36,7 +36,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	if err != nil {
 		would(err)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	e.limit = observing
 	held, v, err := before(e).enters(ctx)
@@ -49,15 +49,19 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 			err = outcomes[v]
 		}
 		would(err)
-		return e.pass(ctx, e.req, fn)
+		return e.unprotected(ctx, e.req, fn)
 	}
 	f := e.flow(held)
+	ctx, without := withoutRecord(ctx)
 	resp, err := e.handle(ctx, f, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = e.req.response(answer.v)
 	}
 	stored := resp
 	clean(&stored)
+	if without.refused.Load() {
+		resp, err = Response{}, e.phaseRefused(ctx, e.req)
+	}
 	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored.Status) {
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
@@ -66,6 +70,9 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 	}
 	if e.place != nil {
 		e.place.holds(f.record())
+	}
+	if without.refused.Load() {
+		return Result{}, err
 	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}

@@ -23,7 +23,7 @@ type observed struct {
 
 func (o *observed) engine(s store.Store, opts ...func(*idem.Options)) *idem.Engine {
 	return idem.New(s, append(opts, func(opt *idem.Options) {
-		opt.Key = idem.KeyObserve
+		opt.Mode = idem.ModeObserve
 		opt.Hooks.Observed = func(_ context.Context, ev idem.Event) { o.told = append(o.told, ev.Err) }
 	})...)
 }
@@ -78,7 +78,6 @@ func TestObserveRemembersAnswers(t *testing.T) {
 		"an answer that can't be sent":     {all, nil, answers(1000), false},
 		"an answer, its claim conflicts":   {asIs, conflict(idemtest.Claim), answers(201), true},
 		"an answer, its storing conflicts": {asIs, conflict(idemtest.Commit), answers(201), true},
-		"an answer in a phase":             {asIs, nil, finishes, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,20 +146,5 @@ func TestObserveContinues(t *testing.T) {
 			t.Errorf("attempt %d: %v, told %v", i, err, o.told)
 		}
 		clock.Advance(storetest.LeaseOver)
-	}
-}
-
-// An observed request claims under a name of its own, also if its answer could be in a cache:
-// nobody is answered from that.
-func TestObserveClaimsUnderAName(t *testing.T) {
-	t.Parallel()
-	var o observed
-	clock := idemtest.NewClock()
-	e := o.engine(&o.mem, func(o *idem.Options) { o.Now, o.CacheBytes = clock.Now, 1<<20 })
-	for range 2 {
-		if _, err := e.Do(t.Context(), request, answers(201)); err != nil || o.told != nil || len(one(&o.mem).Owner) != 26 || len(one(&o.mem).ID) != 26 {
-			t.Errorf("%v, told %v, the record is %+v", err, o.told, one(&o.mem))
-		}
-		clock.Advance(25 * time.Hour)
 	}
 }

@@ -66,6 +66,11 @@ func FromContext(ctx context.Context) (*Op, bool) {
 
 func flowOf(ctx context.Context) (*flow, error) {
 	op, ok := FromContext(ctx)
+	if !ok || op.flow.a.opt.Mode == ModeObserve {
+		if err := refusesPhase(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
 	}

@@ -28,6 +28,11 @@ const maxName = 256 // limit for the name of a function or handler, in bytes
 //
 // Routes that need other settings use another engine on the same store.
 type Options struct {
+	// Mode decides whether requests are protected, observed or left alone. The other
+	// modes than ModeEnforce are for handlers without phases: a phase that begins
+	// without a record is refused ([ErrUnprotected]). Default: ModeEnforce.
+	Mode Mode
+
 	// Namespace separates applications that share a table. Every partition key
 	// contains the namespace, so a change makes all earlier keys new. At most 64
 	// letters, digits, "-", "_" and ".". Default: none.
@@ -42,13 +47,10 @@ type Options struct {
 
 	// Retention is how long a finished operation replays and an unfinished key is
 	// remembered. Retention must outlast the longest time over which a client
-	// retries, because a later retry runs anew (R84). At least an hour.
+	// retries, because a later retry runs anew. At least an hour.
 	// Default: 24 hours.
 	Retention time.Duration
 
-	// RetryWindow is the longest time over which clients, queues or completers retry
-	// a request, if known. New refuses a Retention below RetryWindow.
-	RetryWindow time.Duration
 	// Tombstone is how long after Retention the engine still knows a finished key. A
 	// retry in that time gets ErrExpired and does not run again. Default: 0, an
 	// expired key is new.
@@ -92,7 +94,7 @@ type Options struct {
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
 	// KeyOptionalOn are methods whose requests pass without a key, regardless of
-	// Key, except under KeyObserve. Default: none.
+	// Key. Default: none.
 	KeyOptionalOn []string
 	// StrictKey accepts only quoted keys, as the IETF draft requires.
 	StrictKey bool
@@ -135,12 +137,6 @@ type Options struct {
 	// Resumable needs CallerFromOp where the program names the caller: with Scope, and
 	// for requests with a [Request.Scope].
 	CallerFromOp bool
-	// MismatchIsNew makes the fingerprint part of the scope: the same key with
-	// another request is a new operation instead of a mismatch. A client that
-	// changes a request by mistake between retries then pays twice. Use
-	// MismatchIsNew only for keys that clients don't choose, such as one for each session.
-	// Excludes StatusURL.
-	MismatchIsNew bool
 	// ScopeRoute makes the route part of the scope: the same key on another route is
 	// a new operation instead of a mismatch. The route is method and path pattern; it
 	// is method and path as the client sent them where [Request.Route] is empty, or a
@@ -178,19 +174,6 @@ type Options struct {
 	// Default: 10 MiB.
 	MaxRequest int64
 
-	// ReadFirst reports requests that are probably repetitions. Their record is read
-	// before the claim, and decides as if it had refused the claim: for a read unit
-	// instead of a write unit for each KB. If ReadFirst is wrong, the request costs that
-	// read, and nothing else changes (M188). Requests that say in a header that they are
-	// retries (docs/use/client.md has the headers), or have [Request.ReadFirst], are read
-	// first in any case. ReadFirst must be safe for concurrent use, and must not change
-	// the request. Default: none.
-	ReadFirst func(*Request) bool
-	// CacheBytes limits a cache of finished answers in this process. Cached answers
-	// replay without a call to the store, for a minute each: as long, they outlive a
-	// record that an operator forgets. Default: 0, no cache.
-	CacheBytes int64
-
 	// Resumable stores the request with its claim, so that a completer can finish
 	// the operation without its client. Only phases make this safe. The claim
 	// accepts the request: after an error, a panic or an unstored 5xx the client's
@@ -214,17 +197,6 @@ type Options struct {
 	// MaxTries is how often a completer takes up an operation before the operation
 	// is stuck and waits for an operator. Default: 10.
 	MaxTries int
-
-	// FailOpen runs the handler unprotected if the store is unreachable, instead of
-	// answering 503. Hooks.FailedOpen reports each such run. A key of the store's
-	// encryption that can't be had is no reason: there may be an answer behind it.
-	FailOpen bool
-	// PassErrors returns a handler's error to the caller of Serve (and so to Lambda)
-	// instead of answering 500 "retry with the same key".
-	PassErrors bool
-	// Disabled runs every handler unprotected and never calls the store, which may
-	// then be nil.
-	Disabled bool
 
 	// Problem makes the answers that the engine gives in place of the handler.
 	// Default: ProblemJSON.
@@ -307,12 +279,11 @@ func (o *Options) validate() error {
 	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= defaults.MaxKey,
 		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, defaults.MaxKey)
 	check(validName(o.KeyHeader) && !slices.Contains(noKeyHeader, o.KeyHeader), "KeyHeader %q: not a header for keys", o.KeyHeader)
-	check(o.Key >= KeyRequired && o.Key <= KeyObserve, "Key %d: unknown mode", o.Key)
+	check(o.Mode >= ModeEnforce && o.Mode <= ModeOff, "Mode %d: unknown mode", int(o.Mode))
+	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
 	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
-	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
-		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
 	check(o.MaxRetryAfter >= time.Second, "MaxRetryAfter %v: at least a second", o.MaxRetryAfter)
@@ -322,11 +293,9 @@ func (o *Options) validate() error {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
 		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
-		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
-	check(o.Key != KeyObserve || !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
-	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
+	check(!o.Resumable || o.Mode == ModeEnforce, "Mode %v: Resumable is for handlers with phases, which need a record", o.Mode)
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
 	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
@@ -334,7 +303,6 @@ func (o *Options) validate() error {
 		canonical := http.CanonicalHeaderKey(name)
 		check(!slices.Contains(secretInput, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
 	}
-	check(o.CacheBytes >= 0, "CacheBytes %d: not negative", o.CacheBytes)
 	for _, name := range o.StoreHeaders {
 		canonical := http.CanonicalHeaderKey(name)
 		check(!slices.Contains(neverStored, canonical) && !strings.HasPrefix(canonical, "X-Amz") && canonical != KeyHeader && canonical != o.KeyHeader,
@@ -344,8 +312,6 @@ func (o *Options) validate() error {
 		check(m == strings.ToUpper(m) && m != "" && m != http.MethodGet && m != http.MethodHead,
 			"Methods: %q is not a method that changes something, in upper case", m)
 	}
-	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
-		"record of another scheme to compare")
 	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate(), o.rules.validate(o), o.Former.validate(o)} {
 		if err != nil {
 			errs = append(errs, err)

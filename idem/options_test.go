@@ -21,11 +21,9 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"defaults":                       {&MemoryStore{}, func(*Options) {}, ""},
 		"nil store":                      {nil, func(*Options) {}, "store is nil"},
 		"nil pointer in the store":       {(*MemoryStore)(nil), func(*Options) {}, "store is nil"},
-		"completed what ran unprotected": {&MemoryStore{}, func(o *Options) { o.Resumable, o.FailOpen = true, true }, "Resumable and FailOpen"},
-		"nil store, disabled":            {nil, func(o *Options) { o.Disabled = true }, ""},
+		"completed what ran unprotected": {&MemoryStore{}, func(o *Options) { o.Resumable, o.Function, o.Mode = true, "f", ModeOpen }, "Mode ModeOpen: Resumable"},
+		"nil store, disabled":            {nil, func(o *Options) { o.Mode = ModeOff }, ""},
 		"R84 retention too short":        {&MemoryStore{}, func(o *Options) { o.Retention = time.Minute }, "Retention"},
-		"R84 clients retry for longer":   {&MemoryStore{}, func(o *Options) { o.RetryWindow = 25 * time.Hour }, "RetryWindow"},
-		"R84 as long as they retry":      {&MemoryStore{}, func(o *Options) { o.Retention, o.RetryWindow = 72*time.Hour, 72*time.Hour }, ""},
 		"lease over retention":           {&MemoryStore{}, func(o *Options) { o.Lease = 48 * time.Hour }, "Lease"},
 		"negative lease":                 {&MemoryStore{}, func(o *Options) { o.Lease = -1 }, "Lease"},
 		"no margin":                      {&MemoryStore{}, func(o *Options) { o.LeaseMargin = time.Millisecond }, "LeaseMargin"},
@@ -37,7 +35,6 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"R7 tighter limits":              {&MemoryStore{}, func(o *Options) { o.MinKey, o.MaxKey = 20, 100 }, ""},
 		"unknown key mode":               {&MemoryStore{}, func(o *Options) { o.Key = 9 }, "Key 9"},
 		"body over 6 MB":                 {&MemoryStore{}, func(o *Options) { o.MaxBody = 7 << 20 }, "MaxBody"},
-		"negative cache":                 {&MemoryStore{}, func(o *Options) { o.CacheBytes = -1 }, "CacheBytes"},
 		"A32 storing Set-Cookie":         {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{"set-cookie"} }, "Set-Cookie"},
 		"storing a gateway's header":     {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{"X-Amzn-RequestId"} }, "X-Amzn-Requestid"},
 		"keys on GET":                    {&MemoryStore{}, func(o *Options) { o.Methods = []string{"GET"} }, "Methods"},
@@ -72,7 +69,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"every limit, from above": {&MemoryStore{}, func(o *Options) {
 			o.Namespace, o.Function = "az-AZ_09."+strings.Repeat("a", 55), strings.Repeat("f", 256)
 			o.MinKey, o.MaxBody, o.MaxInput = 255, 6<<20, store.MaxStoredRequest
-			o.Key, o.InFlight, o.StatusURL = KeyObserve, InFlightAccept, "/status/"
+			o.Key, o.Mode, o.InFlight, o.StatusURL = KeyGenerate, ModeOff, InFlightAccept, "/status/"
 		}, ""},
 		"function too long":            {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
 		"reserve of a whole lease":     {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
@@ -83,7 +80,6 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"input over 10 MB":             {&MemoryStore{}, func(o *Options) { o.MaxInput = 10<<20 + 1 }, "MaxInput"},
 		"negative input":               {&MemoryStore{}, func(o *Options) { o.MaxInput = -1 }, "MaxInput"},
 		"negative request":             {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
-		"negative retry window":        {&MemoryStore{}, func(o *Options) { o.RetryWindow = -1 }, "RetryWindow"},
 		"negative tombstone":           {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
 		"unknown mode in flight":       {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
 		"negative mode in flight":      {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
@@ -92,30 +88,28 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"a 202 that nobody can follow": {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
 		"a status URL without its end": {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},
 		"a status by route":            {&MemoryStore{}, func(o *Options) { o.StatusURL, o.ScopeRoute = "/status/", true }, "StatusURL and ScopeRoute"},
-		"a status by fingerprint":      {&MemoryStore{}, func(o *Options) { o.StatusURL, o.MismatchIsNew = "/status/", true }, "StatusURL and MismatchIsNew"},
-		"observed and completed":       {&MemoryStore{}, func(o *Options) { o.Key, o.Resumable, o.Function = KeyObserve, true, "f" }, "KeyObserve"},
+		"observed and completed":       {&MemoryStore{}, func(o *Options) { o.Mode, o.Resumable, o.Function = ModeObserve, true, "f" }, "Mode ModeObserve: Resumable"},
 		"negative tries":               {&MemoryStore{}, func(o *Options) { o.MaxTries = -1 }, "MaxTries"},
+		"unknown mode":                 {&MemoryStore{}, func(o *Options) { o.Mode = ModeOff + 1 }, "Mode 4"},
+		"negative mode":                {&MemoryStore{}, func(o *Options) { o.Mode = -1 }, "Mode -1"},
 		"storing a credential":         {&MemoryStore{}, func(o *Options) { o.InputHeaders = []string{"authorization"} }, "Authorization may hold a secret"},
 		"storing the key":              {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{KeyHeader} }, "StoreHeaders"},
 		"keys on HEAD":                 {&MemoryStore{}, func(o *Options) { o.Methods = []string{"HEAD"} }, "Methods"},
 		"keys on no method":            {&MemoryStore{}, func(o *Options) { o.Methods = []string{""} }, "Methods"},
 		"ACP, kept for a day":          {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24 * time.Hour }, ""},
 		"ACP, kept for less":           {&MemoryStore{}, func(o *Options) { ACP(o); o.Retention = 24*time.Hour - 1 }, "at least 24h"},
-		"ACP, failing open":            {&MemoryStore{}, func(o *Options) { ACP(o); o.FailOpen = true }, ""},
-		"UCP, failing open":            {&MemoryStore{}, func(o *Options) { UCP(o); o.FailOpen = true }, "503 without the store"},
-		"UCP, mismatch is new":         {&MemoryStore{}, func(o *Options) { UCP(o); o.MismatchIsNew = true }, "MismatchIsNew"},
+		"ACP, failing open":            {&MemoryStore{}, func(o *Options) { ACP(o); o.Mode = ModeOpen }, "503 without the store"},
+		"UCP, failing open":            {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOpen }, "503 without the store"},
+		"UCP, off":                     {&MemoryStore{}, func(o *Options) { UCP(o); o.Mode = ModeOff }, "503 without the store"},
 		"UCP, with a status":           {&MemoryStore{}, func(o *Options) { UCP(o); o.StatusURL = "/status/" }, "StatusURL"},
 		"a status without path":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "status/" }, "must be absolute"},
 		"a status with a query":        {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/?a=1" }, `must end in "/"`},
 		"a status with a part":         {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status/#a" }, `must end in "/"`},
 		"a status of no form":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "/%zz/" }, "not a URL"},
 		"a status by its URL":          {&MemoryStore{}, func(o *Options) { o.StatusURL = "https://shop.example/v1/status/" }, ""},
-		"every mismatch is new, of a scheme": {&MemoryStore{}, func(o *Options) {
-			o.MismatchIsNew, o.Fingerprint.Known = true, []Fingerprint{{SkipQuery: true}}
-		}, "MismatchIsNew and Fingerprint.Known"},
-		"Stripe":   {&MemoryStore{}, Stripe, ""},
-		"StripeV1": {&MemoryStore{}, StripeV1, ""},
-		"IETF":     {&MemoryStore{}, IETF, ""},
+		"Stripe":                       {&MemoryStore{}, Stripe, ""},
+		"StripeV1":                     {&MemoryStore{}, StripeV1, ""},
+		"IETF":                         {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -150,11 +144,6 @@ func TestHeadersOfAConnectionAreNotStored(t *testing.T) {
 			New(&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{name} })
 		}()
 		r := Response{Header: http.Header{http.CanonicalHeaderKey(name): {"x"}, "Etag": {"1"}}}
-		c := newCache(1 << 20)
-		c.put(&store.Record{PK: "a", State: store.Done, Response: &r})
-		if got := c.get([]byte("a")).Response.Header; len(got) != 1 {
-			t.Errorf("a replay from the cache has %v", got)
-		}
 		if replayable(&r); len(r.Header) != 1 {
 			t.Errorf("a replay has %v", r.Header)
 		}

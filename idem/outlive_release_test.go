@@ -39,7 +39,6 @@ func TestWhatRecordsHoldOutlivesARelease(t *testing.T) {
 		"JSON":         {held(base(), func(o *Options) { o.Fingerprint.CanonicalJSON = true }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "5ada354ce0aea53d3eaf88e3ced49c96432b09a24ec2cbe4b2c638957ab94a0c"}},
 		"a header":     {held(base(), func(o *Options) { o.Fingerprint.Headers = []string{"Stripe-Account"} }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "b1b5a7f30b8aff468bb825b84be0be45278ac71cf71d64262c96da313cedb431"}},
 		"a secret":     {held(base(), func(o *Options) { o.Fingerprint.Secrets = []Secret{{"1", []byte("0123456789abcdef")}} }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "9119afeeb5022b74ac85a655cdf576fdc3ff2f958112bbc6ea1b1ae9873171cb"}},
-		"new":          {held(base(), func(o *Options) { o.MismatchIsNew = true }), [2]string{"v1#shop#VGta0VrZHm6Sc2CL2rQF5_CrALCNOMQqd6pI3KC1KlA", "1d126f79f151d3628cd9c35d19a377c64aaf6c5ade9638fd934d5a6bab350e9c"}},
 		"ACP":          {held(base(), ACP), [2]string{"v1#shop#zZFMssbpbD5O0WhHuMC08Qi6X_w9NfHgOya3sbQDZiE", "046da987fb01009e810a6876d16fe50f9fe43fe2676b3c92f419ff9f037a189a"}},
 		"UCP":          {held(base(), UCP), [2]string{"v1#shop#zZFMssbpbD5O0WhHuMC08Qi6X_w9NfHgOya3sbQDZiE", "3330d7e69107f656de71834ecd6afe2fbba1256425c31283952c01642825f8c7"}},
 	} {

@@ -99,9 +99,8 @@ func TestPanicsThatGoOn(t *testing.T) {
 		value any
 	}{
 		"no key":          {func(o *idem.Options) { o.Key = idem.KeyOptional }, "", "boom"},
-		"PassErrors":      {func(o *idem.Options) { o.PassErrors = true }, "k", "boom"},
-		"observed":        {func(o *idem.Options) { o.Key = idem.KeyObserve }, "k", "boom"},
-		"disabled":        {func(o *idem.Options) { o.Disabled = true }, "k", "boom"},
+		"observed":        {func(o *idem.Options) { o.Mode = idem.ModeObserve }, "k", "boom"},
+		"disabled":        {func(o *idem.Options) { o.Mode = idem.ModeOff }, "k", "boom"},
 		"ErrAbortHandler": {func(*idem.Options) {}, "k", http.ErrAbortHandler},
 	} {
 		t.Run(name, func(t *testing.T) {

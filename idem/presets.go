@@ -57,14 +57,13 @@ func ACP(o *Options) {
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
 // characters on POST and PUT, kept for 48 hours, at least 24. The same key on another path
 // is another operation. The query counts, and bodies are compared by the SHA-256 of their
-// bytes; the key with another of them is a 409. FailOpen is refused.
+// bytes; the key with another of them is a 409. [ModeOpen] and [ModeOff] are refused.
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
 	o.Methods = append(o.Methods, http.MethodPut)
 	o.MinKey = minRandomKey
 	o.Problem = ucpJSON
-	o.rules.failClosed = true
 }
 
 // commerce sets the rules that ACP and UCP share: body is the form in which bodies of the
@@ -89,7 +88,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 		form, err := body(r)
 		return append(append(same, 'b'), form...), err
 	}
-	o.rules = rules{path: true, retention: 24 * time.Hour}
+	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
 // rules are what a preset demands, and no option says.
@@ -117,10 +116,8 @@ func (r *rules) validate(o *Options) error {
 	switch {
 	case o.Retention < r.retention:
 		return fmt.Errorf("Options.Retention %v: at least %v under this preset", o.Retention, r.retention)
-	case r.failClosed && o.FailOpen:
-		return errors.New("FailOpen: the preset's contract wants 503 without the store")
-	case r.path && o.MismatchIsNew:
-		return errors.New("MismatchIsNew: the preset's contract refuses the key with another body")
+	case r.failClosed && (o.Mode == ModeOpen || o.Mode == ModeOff):
+		return fmt.Errorf("Mode %v: the preset's contract wants 503 without the store", o.Mode)
 	case r.path && o.StatusURL != "":
 		return errors.New("StatusURL: under this preset an operation's path is part of its key, and its status has another one")
 	}

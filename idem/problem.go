@@ -98,6 +98,10 @@ var problems = []struct {
 		Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
 		Detail: "Nothing was done. An operator must configure how callers are told apart.",
 	}},
+	{ErrUnprotected, Problem{
+		Status: 503, Code: "unprotected", Title: "The request can't be protected",
+		Detail: "The service runs without records at the moment, and this request needs one. Retry with the same key.", RetryAfter: untilDeployed,
+	}},
 	{ErrUnavailable, Problem{
 		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
 		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
@@ -148,7 +152,7 @@ func problemIn(err error) Problem {
 	case errors.Is(err, ErrNoTime):
 		return unfinished
 	}
-	for _, told := range []error{ErrStuck, ErrLeaseLost, ErrConflict, ErrUnavailable} {
+	for _, told := range []error{ErrStuck, ErrLeaseLost, ErrConflict, ErrUnprotected, ErrUnavailable} {
 		if errors.Is(err, told) {
 			return problemOf(err)
 		}

@@ -55,6 +55,7 @@ func TestProblems(t *testing.T) {
 		{ErrNoTime, 503, "no_time_left", "2", "api_error", "service_unavailable"},
 		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error", "service_unavailable"},
 		{ErrUnavailable, 503, "store_unavailable", "2", "api_error", "service_unavailable"},
+		{ErrUnprotected, 503, "unprotected", "2", "api_error", "service_unavailable"},
 		{ErrCorrupt, 500, "record_corrupt", "", "api_error", "processing_error"},
 		{ErrIncomparable, 503, "idempotency_incomparable", "2", "api_error", "service_unavailable"},
 		{ErrScope, 500, "scope_unknown", "", "api_error", "processing_error"},

@@ -88,8 +88,8 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		"failed":          {fn: down, new: true, least: 300, most: 800},
 		"panicked":        {fn: panics, new: true},
 		"replayed":        {before: answers(201), fn: answers(201)},
-		"observed":        {fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }, new: true, least: 300, most: 800},
-		"observed again":  {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }},
+		"observed":        {fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }, new: true, least: 300, most: 800},
+		"observed again":  {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	other := request
 	other.Key = "new"
 	for name, opt := range map[string]func(*idem.Options){
-		"default": func(*idem.Options) {}, "FailOpen": func(o *idem.Options) { o.FailOpen = true },
+		"default": func(*idem.Options) {}, "open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		engine := idem.New(mem, anybody, g.set, opt)
 		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {
@@ -213,7 +213,7 @@ func TestQuotaIsObserved(t *testing.T) {
 	var told []error
 	mem := &idem.MemoryStore{}
 	engine := idem.New(mem, anybody, (&gate{wait: time.Second}).set, func(o *idem.Options) {
-		o.Key = idem.KeyObserve
+		o.Mode = idem.ModeObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	})
 	if res, err := engine.Do(t.Context(), request, answers(201)); err != nil || res.Status != 201 {

@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,17 +21,6 @@ import (
 // reply answers a request from a record.
 type reply struct{ *attempt }
 
-// remembered answers from the cache's record if that suffices: a finished record of the
-// same request, or of another request if the key has no other place.
-func (a reply) remembered(ctx context.Context) (Result, bool, error) {
-	if v, _ := a.judge(a.cached); v == state.Replay || v == state.Mismatch && a.beside == nil {
-		res, err := a.answer(ctx, a.cached, v)
-		return res, true, err
-	}
-	a.owner, a.id = rand.Text(), rand.Text() // the attempt may claim now
-	return Result{}, false, nil
-}
-
 // answer returns the answer or error for the record in the way.
 func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	a.met(held)
@@ -45,16 +33,11 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 	}
 	switch v {
 	case state.Replay:
-		var resp Response
-		if held == a.cached { // replayable already
-			resp = held.Response.Clone()
-		} else {
-			if err := a.body(ctx, held); err != nil {
-				return refuse(evFailed, err)
-			}
-			resp = *held.Response
-			replayable(&resp)
+		if err := a.body(ctx, held); err != nil {
+			return refuse(evFailed, err)
 		}
+		resp := *held.Response
+		replayable(&resp)
 		a.tell(ctx, evReplayed, held, nil)
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.Mismatch:
@@ -134,32 +117,25 @@ func (a reply) retryAfter(held *store.Record) time.Duration {
 	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
 }
 
-// body loads a finished record's body from outside of the record, and caches the
-// record.
+// body loads a finished record's body from outside of the record.
 func (a reply) body(ctx context.Context, held *store.Record) *Error {
-	if o := held.Overflow; o != nil {
-		if o.Count == 0 {
-			return a.fail("replay", ErrNotKept)
-		}
-		loader, ok := a.store.(store.BodyLoader)
-		if !ok {
-			return a.fail("replay", ErrNotKept)
-		}
-		ctx, cancel := a.within(ctx, a.until(nil))
-		defer cancel()
-		if err := loader.LoadBody(ctx, held); err != nil {
-			a.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(a.pk), "error", err)
-			if !errors.Is(err, ErrNotKept) {
-				err = errors.Join(ErrUnavailable, err)
-			}
-			return a.fail("replay", err)
-		}
-		whole := *held
-		whole.Overflow = nil
-		a.cache.put(&whole)
+	o := held.Overflow
+	if o == nil {
 		return nil
 	}
-	a.cache.put(held)
+	loader, ok := a.store.(store.BodyLoader)
+	if !ok || o.Count == 0 {
+		return a.fail("replay", ErrNotKept)
+	}
+	ctx, cancel := a.within(ctx, a.until(nil))
+	defer cancel()
+	if err := loader.LoadBody(ctx, held); err != nil {
+		a.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(a.pk), "error", err)
+		if !errors.Is(err, ErrNotKept) {
+			err = errors.Join(ErrUnavailable, err)
+		}
+		return a.fail("replay", err)
+	}
 	return nil
 }
 
@@ -183,11 +159,6 @@ func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error
 func (a reply) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
-		if a.cache != nil && (made.Overflow == nil || made.Overflow.Count > 0) {
-			whole := *made // the store may have moved the body; the whole body is here
-			whole.Overflow = nil
-			a.cache.put(&whole)
-		}
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
 	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was stored after all

@@ -127,132 +127,50 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 		"its store is down":    {asIs, false, errDown, errDown, true, 1},
 		"its store has no way": {asIs, true, nil, idem.ErrNotKept, false, 0},
 	} {
-		for _, cacheBytes := range []int64{0, 1 << 20} {
-			st := elsewhereStore()
-			if _, err := idem.New(st, anybody, tt.opt).Do(t.Context(), request, answersLargely); err != nil {
-				t.Fatal(err)
-			}
-			var told []string
-			faulty := idemtest.Faulty(st, nil)
-			if tt.loads != nil {
-				faulty.Reset(idemtest.At(idemtest.LoadBody, 0, idemtest.Fault{Err: tt.loads}))
-			}
-			s := store.Store(faulty)
-			if tt.plain {
-				s = plain{faulty}
-			}
-			e := idem.New(s, anybody, tt.opt, func(o *idem.Options) {
-				o.CacheBytes, o.Hooks = cacheBytes, listening(&told, new([]idem.Summary))
-			})
-			for range 2 {
-				told = nil
-				res, err := e.Do(t.Context(), request, never(t))
-				if !errors.Is(err, tt.want) || errors.Is(err, idem.ErrUnavailable) != tt.again || res.Status != 0 || !slices.Contains(told, "Failed") {
-					t.Errorf("%s: %+v, %v, told %q", name, res, err, told)
-				}
-			}
-			if n := faulty.Calls(idemtest.LoadBody); n != 2*tt.attempts {
-				t.Errorf("%s: %d attempts at the body in two requests", name, n)
-			}
+		st := elsewhereStore()
+		if _, err := idem.New(st, anybody, tt.opt).Do(t.Context(), request, answersLargely); err != nil {
+			t.Fatal(err)
 		}
-	}
-}
-
-// A cache answers as the record does, wherever that has its body; and an answer without its
-// body is none.
-func TestCacheOfAnswersElsewhere(t *testing.T) {
-	t.Parallel()
-	st := elsewhereStore()
-	faulty := idemtest.Faulty(st, nil)
-	caches := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
-	first := idem.New(faulty, anybody, caches)
-	if _, err := first.Do(t.Context(), request, answersLargely); err != nil {
-		t.Fatal(err)
-	}
-	second := idem.New(faulty, anybody, caches)
-	for i, tt := range []struct {
-		e     *idem.Engine
-		calls int
-	}{{first, 0}, {second, 2}, {second, 0}} {
-		faulty.Reset(nil)
-		res, err := tt.e.Do(t.Context(), request, never(t))
-		if err != nil || !res.Replayed || !bytes.Equal(res.Body, large) || faulty.Calls() != tt.calls {
-			t.Errorf("replay %d: %d %q, %v after %d calls, want %d", i, res.Status, res.Body, err, faulty.Calls(), tt.calls)
+		var told []string
+		faulty := idemtest.Faulty(st, nil)
+		if tt.loads != nil {
+			faulty.Reset(idemtest.At(idemtest.LoadBody, 0, idemtest.Fault{Err: tt.loads}))
 		}
-	}
-	small := request
-	small.Key = "small"
-	if _, err := first.Do(t.Context(), small, answers(201)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 {
-		faulty.Reset(nil)
-		if res, err := second.Do(t.Context(), small, never(t)); err != nil || !res.Replayed || faulty.Calls() != 1-i {
-			t.Errorf("replay %d of a small one: %+v, %v after %d calls", i, res, err, faulty.Calls())
+		s := store.Store(faulty)
+		if tt.plain {
+			s = plain{faulty}
 		}
-	}
-	e := idem.New(&idem.MemoryStore{}, anybody, caches, func(o *idem.Options) { o.MaxBody = 1 })
-	if _, err := e.Do(t.Context(), request, answersLargely); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := e.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrNotKept) {
-		t.Errorf("an answer that is not kept: %+v, %v", res, err)
-	}
-}
-
-// However often it answers, a cached answer is looked up again after a minute: an operator may
-// have forgotten it. An expired one is claimed anew, under new names.
-func TestCachedAnswerGrowsOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mem idem.MemoryStore
-		st := idemtest.Faulty(&mem, nil)
-		e := idem.New(st, anybody, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-		for _, tt := range []struct {
-			after time.Duration
-			calls int
-		}{{0, 2}, {40 * time.Second, 0}, {40 * time.Second, 1}, {40 * time.Second, 0}} {
-			<-time.After(tt.after)
-			st.Reset(nil)
-			if res, err := e.Do(t.Context(), request, answers(201)); err != nil || res.Replayed != (tt.after > 0) || st.Calls() != tt.calls {
-				t.Errorf("after %v more: %+v, %v after %d calls, want %d", tt.after, res, err, st.Calls(), tt.calls)
-			}
-		}
-		was := one(&mem)
-		late := idem.New(&mem, anybody, func(o *idem.Options) {
-			o.CacheBytes = 1 << 20
-			begun := time.Now()
-			o.Now = func() time.Time { return begun.Add(2000 * time.Since(begun)) } // more than a day in 50 seconds
+		e := idem.New(s, anybody, tt.opt, func(o *idem.Options) {
+			o.Hooks = listening(&told, new([]idem.Summary))
 		})
-		for i := range 2 {
-			if res, err := late.Do(t.Context(), request, answers(201)); err != nil || res.Replayed != (i == 0) {
-				t.Errorf("request %d: %+v, %v", i, res, err)
+		for range 2 {
+			told = nil
+			res, err := e.Do(t.Context(), request, never(t))
+			if !errors.Is(err, tt.want) || errors.Is(err, idem.ErrUnavailable) != tt.again || res.Status != 0 || !slices.Contains(told, "Failed") {
+				t.Errorf("%s: %+v, %v, told %q", name, res, err, told)
 			}
-			<-time.After(50 * time.Second)
 		}
-		if is := one(&mem); len(is.Owner) != 26 || len(is.ID) != 26 || is.ID == was.ID {
-			t.Errorf("owner %q, operation %q; before: %q", is.Owner, is.ID, was.ID)
+		if n := faulty.Calls(idemtest.LoadBody); n != 2*tt.attempts {
+			t.Errorf("%s: %d attempts at the body in two requests", name, n)
 		}
-	})
+	}
 }
 
 // What becomes of an answer in its client's hands is nothing to the next one.
 func TestReplaysShareNothing(t *testing.T) {
 	t.Parallel()
-	for name, opt := range map[string]func(*idem.Options){"from the record": asIs, "from the cache": func(o *idem.Options) { o.CacheBytes = 1 << 20 }} {
-		e := idem.New(&idem.MemoryStore{}, anybody, opt)
-		for range 3 {
-			res, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
-				return idem.Response{Header: http.Header{"Location": {"/1"}}, Body: []byte("body")}, nil
-			})
-			if err != nil || string(res.Body) != "body" || res.Header.Get("Location") != "/1" {
-				t.Errorf("%s: %+v, %v", name, res, err)
-			}
-			if res.Replayed {
-				copy(res.Body, "else")
-				res.Header["Location"][0] = "/2"
-				res.Header.Set("Content-Type", "other")
-			}
+	e := idem.New(&idem.MemoryStore{}, anybody)
+	for range 3 {
+		res, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+			return idem.Response{Header: http.Header{"Location": {"/1"}}, Body: []byte("body")}, nil
+		})
+		if err != nil || string(res.Body) != "body" || res.Header.Get("Location") != "/1" {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if res.Replayed {
+			copy(res.Body, "else")
+			res.Header["Location"][0] = "/2"
+			res.Header.Set("Content-Type", "other")
 		}
 	}
 }

@@ -44,8 +44,8 @@ const (
 	// is a new request.
 	expiresHeader = "Idempotency-Expires"
 	// statusHeader is "ignored" if the request has a key header and the engine did
-	// nothing with the key: because of another method, Disabled, KeyObserve, or
-	// FailOpen with an unreachable store. It is "unstored" on a handler's answer that
+	// nothing with the key: because of another method, ModeOff, ModeObserve, or
+	// ModeOpen with an unreachable store. It is "unstored" on a handler's answer that
 	// could not be stored ([Result.Unstored]). In both cases a retry may have the same
 	// effect again.
 	statusHeader = "Idempotency-Status"

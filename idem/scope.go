@@ -103,13 +103,13 @@ type side struct {
 }
 
 // side returns the place of r's key under a scoping with this caller.
-func (n *naming) side(r *Request, by *scoping, caller store.Identity, more ...string) *side {
+func (n *naming) side(r *Request, by *scoping, caller store.Identity) *side {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
-	return &side{pk: string(n.partitionKey(nil, text, r, by, more...)), scope: string(text), whose: caller}
+	return &side{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
 }
 
 // sideOf returns the place of r's key beside pk; nil if there is no other.
-func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string, more ...string) (*side, error) {
+func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string) (*side, error) {
 	caller, err := by.callerOf(ctx, r)
 	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
 		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
@@ -117,7 +117,7 @@ func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string,
 	if err != nil {
 		return nil, &Error{Op: "scope", Err: err}
 	}
-	s := n.side(r, by, caller, more...)
+	s := n.side(r, by, caller)
 	if s.pk == pk {
 		return nil, nil //nolint:nilnil // the change doesn't concern this request
 	}

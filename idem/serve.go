@@ -12,8 +12,7 @@ import (
 // passes other methods, and turns every refusal into an answer. Adapters and
 // [Engine.Middleware] use Serve.
 //
-// The error is nil unless the request passed or [Options.PassErrors] is set; then
-// it is fn's own error. Serve answers a panic of fn like an error and returns the
+// The error is nil unless the request passed; then it is fn's own error. Serve answers a panic of fn like an error and returns the
 // panic in Result.Panic. In the cases where an error would be returned, the panic
 // continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
@@ -26,13 +25,11 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	switch {
 	case inner || !acts && err == nil:
 		return e.Pass(ctx, a.request, fn)
-	case e.opt.Key == KeyObserve:
+	case e.opt.Mode == ModeObserve:
 		ctx, left = leave(ctx)
 		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
-	case e.opt.PassErrors:
-		res, err = entry{a}.do(ctx, true, fn)
 	default:
 		var caught *panicked
 		res, err = entry{a}.do(ctx, true, e.catching(r.Route, fn, &caught))
@@ -43,7 +40,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 			res.Panic = caught.value
 		}
 	}
-	if h, ok := errors.AsType[*handlerError](err); ok && (res.Passed || e.opt.PassErrors) {
+	if h, ok := errors.AsType[*handlerError](err); ok && res.Passed {
 		return res, h.err
 	}
 	if err != nil {
@@ -94,13 +91,24 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 // ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
 // fn's own. Pass is for adapters, for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	if !e.opt.hasKey(r.Header) {
-		return passed(e.pass(ctx, &r, fn))
+	c, keyed := contract{&e.core}, e.opt.hasKey(r.Header)
+	var left *leaving
+	if keyed {
+		ctx, left = leave(ctx)
 	}
-	ctx, left := leave(ctx)
-	res, err := passed(e.pass(ctx, &r, fn))
-	if err == nil {
-		contract{&e.core}.ignores(&r, &res, left)
+	run := e.pass
+	switch {
+	case e.opt.Mode == ModeOff && e.methods[r.Method] && (keyed || r.Key != ""):
+		run = e.off
+	case e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve:
+		run = e.unprotected
+	}
+	res, err := passed(run(ctx, &r, fn))
+	if ours, ok := errors.AsType[*Error](err); ok && !res.Passed {
+		res, err = Result{Response: c.problem(ctx, &r, ours)}, nil
+	}
+	if keyed && err == nil {
+		c.ignores(&r, &res, left)
 	}
 	return res, err
 }
@@ -126,7 +134,7 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 
 // Keeps reports whether answers with this status are stored ([Options.Stored]).
 // Keeps is for adapters whose answers have no status of their own.
-func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
+func (e *Engine) Keeps(status int) bool { return e.opt.Mode == ModeOff || e.opt.Stored(status) }
 
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
 // [Request.Snapshot].
@@ -136,11 +144,11 @@ func (e *Engine) StoresRequests() bool { return e.opt.Resumable }
 // time among several requests.
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
-// Observes reports whether the engine only observes ([KeyObserve]). If so,
+// Observes reports whether the engine only observes ([ModeObserve]). If so,
 // Observes reports r and err, the reason why r can't be read, to the hook; the
 // caller still runs the handler. Observes is for adapters.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
-	if e.opt.Key != KeyObserve || e.opt.Disabled {
+	if e.opt.Mode != ModeObserve {
 		return false
 	}
 	e.observed(ctx, &r, err)

@@ -12,27 +12,6 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// With PassErrors a handler's own error reaches the adapter as it is; refusals and a 202 are
-// answers still.
-func TestServePassesErrors(t *testing.T) {
-	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-		o.PassErrors, o.InFlight, o.StatusURL = true, idem.InFlightAccept, "/operations/"
-	})
-	res, err := e.Serve(t.Context(), request, func(context.Context) (idem.Response, error) {
-		if res, err := e.Serve(t.Context(), request, never(t)); err != nil || res.Status != 202 {
-			t.Errorf("in flight: %+v, %v", res, err)
-		}
-		return idem.Response{}, declined{}
-	})
-	if err != error(declined{}) || res.Status != 0 { //nolint:errorlint // exactly this value
-		t.Errorf("%+v, %v", res, err)
-	}
-	if res, err := e.Serve(t.Context(), idem.Request{Method: "POST", Identity: request.Identity}, never(t)); err != nil || res.Status != 400 {
-		t.Errorf("without a key: %+v, %v", res, err)
-	}
-}
-
 // A request that passes and fails is its handler's alone: nothing is said of its key.
 func TestPassThatFailsIsPassed(t *testing.T) {
 	t.Parallel()

@@ -25,7 +25,7 @@ func changing(claims bool) func(*idem.Options) {
 }
 
 func waits(o *idem.Options)    { o.InFlight = idem.InFlightWait }
-func observes(o *idem.Options) { o.Key = idem.KeyObserve }
+func observes(o *idem.Options) { o.Mode = idem.ModeObserve }
 
 var aRequest = idem.Request{
 	Key: "a-random-key-of-an-order", Identity: idem.Identity{Kind: "jwt", Subject: "s"},

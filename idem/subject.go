@@ -25,13 +25,12 @@ type subject struct {
 	whose store.Identity // the caller; zero for an operator
 	scope string
 	pk    string
-	owner string // the attempt's nonce; "" while cached may answer
-	id    string // id of the operation if the operation is new; "" like owner
+	owner string // the attempt's nonce
+	id    string // id of the operation if the operation is new
 
-	print  string        // the fingerprint
-	secret string        // id of the secret of print
-	input  *store.Input  // the part of req to store; nil without Options.Resumable
-	cached *store.Record // the cache's record of the key, which may answer; must not be changed
+	print  string       // the fingerprint
+	secret string       // id of the secret of print
+	input  *store.Input // the part of req to store; nil without Options.Resumable
 
 	unread  error // why the fingerprint can't be made: only a record of a known scheme may answer
 	beside  *side // the key's other place while its scope changes; nil without Options.Former
@@ -75,30 +74,19 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 		}
 		s.unread = err
 	}
-	var more []string
-	if e.opt.MismatchIsNew {
-		more = []string{string(digest[:])}
-	}
 	b := scope.Append(make([]byte, 2*nonceSize, 320), s.req.Operation, s.req.Tenant, s.whose)
 	at := len(b)
-	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
+	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims)
 	end := len(b)
-	if e.cache != nil {
-		s.cached = e.cache.get(b[at:])
-	}
 	var sum [sha256.Size]byte
 	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
-	if rec := s.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
-		s.scope, s.pk, s.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory
-	} else {
-		drawNonces(b[:2*nonceSize])
-		text := string(b) // in one block of memory
-		s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
-		s.scope = text[2*nonceSize : at]
-	}
+	drawNonces(b[:2*nonceSize])
+	text := string(b) // in one block of memory
+	s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
+	s.scope = text[2*nonceSize : at]
 	if e.besides != nil {
-		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk, more...)
+		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk)
 		return err
 	}
 	return nil

@@ -68,7 +68,6 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		return err
 	}
 	rec, err := a.readsClosed(ctx, a.end)
-	defer e.cache.drop(pk) // after the write: before it, a replay could keep the old answer once more
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
 			return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
@@ -201,7 +200,7 @@ func (a unattended) takeOnce(ctx context.Context, t store.Take) (rec *store.Reco
 		switch {
 		case cause == nil:
 			return rec, taken || ours(rec), nil // taken although refused, if the store itself sent the write twice
-		case !errors.Is(cause, store.ErrUnknown) && !errors.Is(cause, ErrConflict):
+		case !store.Passing(cause):
 			return nil, false, a.unavailable("take-over", cause)
 		}
 	}

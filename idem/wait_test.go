@@ -288,7 +288,7 @@ func TestObserveExecutesAndCounts(t *testing.T) {
 	t.Parallel()
 	counts := make(map[error]int)
 	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
-		o.Key = idem.KeyObserve
+		o.Mode = idem.ModeObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			for _, err := range []error{idem.ErrKeyMissing, idem.ErrKeyInvalid, idem.ErrMismatch, idem.ErrReplay, idem.ErrInFlight} {
 				if errors.Is(ev.Err, err) {
@@ -357,7 +357,7 @@ func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 func TestObserveSurvivesItsStore(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]store.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
-		e := idem.New(st, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+		e := idem.New(st, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 		boom := errors.New("handler's own")
 		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
 			t.Errorf("%s: %v", name, err)
@@ -431,11 +431,11 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 	if res, _ := e.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "" {
 		t.Errorf("POST: %v", res.Header)
 	}
-	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
+	off := idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	if res, _ := off.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST to an engine that is disabled: %v", res.Header)
 	}
-	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 3 })
+	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 3 })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST that is watched, and too large to be read: %d %v", r.StatusCode, r.Header)
@@ -447,8 +447,8 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 func TestAnInnerEngineIsNotIgnored(t *testing.T) {
 	t.Parallel()
 	inner := idem.New(new(idem.MemoryStore), anybody)
-	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
-	watching := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	off := idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff })
+	watching := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	for name, outer := range map[string]*idem.Engine{"disabled": off, "watching": watching} {
 		for i, want := range []string{"", "true"} {
@@ -530,7 +530,7 @@ func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 			<-ctx.Done()
 			return idemtest.Fault{Err: ctx.Err()}
 		})
-		e := idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+		e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		begun := time.Now()

@@ -324,7 +324,7 @@ func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds in
 			return held, l, nil
 		}
 		blind := errors.Is(err, errUnread) && rounds < patient
-		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
+		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
 			break
 		}
 		// As far as is known, the write was not applied: send the same bytes again. If
@@ -355,9 +355,4 @@ func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*sto
 		return nil, 0, errors.Join(err, errUnread, lerr)
 	}
 	return now, state.Land(now, c.prev, c.next, a.owner), nil
-}
-
-// refused reports whether a write failed for good, and not for lack of time.
-func refused(err error) bool {
-	return !errors.Is(err, store.ErrUnknown) && !errors.Is(err, ErrConflict)
 }

@@ -225,7 +225,7 @@ func TestA29Observe(t *testing.T) {
 		var log bytes.Buffer
 		var would []error
 		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
-			o.Key, o.Logger = idem.KeyObserve, slog.New(slog.NewTextHandler(&log, nil))
+			o.Mode, o.Logger = idem.ModeObserve, slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -84,10 +84,10 @@ func TestWrongKindOfBatch(t *testing.T) {
 				payloads = append(payloads, payload{"without " + strings.Join(required, "."), without(t, loadBatch(t, file), required...)})
 			}
 			for _, p := range payloads {
-				for _, disabled := range []bool{false, true} {
+				for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeOff} {
 					store := &watched{}
 					var runs atomic.Int64
-					h := source.counted(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled }), &runs)
+					h := source.counted(idem.New(store, anybody, func(o *idem.Options) { o.Mode = mode }), &runs)
 					out, err := h.Invoke(t.Context(), []byte(p.json))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs.Load() != 0 {
 						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs.Load())

@@ -543,7 +543,7 @@ func TestCommercePresetsRefuseWhatBreaksThem(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]func(*idem.Options){
 		"Retention 23h": {idem.ACP, func(o *idem.Options) { o.Retention = 23 * time.Hour }}, "UCP, Retention 23h": {idem.UCP, func(o *idem.Options) { o.Retention = 23 * time.Hour }},
-		"FailOpen": {idem.UCP, func(o *idem.Options) { o.FailOpen = true }}, "MismatchIsNew": {idem.ACP, func(o *idem.Options) { o.MismatchIsNew = true }},
+		"ModeOpen": {idem.ACP, func(o *idem.Options) { o.Mode = idem.ModeOpen }}, "ModeOff": {idem.UCP, func(o *idem.Options) { o.Mode = idem.ModeOff }},
 		"StatusURL": {idem.ACP, func(o *idem.Options) { o.StatusURL = "/operations/" }},
 	} {
 		func() {

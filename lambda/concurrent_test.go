@@ -32,7 +32,7 @@ func concurrentFunction() {
 	effects := make(map[string]int)
 	met, all := 0, make(chan struct{})
 	store := new(idem.MemoryStore)
-	engine := idem.New(store, anybody, func(o *idem.Options) { o.InFlight, o.CacheBytes = idem.InFlightWait, 1<<20 })
+	engine := idem.New(store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 	lambda.Start(lambda.Wrap(engine, lambda.HTTPAPI, func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		none := events.APIGatewayV2HTTPResponse{}
 		if ev.RawPath == "/meet" { // all workers are in their handlers at the same time

@@ -520,7 +520,7 @@ func TestDirectResults(t *testing.T) {
 func TestDirectWithoutEngine(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = true }))
+	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }))
 	for i, id := range []string{"o-1", "o-1", ""} {
 		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
 			t.Errorf("got %+v, %v", re, err)

@@ -81,7 +81,7 @@ func TestDisabledEngine(t *testing.T) {
 	store := &watched{}
 	w := &worker{}
 	b := quiet(lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "", nil }))
-	h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = true }), b, w.message)
+	h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }), b, w.message)
 	w.failing("2")
 	for range 2 {
 		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))

@@ -49,8 +49,8 @@ func TestDirectKeyModes(t *testing.T) {
 		"generate, fails":    {idem.KeyGenerate, failing, errBad, 0, 0},
 		"generate, no ASCII": {idem.KeyGenerate, notASCII, idem.ErrKeyInvalid, 0, 0},
 		"generate, a key":    {idem.KeyGenerate, keyed, nil, 1, 1},
-		"observe, none":      {idem.KeyObserve, none, nil, 2, 0},
-		"observe, fails":     {idem.KeyObserve, failing, nil, 2, 0},
+		"observe, none":      {observing, none, nil, 2, 0},
+		"observe, fails":     {observing, failing, nil, 2, 0},
 	} {
 		for _, door := range []string{"Handle", "Invoke"} {
 			t.Run(name+", "+door, func(t *testing.T) {
@@ -59,7 +59,8 @@ func TestDirectKeyModes(t *testing.T) {
 				var log bytes.Buffer
 				var refused []error
 				e := idem.New(store, anybody, func(o *idem.Options) {
-					o.Key, o.Logger = tc.mode, slog.New(slog.NewTextHandler(&log, nil))
+					o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+					byMode(tc.mode)(o)
 					o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = append(refused, ev.Err) }
 				})
 				runs := 0
@@ -171,14 +172,14 @@ func TestEachKeyModes(t *testing.T) {
 		"generate, none":   {idem.KeyGenerate, none, idem.ErrKeyMissing},
 		"generate, fails":  {idem.KeyGenerate, failing, errBad},
 		"generate, panics": {idem.KeyGenerate, panicking, errBad},
-		"observe, none":    {idem.KeyObserve, none, nil},
-		"observe, fails":   {idem.KeyObserve, failing, nil},
+		"observe, none":    {observing, none, nil},
+		"observe, fails":   {observing, failing, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := &idem.MemoryStore{}
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Key = tc.mode }), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
+			h := lambda.WrapEach(idem.New(store, anybody, byMode(tc.mode)), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
 			for range 2 {
 				_, err := h.Handle(t.Context(), batch(tc.m))
 				if !errors.Is(err, tc.want) {
@@ -214,4 +215,17 @@ func TestEachWithoutKeyAtOnce(t *testing.T) {
 		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "")))
 		reported(t, re, err)
 	})
+}
+
+// observing stands for ModeObserve in the tables of key modes.
+const observing idem.KeyMode = -1
+
+func byMode(m idem.KeyMode) func(*idem.Options) {
+	return func(o *idem.Options) {
+		if m == observing {
+			o.Mode = idem.ModeObserve
+		} else {
+			o.Key = m
+		}
+	}
 }

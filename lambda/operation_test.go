@@ -113,7 +113,7 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 			if (said != "") != (tc.want != "") || !strings.Contains(said, tc.want) {
 				t.Errorf("panicked with %q, want %q", said, tc.want)
 			}
-			if said := panicOf(func() { tc.wrap(idem.New(nil, anybody, func(o *idem.Options) { o.Disabled = true })) }); said != "" && !strings.Contains(said, "256") && !strings.Contains(said, "DirectOptions.Scope") {
+			if said := panicOf(func() { tc.wrap(idem.New(nil, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff })) }); said != "" && !strings.Contains(said, "256") && !strings.Contains(said, "DirectOptions.Scope") {
 				t.Errorf("a disabled engine keeps nothing apart: %q", said)
 			}
 		})

@@ -117,7 +117,7 @@ func TestObserveExecutesUndecodable(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve }), h), newCall("k"))
+		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve }), h), newCall("k"))
 		ran(t, runs, 1)
 	})
 }

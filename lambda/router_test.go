@@ -376,7 +376,7 @@ func TestRouterKeysWhatItDeclares(t *testing.T) {
 		"PATCH, not on the list":          {"PATCH /wallets/{id}", opts{put}, "Options.Methods"},
 		"DELETE under a preset":           {"DELETE /wallets/{id}", opts{idem.Stripe}, ""},
 		"PATCH under a preset":            {"PATCH /wallets/{id}", opts{idem.StripeV1}, "Options.Methods"},
-		"switched off":                    {"PUT /wallets/{id}", opts{func(o *idem.Options) { o.Disabled = true }}, ""},
+		"switched off":                    {"PUT /wallets/{id}", opts{func(o *idem.Options) { o.Mode = idem.ModeOff }}, ""},
 		"a skipped path with a wildcard":  {"POST /wallets/{id}/charge", opts{skip}, "SkipPath"},
 		"the same, the route in scope":    {"POST /wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},
 		"the same, any method":            {"/wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},

@@ -45,7 +45,7 @@ func TestMiddlewareKnowsTheVerifiedSender(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(http.Handler) func(context.Context, v2Request) (v2Response, error){
 		"in a handler of another engine": func(h http.Handler) func(context.Context, v2Request) (v2Response, error) {
-			outer := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
+			outer := idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff })
 			return lambda.Wrap(outer, lambda.HTTPAPI, inHTTP(h)).Handle
 		},
 		"in a handler that this engine leaves alone": func(h http.Handler) func(context.Context, v2Request) (v2Response, error) {
@@ -53,7 +53,7 @@ func TestMiddlewareKnowsTheVerifiedSender(t *testing.T) {
 			return lambda.Wrap(outer, lambda.HTTPAPI, inHTTP(h)).Handle
 		},
 		"in a handler with an operation of its own": func(h http.Handler) func(context.Context, v2Request) (v2Response, error) {
-			outer := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key = idem.KeyObserve })
+			outer := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Mode = idem.ModeObserve })
 			return lambda.Wrap(outer, lambda.HTTPAPI, inHTTP(h)).Handle
 		},
 		"in a router's route without keys": func(h http.Handler) func(context.Context, v2Request) (v2Response, error) {
@@ -63,7 +63,7 @@ func TestMiddlewareKnowsTheVerifiedSender(t *testing.T) {
 		},
 		"in a router's route with keys": func(h http.Handler) func(context.Context, v2Request) (v2Response, error) {
 			r := lambda.NewRouter(lambda.HTTPAPI)
-			r.Keyed("/", idem.New(nil, func(o *idem.Options) { o.Disabled = true }), inHTTP(h))
+			r.Keyed("/", idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff }), inHTTP(h))
 			return r.Handle
 		},
 	} {
@@ -102,8 +102,8 @@ func TestMiddlewareRefusesASenderWithoutAName(t *testing.T) {
 func TestMiddlewareKnowsTheFacts(t *testing.T) {
 	t.Parallel()
 	for name, outer := range map[string]*idem.Engine{
-		"without an engine": nil, "in an engine that leaves the request alone": idem.New(nil, func(o *idem.Options) { o.Disabled = true }),
-		"in an operation": idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key, o.Scope = idem.KeyObserve, lambda.RoleScope }),
+		"without an engine": nil, "in an engine that leaves the request alone": idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff }),
+		"in an operation": idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Mode, o.Scope = idem.ModeObserve, lambda.RoleScope }),
 	} {
 		inner := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Scope = lambda.RoleScope })
 		runs := 0

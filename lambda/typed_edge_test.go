@@ -115,10 +115,10 @@ func TestDirectResultWithoutJSONIsDoneAllTheSame(t *testing.T) {
 	}
 }
 
-// KeyObserve is ignored by Direct/WrapEach: they enforce.
+// ModeObserve is ignored by Direct/WrapEach: they enforce.
 func TestObserveOnSources(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	runs := 0
 	h := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { runs++; return nil })
 	ev := events.SQSEvent{Records: []events.SQSMessage{sqsMessage("1", "pay")}}
@@ -128,12 +128,12 @@ func TestObserveOnSources(t *testing.T) {
 		}
 	}
 	if runs != 2 {
-		t.Errorf("KeyObserve executes every request; ran %d of 2", runs)
+		t.Errorf("ModeObserve executes every request; ran %d of 2", runs)
 	}
 	ev.Records[0].Body = "other"
 	_, err := h.Handle(t.Context(), ev)
 	if err != nil {
-		t.Errorf("KeyObserve never fails a request: %v", err)
+		t.Errorf("ModeObserve never fails a request: %v", err)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestKeyThatFails(t *testing.T) {
 	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, failing) || !errors.Is(err, idem.ErrKeyInvalid) || runs != 0 {
 		t.Errorf("got %v after %d runs", err, runs)
 	}
-	off := func(o *idem.Options) { o.Disabled = true }
+	off := func(o *idem.Options) { o.Mode = idem.ModeOff }
 	h = lambda.Wrap(idem.New(new(idem.MemoryStore), off), lambda.Direct[order, any](key), func(context.Context, order) (any, error) { runs++; return func() {}, nil })
 	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, idem.ErrNotKept) || errors.Is(err, failing) || runs != 1 {
 		t.Errorf("switched off: got %v after %d runs", err, runs)

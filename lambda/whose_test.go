@@ -38,7 +38,7 @@ func TestWrapOnAResumableEngineWantsAName(t *testing.T) {
 		"two names":                {nil, []string{"charges", "refunds"}, ""},
 		"one name twice":           {nil, []string{"charges", "charges"}, `"charges"`},
 		"nothing is completed":     {[]func(*idem.Options){func(o *idem.Options) { o.Resumable = false }}, []string{"", ""}, ""},
-		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Function, o.Disabled, o.Resumable = "f", true, false }}, []string{"", ""}, ""},
+		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Function, o.Mode, o.Resumable = "f", idem.ModeOff, false }}, []string{"", ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -161,12 +161,11 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // gone through the adapter: it means the same, but its form may differ (header names in
 // canonical case, text no longer in base64).
 //
-// The error is nil unless the engine didn't act on the request,
-// [idem.Options.PassErrors] is set, or ev is of another kind ([ErrEvent]; the handler
-// did not run). With an adapter of [Direct] the error is the handler's or the engine's.
+// The error is nil unless the engine didn't act on the request, or ev is of another kind
+// ([ErrEvent]; the handler did not run). With an adapter of [Direct] the error is the handler's or the engine's.
 //
 // A panic of the handler is answered with 500, as an error is. With an adapter of
-// [Direct], or PassErrors, the panic continues after the key is free. In a Lambda
+// [Direct] the panic continues after the key is free. In a Lambda
 // function it continues too, so that the process ends; Invoke answers first.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {

@@ -83,7 +83,7 @@ func TestPassedRequestIsUntouched(t *testing.T) {
 	}{
 		"GET":          {func() v2Request { ev := post("", ""); ev.RequestContext.HTTP.Method = "GET"; return ev }(), nil},
 		"optional key": {post("", ""), func(o *idem.Options) { o.Key = idem.KeyOptional }},
-		"disabled":     {post("", ""), func(o *idem.Options) { o.Disabled = true }},
+		"disabled":     {post("", ""), func(o *idem.Options) { o.Mode = idem.ModeOff }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +122,7 @@ func TestPassedKeyIsMarked(t *testing.T) {
 		opt func(*idem.Options)
 	}{
 		"GET":      {get, func(*idem.Options) {}},
-		"disabled": {post("k", ""), func(o *idem.Options) { o.Disabled = true }},
+		"disabled": {post("k", ""), func(o *idem.Options) { o.Mode = idem.ModeOff }},
 	} {
 		h := lambda.Wrap(idem.New(&watched{}, tc.opt), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return own, nil })
 		got, err := h.Handle(t.Context(), tc.ev)
@@ -141,10 +141,10 @@ func TestPassedKeyIsMarked(t *testing.T) {
 
 // The store is down and the engine fails open: the answer is the handler's own, and
 // says that it wasn't protected.
-func TestFailOpenIsMarked(t *testing.T) {
+func TestModeOpenIsMarked(t *testing.T) {
 	t.Parallel()
 	own := v2Response{StatusCode: 201, Headers: map[string]string{"x-lower": "1"}, Body: "YQ==", IsBase64Encoded: true}
-	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.FailOpen = true }), lambda.HTTPAPI,
+	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen }), lambda.HTTPAPI,
 		func(context.Context, v2Request) (v2Response, error) { return own, nil })
 	got, err := h.Handle(t.Context(), post("k", ""))
 	want := v2Response{StatusCode: 201, Headers: map[string]string{"X-Lower": "1", "Idempotency-Status": "ignored"}, Body: "a"}
@@ -236,8 +236,8 @@ func TestWrongKindOfEvent(t *testing.T) {
 				}
 				store := &watched{}
 				h, runs := counted(created)
-				for _, disabled := range []bool{false, true} {
-					e := idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled })
+				for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeOff} {
+					e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = mode })
 					out, err := s.wrap(e, h).Invoke(t.Context(), []byte(ev.payload))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil {
 						t.Errorf("%.60s: got %s, %v, want ErrEvent", ev.payload, out, err)
@@ -444,7 +444,7 @@ func TestRespondWithoutKey(t *testing.T) {
 	t.Parallel()
 	for name, optFn := range map[string]func(*idem.Options){
 		"optional key": func(o *idem.Options) { o.Key = idem.KeyOptional },
-		"disabled":     func(o *idem.Options) { o.Disabled = true },
+		"disabled":     func(o *idem.Options) { o.Mode = idem.ModeOff },
 	} {
 		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			return v2Response{}, idem.Respond(v2Response{StatusCode: 402, Body: "declined"})

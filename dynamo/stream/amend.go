@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -52,7 +51,7 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 		if err == nil {
 			return now, true, nil
 		}
-		if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrConflict) {
+		if !store.Passing(err) {
 			break
 		}
 	}

@@ -41,40 +41,6 @@ func TestTombstoneOfAnOperationWithJobs(t *testing.T) {
 	}
 }
 
-// The cache replays after the key has expired and another operation has it.
-func TestCacheOfAnOperationWithJobs(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	clock := idemtest.NewClock()
-	engine := func() *idem.Engine {
-		return idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now, o.Retention, o.CacheBytes = clock.Now, time.Hour, 1<<20 })
-	}
-	a, b := engine(), engine()
-	finish := func(body string) func(ctx context.Context) (idem.Response, error) {
-		return func(ctx context.Context) (idem.Response, error) {
-			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-				tx.Stage(idem.NewJob("receipt", 1))
-				return idem.Response{Status: 201, Body: []byte(body)}, nil
-			})
-		}
-	}
-	if _, err := a.Do(t.Context(), tabletest.Post("k", "1"), finish("ride 1")); err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Ack(t.Context(), tab.Store, tab.Only(t), "0.0"); err != nil {
-		t.Fatal(err)
-	}
-	clock.Advance(30 * time.Hour)
-	second, err := b.Do(t.Context(), tabletest.Post("k", "1"), finish("ride 2")) // expired: a new operation
-	if err != nil {
-		t.Fatal(err)
-	}
-	third, err := a.Do(t.Context(), tabletest.Post("k", "1"), finish("ride 3"))
-	if err != nil || string(third.Body) != string(second.Body) {
-		t.Errorf("one sandbox says %q, another %q (replayed %v)", second.Body, third.Body, third.Replayed)
-	}
-}
-
 // An operation with 50 jobs that can't be delivered is never parked: its records come again for ever.
 func TestFiftyFailingJobsAreParked(t *testing.T) {
 	t.Parallel()

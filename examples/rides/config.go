@@ -58,10 +58,7 @@ const bookingRetention = 72 * time.Hour
 // A receipt's job is remembered for longer than its message can come again:
 // template.yaml lets the queue keep it for 14 days, and its dead letters for
 // another 14. A message that came later would send a second mail.
-const (
-	receiptsRetention   = 30 * 24 * time.Hour
-	receiptsRetryWindow = 28 * 24 * time.Hour
-)
+const receiptsRetention = 30 * 24 * time.Hour
 
 // The namespaces of the functions that keep records. Each function has its own
 // part of the table, and a role that lets it touch no other (see template.yaml).
@@ -76,7 +73,7 @@ func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) 
 		o.Namespace = namespace
 		o.Retention = bookingRetention
 		if namespace == ReceiptsNamespace {
-			o.Retention, o.RetryWindow = receiptsRetention, receiptsRetryWindow
+			o.Retention = receiptsRetention
 		}
 		o.Logger = Logger()
 		o.Hooks = idem.Join(metrics.New(os.Stdout, MetricsApp).Hooks(), idem.Log(o.Logger))

@@ -27,7 +27,7 @@ const (
 	NoFault   Fault = ""
 	Throttled Fault = "throttled" // refused for the load; certainly not applied, if sent once
 	Conflict  Fault = "conflict"  // refused because of another write in progress
-	Unknown   Fault = "unknown"   // no answer, or an error of the service: a write may have been applied
+	Unknown   Fault = "unknown"   // not reached, no answer, or an error of the service: a write may have been applied
 	Denied    Fault = "denied"    // the role, its credentials or the key of the encryption do not allow the call
 	Invalid   Fault = "invalid"   // the call is malformed, or the table is missing or has another layout
 )

@@ -1,14 +1,37 @@
 package store
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
-// Errors of a [Store]. Compare with errors.Is.
+// Errors of a [Store]. Compare with errors.Is. Each says what a write came to, and
+// whether another try of the same write can help:
+//
+//   - refused for good: [ErrRefused] by the medium; [ErrWrite], [ErrTooLarge],
+//     [ErrCondition] and [ErrChanged] because of what is written. Nothing was written, and
+//     the same write is refused again.
+//   - refused for now: [ErrConflict] without ErrChanged. Nothing was written; the same
+//     write may succeed soon.
+//   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied
+//     by an earlier try of the medium's client; the record tells, and the same write may
+//     be sent again.
+//
+// A read that is refused for good has [ErrRefused], too; any other failed read may
+// succeed soon.
 var (
 	// ErrUnknown means that the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
+	// ErrRefused means that the medium answered, and refused the call: the program's
+	// rights, its credentials, the table or the table's key are missing or wrong. Nothing
+	// was written or read, and another try doesn't help until people mend that.
+	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied: another write was in
-	// progress, or an item that was read has changed.
+	// progress, or an item that was read has changed ([ErrChanged]).
 	ErrConflict = errors.New("conflict with another write")
+	// ErrChanged means that an item that was read has changed, so that the same write
+	// can never be applied. ErrChanged matches ErrConflict.
+	ErrChanged = fmt.Errorf("%w: what was read has changed", ErrConflict)
 	// ErrCondition means that a user-supplied condition was false; nothing was
 	// written.
 	ErrCondition = errors.New("condition is false")
@@ -26,3 +49,9 @@ var (
 	// ErrNotKept means that a body is missing or differs from the stored body.
 	ErrNotKept = errors.New("the answer was not kept")
 )
+
+// Passing reports whether a write that failed with err may be sent again as it is: the
+// write was refused for now, or its outcome is unknown. Passing is false for nil.
+func Passing(err error) bool {
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) && !errors.Is(err, ErrChanged)
+}

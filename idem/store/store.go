@@ -22,9 +22,10 @@ import (
 // precedence over other refusals, since after a lost acknowledgement the user's
 // conditions are false as well.
 //
-// Errors: [ErrUnknown] if the write may have been applied. [ErrConflict] if the
-// medium refused the write because of another write in progress, or because an
-// item that was read has changed; the write was certainly not applied.
+// Errors: [ErrUnknown] if the write may have been applied. [ErrRefused] if the medium
+// refused the call for good. [ErrConflict] if the medium refused the write because of
+// another write in progress, or ([ErrChanged]) because an item that was read has
+// changed; the write was certainly not applied.
 // [ErrCondition] if a user-supplied condition was false. [ErrWrite] if the user's
 // writes can't be sent at all. [ErrTooLarge] if the record would be larger than the
 // medium's limit. [ErrCorrupt] if a stored record is unreadable. Any

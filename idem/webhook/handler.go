@@ -44,10 +44,9 @@ type Handler struct {
 // irrelevant events, fn returns nil.
 //
 // The options are an engine's, with other defaults for Retention (31
-// days: Stripe repeats an event for up to 30 days at its user's request), RetryWindow
-// (80 hours, for which providers repeat a delivery by themselves; set RetryWindow for a
-// shorter Retention if your provider gives up earlier) and MaxRequest (1 MiB, for every
-// source). Options about the Idempotency-Key, scope,
+// days: Stripe repeats an event for up to 30 days at its user's request; below the
+// 80 hours for which providers repeat a delivery by themselves, New logs a warning) and
+// MaxRequest (1 MiB, for every source). Options about the Idempotency-Key, scope,
 // fingerprint and answers have no effect: the key is the event's id, and
 // docs/use/webhooks.md lists the answers. Resumable has no effect either: the
 // provider's retries finish unfinished events. Logger and Hooks.Refused also
@@ -59,7 +58,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
 	}
-	opt := idem.Options{Retention: 31 * 24 * time.Hour, RetryWindow: 80 * time.Hour, MaxRequest: 1 << 20}
+	opt := idem.Options{Retention: 31 * 24 * time.Hour, MaxRequest: 1 << 20}
 	for _, set := range optFns {
 		set(&opt)
 	}
@@ -76,8 +75,10 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
 	}
+	engine := idem.New(store, func(o *idem.Options) { *o = opt })
+	engine.AddSource(endpoint, 80*time.Hour) // so long providers repeat a delivery by themselves
 	return &Handler{
-		engine: idem.New(store, func(o *idem.Options) { *o = opt }), verifier: v, fn: fn,
+		engine: engine, verifier: v, fn: fn,
 		endpoint: endpoint, maxBody: opt.MaxRequest, log: opt.Logger, refused: opt.Hooks.Refused,
 	}
 }

@@ -727,8 +727,8 @@ func TestNoTimeLeft(t *testing.T) {
 func TestUnprotected(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]func(*idem.Options){
-		"disabled":  func(o *idem.Options) { o.Disabled = true },
-		"fail open": func(o *idem.Options) { o.FailOpen = true },
+		"disabled":  func(o *idem.Options) { o.Mode = idem.ModeOff },
+		"fail open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
 		e := newEndpoint(t, nil, opt)
 		e.store.down = errors.New("down")
@@ -775,12 +775,11 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	s, v := &idem.MemoryStore{}, newStripe(t, newClock())
 	fn := func(context.Context, webhook.Event) error { return nil }
 	for name, make := range map[string]func(){
-		"store":           func() { webhook.New(nil, "e", v, fn) },
-		"endpoint":        func() { webhook.New(s, "", v, fn) },
-		"verifier":        func() { webhook.New(s, "e", nil, fn) },
-		"handler":         func() { webhook.New(s, "e", v, nil) },
-		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80*time.Hour - 1 }) },
-		"no room":         func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
+		"store":    func() { webhook.New(nil, "e", v, fn) },
+		"endpoint": func() { webhook.New(s, "", v, fn) },
+		"verifier": func() { webhook.New(s, "e", nil, fn) },
+		"handler":  func() { webhook.New(s, "e", v, nil) },
+		"no room":  func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
 	} {
 		func() {
 			defer func() {
@@ -791,8 +790,13 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 			make()
 		}()
 	}
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // RetryWindow explains the short Retention
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 80 * time.Hour })
+	for retention, warns := range map[time.Duration]bool{80 * time.Hour: false, 80*time.Hour - 1: true} {
+		var log bytes.Buffer
+		webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.Logger = retention, slog.New(slog.NewTextHandler(&log, nil)) })
+		if got := strings.Contains(log.String(), "Options.Retention"); got != warns {
+			t.Errorf("retention %v: log %q, want a warning: %t", retention, log.String(), warns)
+		}
+	}
 }
 
 // Options shared with routes can't make the endpoint handle an event twice.
@@ -801,7 +805,7 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 	runs := 0
 	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
 		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
-			o.Key, o.Stored = idem.KeyObserve, func(int) bool { return false }
+			o.Mode, o.Stored = idem.ModeObserve, func(int) bool { return false }
 			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
 		})
 	for range 2 {

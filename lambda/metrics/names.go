@@ -61,7 +61,7 @@ var table = []Metric{
 	{"Stuck", count, ofRequest, adds, "an operation was given up, and waits for people (also from the sweep)", Alarm{}},
 	{"Blocked", count, ofRequest, adds, "the deployed code refuses to go on with an operation", Alarm{}},
 	{"Failed", count, ofRequest, adds, "the table failed, or a record is corrupt or can't be compared", Alarm{"StoreFailures", "Sum > 5 in 3 of 3 periods of 5m, silence notBreaching"}},
-	{"FailedOpen", count, ofRequest, adds, "a handler ran unprotected, because the table could not be reached", Alarm{}},
+	{"Unprotected", count, ofRequest, adds, "a handler ran unprotected: the table could not be reached (`ModeOpen`), or a request with a key came in `ModeOff`", Alarm{}},
 	{"Observed", count, ofRequest, adds, "a request of an engine that only observes", Alarm{}},
 	{"Duration", millis, ofRequest, adds, "a request, from its key to its answer", Alarm{}},
 	{"PhaseDuration", millis, ofRequest, adds, "a stored phase, from its begin until it was stored", Alarm{}},

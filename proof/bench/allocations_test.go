@@ -69,7 +69,6 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"new", 45, stubAPI{}, plain},
 		{"replay", 20, refused, plain}, // the stored fingerprint becomes hex again
-		{"cached", 6, refused, func(o *idem.Options) { o.CacheBytes = 1 << 20 }},
 	} {
 		do, err := doOn(ctx, kind.api, 300, kind.does != "new", kind.opt)
 		if err != nil {

@@ -91,7 +91,6 @@ func measureLibrary(ctx context.Context, db *dynamotest.DB, n int) (all []Librar
 		}{
 			{"new", stubAPI{}, plain},
 			{"replay", refused, plain},
-			{"cached", refused, func(o *idem.Options) { o.CacheBytes = 1 << 20 }},
 		}
 		for _, kind := range kinds {
 			l := Library{Does: kind.does, Answer: size}

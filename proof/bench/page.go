@@ -68,15 +68,15 @@ quiet machine it is below %d. SHA-256 of 8 KB took %s.
 
 // meaning says what the most important figures are to a user.
 func (r *Results) meaning() string {
-	isNew, again, cached := r.path("new"), r.path("replay"), r.path("replay-cached")
+	isNew, again := r.path("new"), r.path("replay")
 	if isNew.Dollars == 0 || len(r.Latency) == 0 {
 		return ""
 	}
 	var b strings.Builder
 	b.WriteString("\n## What the figures mean\n\n")
 	const month = 30 * 24 * 3600 * 10 / 1e6 // millions of requests at 10 a second
-	fmt.Fprintf(&b, "- **A month's bill.** 10 requests a second are %s million a month. Their records cost $%s if all are new, and $%s more for one retry each; from a "+
-		"process's cache a retry costs $%s.\n", number(month), number(month*isNew.Dollars), number(month*again.Dollars), number(month*cached.Dollars))
+	fmt.Fprintf(&b, "- **A month's bill.** 10 requests a second are %s million a month. Their records cost $%s if all are new, and $%s more for one retry each.\n",
+		number(month), number(month*isNew.Dollars), number(month*again.Dollars))
 	fmt.Fprintf(&b, "- **Calls, not processor time, make a request slower.** A new request makes %d calls to DynamoDB, a replay %d. On AWS each is a network's round trip, a few "+
 		"milliseconds. Over those calls the library's share is a ratio of %.2f for new requests and %.2f for replays here.\n", total(isNew.Calls), total(again.Calls), r.Latency[0].OverSame, r.Latency[1].OverSame)
 	fmt.Fprintf(&b, "- **Your own writes count double in a phase.** An item of up to 1 KB takes 2 write units in a transaction instead of 1: $%s for a million instead of $%s.\n",

@@ -201,7 +201,6 @@ func paths() []path {
 		{"new-marked", request, "the same, marked as a retry by mistake", nil, fresh(retry, plain, usual)},
 		{"replay", request, "replay", isNew, replayed(small, plain)},
 		{"replay-marked", request, "replay of a marked retry", isNew, replayed(retry, plain)},
-		{"replay-cached", request, "replay from the process's cache (`CacheBytes`)", nil, nil},
 		{"mismatch", request, "another body under the same key: 422", isNew, refused(idem.ErrMismatch, fresh(func() idem.Request { return with(20) }, plain, usual))},
 		{"in-flight", request, "another attempt holds the key: 409", nil, nil},
 		{"in-flight-marked", request, "the same to a marked retry", nil, nil},
@@ -372,7 +371,7 @@ func (b *bed) event(ctx context.Context) (ev events.DynamoDBEvent, _ error) {
 
 // measurePaths runs every path once, each on a table of its own.
 func measurePaths(ctx context.Context, db *dynamotest.DB, prices Prices) ([]Path, error) {
-	special := map[string]func(context.Context, *bed) error{"replay-cached": cached, "in-flight": inFlight(request), "in-flight-marked": inFlight(retry), "waiting": waits}
+	special := map[string]func(context.Context, *bed) error{"in-flight": inFlight(request), "in-flight-marked": inFlight(retry), "waiting": waits}
 	var all []Path
 	for _, p := range paths() {
 		b, err := newBed(ctx, db)
@@ -403,19 +402,6 @@ func measurePaths(ctx context.Context, db *dynamotest.DB, prices Prices) ([]Path
 		})
 	}
 	return all, nil
-}
-
-func cached(ctx context.Context, b *bed) error {
-	e := b.engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-	if _, err := e.Do(ctx, request(), creates(order(answerSize))); err != nil {
-		return err
-	}
-	b.meter.reset()
-	res, err := e.Do(ctx, request(), nil)
-	if err == nil && !res.Replayed {
-		err = errors.New("no replay")
-	}
-	return err
 }
 
 // inFlight counts an attempt beside the one that holds the key.

@@ -16,7 +16,7 @@ import (
 func TestCallsPerObservedRequest(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)
-	e := idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	steps := []struct {
 		name  string
 		keyed bool

@@ -116,7 +116,7 @@ func newParts(t *testing.T) *parts {
 	buckets := quota.New(quota.Limits{PerMinute: 60, Open: 2, Bytes: mb}, func(o *quota.Options) { o.Callers = callers })
 	m := metrics.New(io.Discard, "app", func(o *metrics.Options) { o.Routes = 10 })
 	engine := idem.New(records, func(o *idem.Options) {
-		o.CacheBytes, o.Quota, o.Hooks, o.Logger = 4*mb, buckets, m.Hooks(), quiet
+		o.Quota, o.Hooks, o.Logger = buckets, m.Hooks(), quiet
 	})
 	p.function = lambda.Wrap(engine, lambda.HTTPAPI, func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (events.APIGatewayV2HTTPResponse, error) {

@@ -44,6 +44,7 @@ func (w *world) send(c *customer) {
 		Header: http.Header{idem.KeyHeader: {c.key}, "Content-Type": {"application/octet-stream"}},
 		Body:   append([]byte(c.intent()+" "), w.pad(c.size, false, c.intent())...),
 	}
+	req.ReadFirst = w.readFirst
 	if w.former {
 		req.Scope = ""
 	}

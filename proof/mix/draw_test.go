@@ -65,7 +65,7 @@ type choice string
 // new ones at the end: the numbers are in seeds.
 var switches = [...]choice{
 	// The engine's and the store's options.
-	resumable, readFirst, cacheBytes, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
+	resumable, readFirst, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
 	reserve, maxTries, renews, deadline,
 	// The script.
 	phases, foreign, writes, jobsStaged, largeResult, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
@@ -85,7 +85,6 @@ var switches = [...]choice{
 const (
 	resumable    choice = "Resumable"
 	readFirst    choice = "ReadFirst"
-	cacheBytes   choice = "CacheBytes"
 	retention    choice = "Retention"
 	tombstone    choice = "Tombstone"
 	maxBody      choice = "MaxBody"

@@ -30,6 +30,7 @@ type plan struct {
 	kills     bool          // the platform kills at the limit
 	rate      float64       // of the faults
 	former    bool          // the scope of keys changes, by the deploy
+	readFirst bool          // requests are read before their claim
 
 	scripts   []*script // by version
 	customers []*customer
@@ -141,10 +142,7 @@ func newPlan(d *drawn) *plan {
 			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "alice", nil }}
 		}
 		if d.odds(0.2, readFirst) {
-			o.ReadFirst = func(*idem.Request) bool { return true }
-		}
-		if d.odds(0.3, cacheBytes) {
-			o.CacheBytes = 1 << 20
+			p.readFirst = true
 		}
 		o.Retention, o.Lease, o.MaxBody, o.MaxTries, o.Stored = p.retention, p.lease, p.maxBody, p.maxTries, policy
 		if d.odds(0.2, tombstone) {
@@ -288,8 +286,8 @@ func (p *plan) invite() {
 func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
-	return fmt.Sprintf("Resumable %t, ReadFirst %t, CacheBytes %d, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
+	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
 		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, o.ReadFirst != nil, o.CacheBytes, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
+		o.Resumable, p.readFirst, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

@@ -136,6 +136,11 @@ var situations = []situation{
 		s.store.down = idem.ErrCorrupt
 		return s.post(created)
 	}},
+	{name: "a phase, in `ModeOff`", opt: func(o *idem.Options) { o.Mode = idem.ModeOff }, act: func(s *stage) outcome {
+		return s.post(func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(ctx context.Context, _ *idem.Tx) (idem.Response, error) { return created(ctx) })
+		})
+	}},
 	{name: "the fingerprint's secret or scheme is unknown", act: func(s *stage) outcome {
 		s.with(func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{{ID: "1", Key: make([]byte, 32)}} })
 		s.post(created)

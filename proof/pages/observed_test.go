@@ -31,7 +31,7 @@ func observed(t *testing.T) string {
 			if sit.opt != nil {
 				sit.opt(o)
 			}
-			o.Key = idem.KeyObserve
+			o.Mode = idem.ModeObserve
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 		}
 		if sit.opt != nil || slices.Contains([]string{

@@ -248,10 +248,10 @@ func (s *story) requests() {
 		s.is(err.Error(), s.post(plain, s.newKey(), "", created), 503)
 	}
 	s.api.fail(errors.New("no connection"), 100)
-	s.is("unprotected", s.post(s.engine(func(o *idem.Options) { o.FailOpen = true }), s.newKey(), "", created), 201)
+	s.is("unprotected", s.post(s.engine(func(o *idem.Options) { o.Mode = idem.ModeOpen }), s.newKey(), "", created), 201)
 	s.api.fail(&types.TransactionConflictException{}, 1)
 	s.is("after a conflict", s.post(plain, s.newKey(), "", created), 201)
-	s.is("observed", s.post(s.engine(func(o *idem.Options) { o.Key = idem.KeyObserve }), "", "", created), 201)
+	s.is("observed", s.post(s.engine(func(o *idem.Options) { o.Mode = idem.ModeObserve }), "", "", created), 201)
 
 	s.is("abandoned", s.post(s.resumable, s.newKey(), "", phases(errDown)), 500)
 	rec := s.record(func(r *store.Record) bool { return r.State == store.Open && r.Input != nil })

@@ -87,12 +87,6 @@ func (w *world) program(sb *sandbox) invoker {
 		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
 		router.Keyed("POST /fees", idem.New(store, anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
-			if w.hash("read", sb.name)%2 == 0 {
-				o.ReadFirst = func(*idem.Request) bool { return true } // besides retries, which say so
-			}
-			if w.hash("cache", sb.name)%2 == 0 {
-				o.CacheBytes = 1 << 20
-			}
 			o.InFlight = idem.InFlightRefuse
 			if w.hash("wait", sb.name)%2 == 0 {
 				o.InFlight = idem.InFlightWait

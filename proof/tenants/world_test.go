@@ -37,14 +37,12 @@ const typedApps = 3
 
 var apps = []app{
 	{name: "plain"},
-	{name: "cached", opt: func(o *idem.Options) {
-		o.CacheBytes, o.ReadFirst, o.Tombstone = 256<<20, func(*idem.Request) bool { return true }, time.Hour
-	}},
+	{name: "tombstones", opt: func(o *idem.Options) { o.Tombstone = time.Hour }},
 	{name: "resumable", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
 		o.Function, o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "f", "resumable", true, idem.InFlightAccept, "/operations/"
 	}},
 	{name: "waiting", waits: true, opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }},
-	{name: "phases", phases: true, opt: func(o *idem.Options) { o.Namespace, o.CacheBytes = "phases", 256<<20 }},
+	{name: "phases", phases: true, opt: func(o *idem.Options) { o.Namespace = "phases" }},
 	{name: "stripe", statusURL: "/status/", opt: func(o *idem.Options) {
 		idem.Stripe(o)
 		o.Namespace, o.StatusURL = "stripe", "/status/"

@@ -12,26 +12,100 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// refused reports whether an error proves that nothing was written, and that another try
-// won't help.
-func refused(code string) bool {
-	switch code {
-	case "AccessDeniedException",
-		"ExpiredTokenException",
-		"IncompleteSignatureException",
-		"InvalidSignatureException",
-		"ItemCollectionSizeLimitExceeded",
-		"MissingAuthenticationTokenException",
-		"ResourceNotFoundException",
-		"UnrecognizedClientException",
-		"ValidationException",
-		"KMSAccessDeniedException",
-		"KMSDisabledException",
-		"KMSInvalidStateException",
-		"KMSNotFoundException":
-		return true
+// outcome is what an error code of the service says.
+type outcome struct {
+	fault store.Fault // of the call
+	write error       // of a write: ErrRefused for good, ErrConflict for now, ErrUnknown
+}
+
+var (
+	denied  = outcome{store.Denied, store.ErrRefused}
+	invalid = outcome{store.Invalid, store.ErrRefused}
+	// throttled: nothing was written by this try, but the client's earlier try may have been
+	// applied, and its answer been lost.
+	throttled = outcome{store.Throttled, store.ErrUnknown}
+	conflict  = outcome{store.Conflict, store.ErrConflict}
+)
+
+// outcomes is the only table of the service's error codes. Names without "Exception" are
+// reasons of a cancelled transaction. A code that isn't in the table, and an error without
+// a code (no connection, no answer in time), say nothing: the outcome is unknown.
+var outcomes = map[string]outcome{
+	"AccessDeniedException":               denied,
+	"ExpiredTokenException":               denied,
+	"IncompleteSignatureException":        denied,
+	"InvalidSignatureException":           denied,
+	"MissingAuthenticationTokenException": denied,
+	"UnrecognizedClientException":         denied,
+	"KMSAccessDeniedException":            denied,
+	"KMSDisabledException":                denied,
+	"KMSInvalidStateException":            denied,
+	"KMSNotFoundException":                denied,
+
+	"ItemCollectionSizeLimitExceeded": invalid,
+	"ResourceNotFoundException":       invalid,
+	"ValidationException":             invalid,
+	"ValidationError":                 invalid,
+
+	"ProvisionedThroughputExceededException": throttled,
+	"ProvisionedThroughputExceeded":          throttled,
+	"RequestLimitExceeded":                   throttled,
+	"ThrottlingError":                        throttled,
+	"ThrottlingException":                    throttled,
+
+	"DuplicateItem":                    conflict,
+	"ReplicatedWriteConflictException": conflict,
+	"TransactionConflict":              conflict,
+	"TransactionConflictException":     conflict,
+	"TransactionInProgressException":   {store.Conflict, store.ErrUnknown}, // the first copy may be applied
+
+	"ConditionalCheckFailed":          {},
+	"ConditionalCheckFailedException": {},
+}
+
+var unknown = outcome{store.Unknown, store.ErrUnknown}
+
+// outcomeOf returns what an error says; of a cancelled transaction, what the first
+// reason says that is not a condition.
+func outcomeOf(err error) outcome {
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
+		for _, r := range cancelled.CancellationReasons {
+			if o := outcomes[aws.ToString(r.Code)]; o.fault != store.NoFault {
+				return o
+			}
+		}
+		return outcome{}
 	}
-	return false
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		if o, known := outcomes[api.ErrorCode()]; known {
+			return o
+		}
+	}
+	return unknown
+}
+
+// FaultOf returns the kind of a call's error; NoFault for nil and for a refused
+// condition.
+func FaultOf(err error) store.Fault {
+	if err == nil {
+		return store.NoFault
+	}
+	return outcomeOf(err).fault
+}
+
+// Passes returns what a reason of a cancelled transaction says of the next try, if the
+// reason passes by itself: ErrConflict, or ErrUnknown for a throttled one; otherwise nil.
+func Passes(reason string) error {
+	if o := outcomes[reason]; o == conflict || o == throttled {
+		return o.write
+	}
+	return nil
+}
+
+// AccessDenied reports whether the role lacks the right to a call.
+func AccessDenied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "AccessDeniedException"
 }
 
 // Invalid reports whether the service found a request malformed.
@@ -54,11 +128,8 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write. held is the record that refused the
-// write; only in that case err is nil.
-//
-// Every error that isn't a certain refusal is unknown: a throttled last attempt may
-// follow an attempt whose answer was lost.
+// WriteError translates the error of a write by the table. held is the record that
+// refused the write; only in that case err is nil.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }
@@ -75,69 +146,20 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 		}
 		return decode(failed.Item)
 	}
-	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
-		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
+	told := outcomeOf(err).write
+	if told == nil { // a cancelled transaction whose reasons the caller can't read
+		told = store.ErrUnknown
 	}
-	if _, ok := errors.AsType[*types.ReplicatedWriteConflictException](err); ok {
-		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
+	if api, ok := errors.AsType[smithy.APIError](err); ok && Invalid(err) && TooLarge(api.ErrorMessage()) {
+		told = store.ErrTooLarge
 	}
-	api, ok := errors.AsType[smithy.APIError](err)
-	switch {
-	case Invalid(err) && TooLarge(api.ErrorMessage()):
-		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrTooLarge, err)
-	case ok && refused(api.ErrorCode()):
-		return nil, fmt.Errorf("dynamo: %s: %w", op, err)
-	}
-	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrUnknown, err)
+	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, told, err)
 }
 
-// ReadError wraps the error of a read.
-func ReadError(op string, err error) error { return fmt.Errorf("dynamo: %s: %w", op, err) }
-
-// faultOf returns the kind of an error that says more than that the outcome is unknown. The
-// names without "Exception" are those in a transaction's reasons.
-func faultOf(code string) (_ store.Fault, known bool) {
-	switch code {
-	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "ThrottlingException", "ThrottlingError", "RequestLimitExceeded":
-		return store.Throttled, true
-	case "TransactionConflictException", "TransactionConflict", "TransactionInProgressException", "DuplicateItem", "ReplicatedWriteConflictException":
-		return store.Conflict, true
-	case "ValidationException", "ValidationError", "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException":
-		return store.Invalid, true
-	case "ConditionalCheckFailedException", "ConditionalCheckFailed":
-		return store.NoFault, true
+// ReadError wraps the error of a read: with ErrRefused, if no try can help.
+func ReadError(op string, err error) error {
+	if errors.Is(outcomeOf(err).write, store.ErrRefused) {
+		return fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrRefused, err)
 	}
-	return store.NoFault, false
-}
-
-// FaultOf returns the kind of a call's error; NoFault for nil and for a refused
-// condition.
-func FaultOf(err error) store.Fault {
-	if err == nil {
-		return store.NoFault
-	}
-	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
-		return cancelledFor(cancelled.CancellationReasons)
-	}
-	api, ok := errors.AsType[smithy.APIError](err)
-	if !ok {
-		return store.Unknown
-	}
-	if fault, known := faultOf(api.ErrorCode()); known {
-		return fault
-	}
-	if refused(api.ErrorCode()) {
-		return store.Denied
-	}
-	return store.Unknown
-}
-
-// cancelledFor returns the first fault among the reasons of a transaction.
-func cancelledFor(reasons []types.CancellationReason) store.Fault {
-	for _, r := range reasons {
-		if fault, _ := faultOf(aws.ToString(r.Code)); fault != store.NoFault {
-			return fault
-		}
-	}
-	return store.NoFault
+	return fmt.Errorf("dynamo: %s: %w", op, err)
 }

@@ -21,22 +21,24 @@ func TestErrorsOfTheService(t *testing.T) {
 	t.Parallel()
 	coded := func(code string) error { return fmt.Errorf("x: %w", &smithy.GenericAPIError{Code: code, Message: "m"}) }
 	for code, tt := range map[string]struct {
-		write error // nil: it was not made, and another try won't help
+		write error
 		fault store.Fault
 	}{
-		"AccessDeniedException": {nil, store.Denied}, "ExpiredTokenException": {nil, store.Denied}, "IncompleteSignatureException": {nil, store.Denied},
-		"InvalidSignatureException": {nil, store.Denied}, "MissingAuthenticationTokenException": {nil, store.Denied}, "UnrecognizedClientException": {nil, store.Denied},
-		"KMSAccessDeniedException": {nil, store.Denied}, "KMSDisabledException": {nil, store.Denied}, "KMSInvalidStateException": {nil, store.Denied}, "KMSNotFoundException": {nil, store.Denied},
-		"ItemCollectionSizeLimitExceeded": {nil, store.Invalid}, "ResourceNotFoundException": {nil, store.Invalid}, "ValidationException": {nil, store.Invalid},
+		"AccessDeniedException": {store.ErrRefused, store.Denied}, "ExpiredTokenException": {store.ErrRefused, store.Denied}, "IncompleteSignatureException": {store.ErrRefused, store.Denied},
+		"InvalidSignatureException": {store.ErrRefused, store.Denied}, "MissingAuthenticationTokenException": {store.ErrRefused, store.Denied}, "UnrecognizedClientException": {store.ErrRefused, store.Denied},
+		"KMSAccessDeniedException": {store.ErrRefused, store.Denied}, "KMSDisabledException": {store.ErrRefused, store.Denied}, "KMSInvalidStateException": {store.ErrRefused, store.Denied}, "KMSNotFoundException": {store.ErrRefused, store.Denied},
+		"ItemCollectionSizeLimitExceeded": {store.ErrRefused, store.Invalid}, "ResourceNotFoundException": {store.ErrRefused, store.Invalid}, "ValidationException": {store.ErrRefused, store.Invalid},
 		"ProvisionedThroughputExceededException": {store.ErrUnknown, store.Throttled}, "ThrottlingException": {store.ErrUnknown, store.Throttled},
 		"ThrottlingError": {store.ErrUnknown, store.Throttled}, "RequestLimitExceeded": {store.ErrUnknown, store.Throttled},
 		"TransactionInProgressException": {store.ErrUnknown, store.Conflict},
 		"InternalServerError":            {store.ErrUnknown, store.Unknown}, "Anything": {store.ErrUnknown, store.Unknown},
 	} {
 		held, err := WriteError("claim", coded(code))
-		unknown := errors.Is(err, store.ErrUnknown) || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrTooLarge)
-		if held != nil || err == nil || tt.write != nil && !errors.Is(err, tt.write) || tt.write == nil && unknown {
+		if held != nil || !errors.Is(err, tt.write) || store.Passing(err) != (tt.write == store.ErrUnknown) {
 			t.Errorf("%s: %+v, %v, want %v", code, held, err, tt.write)
+		}
+		if err := ReadError("load", coded(code)); errors.Is(err, store.ErrRefused) != (tt.write == store.ErrRefused) {
+			t.Errorf("a read, %s: %v, want it to be refused as a write is: %v", code, err, tt.write)
 		}
 		if got := FaultOf(coded(code)); got != tt.fault {
 			t.Errorf("%s: the fault is %v, want %v", code, got, tt.fault)

@@ -20,7 +20,7 @@ func windowChecks() []Check {
 			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
 			Looks:  "the answers in the sample are kept for longer than clients retry (--client-retries)",
 			Causes: "a retry after that runs the handler again: a customer is charged twice",
-			Mend:   "o.Retention above the clients' retries, and o.RetryWindow = that time, which idem.New then checks (72 * time.Hour, 30 * 24 * time.Hour)",
+			Mend:   "o.Retention above the clients' retries (72 * time.Hour, 30 * 24 * time.Hour)",
 		},
 		{
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,

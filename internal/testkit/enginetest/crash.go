@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -16,7 +15,7 @@ import (
 type crashPath struct {
 	name    string
 	before  func(t *testing.T, e *env, a *app) // what is there when it comes; nil = nothing
-	options func(*idem.Options)                // of its engine; nil = the default
+	repeats bool                               // it is read before its claim
 	fails   bool                               // its handler does
 	calls   []idemtest.Verb                    // what it makes
 	points  []crashPoint                       // before and after each call
@@ -62,7 +61,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, answers, 2},
 	}},
-	{name: "a request that reads first", options: readFirst, calls: []idemtest.Verb{idemtest.Load, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+	{name: "a request that reads first", repeats: true, calls: []idemtest.Verb{idemtest.Load, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -86,8 +85,6 @@ func finishedBefore(t *testing.T, e *env, a *app) {
 	t.Helper()
 	do(t, e.engine(), order("k", "1"), a.run).first(t)
 }
-
-func readFirst(o *idem.Options) { o.ReadFirst = func(*idem.Request) bool { return true } }
 
 func crashMatrix(s suite) {
 	for _, path := range crashPaths {
@@ -143,11 +140,9 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	if p.fails {
 		handle = a.fail(errHandler)
 	}
-	var optFns []func(*idem.Options)
-	if p.options != nil {
-		optFns = append(optFns, p.options)
-	}
-	do(t, e.engineOn(process, optFns...), order("k", "1"), handle)
+	r := order("k", "1")
+	r.ReadFirst = p.repeats
+	do(t, e.engineOn(process), r, handle)
 	return process, calls
 }
 

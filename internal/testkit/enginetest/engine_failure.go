@@ -46,14 +46,6 @@ func engineFailure(s suite) {
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 201)
 	})
 
-	s.run("P12: with PassErrors the error itself comes out of Serve", func(t *testing.T, e *env) {
-		var a app
-		cause := errors.New("as it is")
-		eng := e.engine(func(o *idem.Options) { o.PassErrors = true })
-		serve(t, eng, keyed("k", "1"), a.fail(cause)).refused(t, cause)
-		serve(t, eng, keyed("k", "1"), a.run).status(t, 201)
-	})
-
 	s.run("a panic frees the key and goes on to its owner", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()

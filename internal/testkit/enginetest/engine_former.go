@@ -83,13 +83,12 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
 	limited := func(o *idem.Options) { o.Quota = full{} }
-	cache := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
 	on := func(route string) idem.Request {
 		r := c.request("of two routes", "1", false)
 		r.Path, r.Route = route, route
 		return r
 	}
-	first, second := e.engine(c.release(true), cache), e.engine(c.release(false), cache)
+	first, second := e.engine(c.release(true)), e.engine(c.release(false))
 	byFirst, bySecond := first, second // whose operations are at two places
 	if !c.former.ScopeRoute {
 		byFirst, bySecond = second, first

@@ -49,7 +49,7 @@ func engineHooks(s suite) {
 			o.Hooks = idem.Hooks{
 				Claimed: tell("claimed"), TakenOver: tell("taken over"), Finished: tell("finished"), Released: tell("released"),
 				Replayed: tell("replayed"), InFlight: tell("in flight"), Mismatch: tell("mismatch"), LeaseLost: tell("lease lost"),
-				Refused: tell("refused"), Failed: tell("failed"), FailedOpen: tell("failed open"),
+				Refused: tell("refused"), Failed: tell("failed"), Unprotected: tell("unprotected"),
 			}
 		})
 		expect := func(what string, want ...string) {

@@ -161,7 +161,7 @@ func engineInFlight(s suite) {
 
 	s.run("P10: what is finished replays, however little time is left", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		ctx, cancel := context.WithTimeout(t.Context(), -time.Second)
 		defer cancel()

@@ -127,7 +127,7 @@ func engineReplay(s suite) {
 
 	s.run("changing an answer afterwards changes no later one", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		was := result{Result: idem.Result{Response: idem.Response{Status: first.Status, Body: append([]byte(nil), first.Body...)}}}
 		for range 3 {

@@ -101,8 +101,8 @@ func engineStoreFailure(s suite) {
 		var a app
 		var opened atomic.Int64
 		eng := e.engine(func(o *idem.Options) {
-			o.FailOpen = true
-			o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened.Add(1) }
+			o.Mode = idem.ModeOpen
+			o.Hooks.Unprotected = func(context.Context, idem.Event) { opened.Add(1) }
 		})
 		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
 		for range 2 {
@@ -121,7 +121,7 @@ func engineStoreFailure(s suite) {
 
 	s.run("P39: fail-open does not open for what the store did answer", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(func(o *idem.Options) { o.FailOpen = true })
+		eng := e.engine(func(o *idem.Options) { o.Mode = idem.ModeOpen })
 		do(t, eng, order("k", "1"), a.run).first(t)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
 		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: idem.ErrCorrupt}))
@@ -225,7 +225,7 @@ func engineStoreFailure(s suite) {
 
 	s.run("P35: disabled, nothing is called and the store may be nil", func(t *testing.T, e *env) {
 		var a app
-		off := func(o *idem.Options) { o.Disabled = true }
+		off := func(o *idem.Options) { o.Mode = idem.ModeOff }
 		e.costs(t, 0, func() {
 			for _, eng := range []*idem.Engine{idem.New(nil, off), e.engine(off)} {
 				if r := do(t, eng, order("k", "1"), a.run); r.err != nil || !r.Passed || r.Replayed {

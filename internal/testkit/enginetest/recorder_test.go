@@ -188,7 +188,7 @@ func TestRecorderDo(t *testing.T) {
 	r.Check(t) // the second request found the key given back
 
 	r.history = nil
-	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
+	off := idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff })
 	if _, err := r.Do(ctx, off, order("k", "1"), a.run); err != nil || r.history != nil {
 		t.Errorf("what ran unprotected was noted: %v, %v", r.history, err)
 	}

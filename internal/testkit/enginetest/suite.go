@@ -27,7 +27,7 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 		{"engine failure", engineFailure},
 		{"engine store failure", engineStoreFailure},
 		{"engine take-over", engineTakeOver},
-		{"engine cache", engineCache},
+		{"engine retry", engineRetry},
 		{"engine nesting", engineNesting},
 		{"engine bodies", engineBodies},
 		{"engine hooks", engineHooks},

@@ -127,7 +127,7 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	e := idem.New(store, idem.OneScope)
-	off := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Disabled = true })
+	off := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Mode = idem.ModeOff })
 
 	s := &shop{}
 	mux := http.NewServeMux()

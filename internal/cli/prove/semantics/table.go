@@ -57,7 +57,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "conflicts", Text: "writes of one item at once conflict: of transactions by the reason TransactionConflict, of single writes by TransactionConflictException; none is lost",
-			Code:  []string{"dynamo.passing", "dynamo/internal/item.WriteError"},
+			Code:  []string{"dynamo/internal/item.outcomes"},
 			Local: "no write conflicts: all are made one after the other", Figure: "# transactions and # writes of # met one", Writes: 2500, Reads: 20, examine: conflicts,
 		},
 		{

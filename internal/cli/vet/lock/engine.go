@@ -30,7 +30,7 @@ const (
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
 // meaning. Secrets are not: a record names the one that it needs.
 func Means(option string) bool {
-	return option != "Fingerprint.Secrets" && (slices.Contains([]string{"Namespace", "MismatchIsNew"}, option) || ofCaller(option) || ofFingerprint(option))
+	return option != "Fingerprint.Secrets" && (slices.Contains([]string{"Namespace"}, option) || ofCaller(option) || ofFingerprint(option))
 }
 
 // ofCaller reports whether an option decides whose a key is, and on which route: what
