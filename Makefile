@@ -21,7 +21,8 @@ LOCALFLAGS    ?=
 MODULES       := proof examples/shop otel kms internal/tools/supply
 # Static, since the build host's libc may be newer than Lambda's; reproducible; and small: -s takes 30 % off,
 # lambda.norpc 20 %, nethttpomithttp2 0.4 MB (all services that a function calls speak HTTP/1.1).
-BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc,nethttpomithttp2
+BUILDTAGS     ?= lambda.norpc,nethttpomithttp2
+BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=$(BUILDTAGS)
 
 .PHONY: all
 all: build vet lint test
@@ -56,7 +57,7 @@ demo-hello: ## play the story of one key, over HTTP
 # samekey takes the place of the shell, and minds make: a signal to either ends everything.
 .PHONY: local
 local: ## run template.yaml on this machine (docs/use/local.md; more flags in LOCALFLAGS)
-	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) >&2
+	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) BUILDTAGS=lambda.norpc >&2 # as samekey local builds
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
 	@go build -o $(BIN)/samekey ./cmd/samekey
 	@exec $(BIN)/samekey local --with-parent --parameter Architecture=$(HOSTARCH) --parameter WorldUrl={world} \
@@ -76,9 +77,16 @@ LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
 GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -skip $(LONG_TESTS)
 
+# All is compiled before a test begins, as tests and as bootstraps: no test waits for a compiler.
+.PHONY: test-build
+test-build:
+	GOGC=400 go list -export -test ./... >/dev/null
+	@for m in $(MODULES); do (set -x; cd $$m && GOGC=400 go list -export -test ./... >/dev/null) || exit; done
+	GOGC=400 CGO_ENABLED=0 go list -export -trimpath -buildvcs=false -tags=lambda.norpc ./cmd/... ./examples/... ./internal/local/... >/dev/null
+
 # Side by side: some tests wait while others compute. Each test has a database of its own in one process.
 .PHONY: test
-test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
+test: test-build ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	@DYNAMOTEST_SEPARATE=1 go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j2 test-root test-modules
 
 .PHONY: test-root

@@ -1,31 +1,22 @@
 package dynamo_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"maps"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/itemsize"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
@@ -167,22 +158,19 @@ func callsPerRequest(t *testing.T, tab *table) {
 		expect(t, calls{"GetItem": 1})
 	})
 	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
-		// On a busy machine a renewal is slow, and another follows; or its time ends before
-		// its answer comes, and it is sent again. Such a request shows nothing.
-		for range 10 {
-			var log bytes.Buffer
-			renewals := outlives(t, tab, &log)
-			if strings.Contains(log.String(), "lease not renewed") {
-				tab.Transport.Reset()
-				continue
+		virtual(t, func(t *testing.T, tab *table) {
+			short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+			engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, defaults.MinLeaseMargin })
+			res, err := engine.Do(short, req, func(ctx context.Context) (idem.Response, error) {
+				<-time.After(3 * time.Second)
+				<-time.After(defaults.MinLeaseMargin)
+				return tabletest.Created("{}")(ctx)
+			})
+			if diff := cmp.Diff(calls{"PutItem": 1, "UpdateItem": 2}, tab.Transport.Calls()); diff != "" || err != nil || res.Expires.IsZero() {
+				t.Errorf("got %+v, %v; DynamoDB calls (-want +got):\n%s", res, err, diff)
 			}
-			if renewals < 1 {
-				t.Errorf("%d renewals", renewals)
-			}
-			expect(t, calls{"PutItem": 1, "UpdateItem": renewals + 1})
-			return
-		}
-		t.Error("no renewal is answered in its time")
+		})
 	})
 	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
 		req := tabletest.Post(tabletest.NewKey(), "{}")
@@ -341,54 +329,6 @@ func TestCallsAreCountedByOperation(t *testing.T) { // the counter itself, or ze
 	if got := tab.Transport.Calls(); !maps.Equal(got, calls{"GetItem": 1}) {
 		t.Errorf("counted %v", got)
 	}
-}
-
-// outlives has a handler work past its time until its lease is renewed, and returns how
-// often that was done.
-func outlives(t *testing.T, tab *table, log io.Writer) (renewals int) {
-	t.Helper()
-	before := tab.Items(t)
-	renewed := make(chan struct{})
-	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
-		if op == "UpdateItem" && n == 1 {
-			close(renewed)
-		}
-		return nil
-	}
-	defer func() { tab.Transport.Fault = nil }()
-	short, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
-	defer cancel()
-	engine := tab.Engine(func(o *idem.Options) {
-		o.Reserve, o.LeaseMargin, o.Logger = 10*time.Millisecond, defaults.MinLeaseMargin, slog.New(slog.NewTextHandler(log, nil))
-	})
-	res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
-		<-renewed
-		return tabletest.Created("{}")(ctx)
-	})
-	if err != nil || res.Expires.IsZero() {
-		t.Fatalf("got %+v, %v", res, err)
-	}
-	return newVersion(t, tab, before) - 2 // without the claim and the finish
-}
-
-// newVersion returns the version of the only item that wasn't there before.
-func newVersion(t *testing.T, tab *table, before []map[string]types.AttributeValue) int {
-	t.Helper()
-	had := make(map[string]bool)
-	for _, it := range before {
-		had[it["pk"].(*types.AttributeValueMemberS).Value] = true
-	}
-	all := slices.DeleteFunc(tab.Items(t), func(it map[string]types.AttributeValue) bool {
-		return had[it["pk"].(*types.AttributeValueMemberS).Value]
-	})
-	if len(all) != 1 {
-		t.Fatalf("%d new items", len(all))
-	}
-	v, err := strconv.Atoi(all[0]["ver"].(*types.AttributeValueMemberN).Value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 // While the scope of keys changes, a claim is one transaction of two items, at two units

@@ -25,7 +25,6 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -179,24 +178,25 @@ func TestCompanionsWaitOutAThrottle(t *testing.T) {
 // What has to wait for the table is told so: nothing was committed.
 func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
-		if op == "PutItem" && n > 1 {
-			return dynamotest.Throttle
+	virtual(t, func(t *testing.T, tab *table) {
+		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+			if op == "PutItem" && n > 1 {
+				return dynamotest.Throttle
+			}
+			return nil
 		}
-		return nil
-	}
-	req := tabletest.Post("", "{}")
-	req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
-	res, err := tab.Engine(func(o *idem.Options) { o.Lease = localtest.Stretch(3 * time.Second) }).Serve(t.Context(), req,
-		func(ctx context.Context) (idem.Response, error) {
-			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
-				return tabletest.Created(randomText(8 << 10))(ctx)
+		req := tabletest.Post("", "{}")
+		req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
+		res, err := tab.Engine(func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
+			func(ctx context.Context) (idem.Response, error) {
+				return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+					return tabletest.Created(randomText(8 << 10))(ctx)
+				})
 			})
-		})
-	if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
-		t.Errorf("got %d, %.200s, %v", res.Status, res.Body, err)
-	}
+		if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+			t.Errorf("got %d, %.200s, %v", res.Status, res.Body, err)
+		}
+	})
 }
 
 // An operation with phases whose answer couldn't be written beside its record stays open:

@@ -6,10 +6,11 @@
 //	…
 //	engine := idem.New(store)
 //
-// An item holds a key: the table has a partition key, no sort key and no index. A
-// new request takes one conditional PutItem and one conditional UpdateItem, 2 write
-// units while the record has at most 1 KB. A replay, a request in flight and a
-// mismatch each take one refused PutItem, which returns the record in the same call.
+// An item holds a key: the table has a partition key and no sort key. Its one index has
+// the records that wait for people; no other record costs a write of it. A new request
+// takes one conditional PutItem and one conditional UpdateItem, 2 write units while the
+// record has at most 1 KB. A replay, a request in flight and a mismatch each take one
+// refused PutItem, which returns the record in the same call.
 // docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in

@@ -21,7 +21,6 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A large request is completed from its record, and no input is at rest after
@@ -185,51 +184,52 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tab := newTable(t)
-			clock := idemtest.NewClock()
-			resumable := func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now }
-			dies := func(o *idem.Options) { o.Lease = localtest.Stretch(5 * time.Second) } // it asks the table until its time is over
-			req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
-			completer := func(runs *int) error {
-				_, err := tab.Engine(resumable).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
-					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
-						if *runs++; !bytes.Equal(in.Body, req.Body) {
-							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
-						}
-						return tabletest.Created("made")(ctx)
-					})
-				return err
-			}
+			virtual(t, func(t *testing.T, tab *table) {
+				clock := idemtest.NewClock()
+				resumable := func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now }
+				dies := func(o *idem.Options) { o.Lease = 5 * time.Second } // it asks the table until its time is over
+				req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
+				completer := func(runs *int) error {
+					_, err := tab.Engine(resumable).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
+						func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+							if *runs++; !bytes.Equal(in.Body, req.Body) {
+								t.Errorf("the completer's handler sees %d bytes", len(in.Body))
+							}
+							return tabletest.Created("made")(ctx)
+						})
+					return err
+				}
 
-			ctx, cancel := context.WithCancel(t.Context())
-			died(tab, cancel)
-			dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
-			if _, err := idem.New(dying, anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
-				t.Fatal("no error")
-			}
-			tab.Transport.Fault = nil
+				ctx, cancel := context.WithCancel(t.Context())
+				died(tab, cancel)
+				dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
+				if _, err := idem.New(dying, anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
+					t.Fatal("no error")
+				}
+				tab.Transport.Fault = nil
 
-			clock.Advance(time.Hour)
-			runs := 0
-			if err := completer(&runs); !errors.Is(err, idem.ErrNotKept) || runs != 0 {
-				t.Errorf("the completer got %v, ran %d times", err, runs)
-			}
-			if rec := tab.Only(t); rec.State != store.Open {
-				t.Fatalf("the record is %s: %s", rec.State, rec.LastErr)
-			}
+				clock.Advance(time.Hour)
+				runs := 0
+				if err := completer(&runs); !errors.Is(err, idem.ErrNotKept) || runs != 0 {
+					t.Errorf("the completer got %v, ran %d times", err, runs)
+				}
+				if rec := tab.Only(t); rec.State != store.Open {
+					t.Fatalf("the record is %s: %s", rec.State, rec.LastErr)
+				}
 
-			// The client's retry, which dies too, in its handler.
-			again := idemtest.Faulty(tab.Store, nil)
-			_, _ = idem.New(again, anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
-				again.Crash()
-				return idem.Response{}, errors.New("dead")
+				// The client's retry, which dies too, in its handler.
+				again := idemtest.Faulty(tab.Store, nil)
+				_, _ = idem.New(again, anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+					again.Crash()
+					return idem.Response{}, errors.New("dead")
+				})
+				clock.Advance(time.Hour)
+				if err := completer(&runs); err != nil || runs != 1 {
+					t.Errorf("the completer got %v, ran %d times", err, runs)
+				}
+				tabletest.Replays(t, tab.Engine(resumable), req, "made")
+				noInput(t, tab)
 			})
-			clock.Advance(time.Hour)
-			if err := completer(&runs); err != nil || runs != 1 {
-				t.Errorf("the completer got %v, ran %d times", err, runs)
-			}
-			tabletest.Replays(t, tab.Engine(resumable), req, "made")
-			noInput(t, tab)
 		})
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 )
 
@@ -90,21 +89,18 @@ func TestExactJSON(t *testing.T) {
 	}
 }
 
-// No number costs more than its bytes: exponents and digits of half a megabyte are compared, and
-// never expanded.
-//
-//nolint:paralleltest // it measures time
+// No number costs more than its bytes: exponents and digits of half a megabyte are compared,
+// and never expanded. (An expansion would take hours.)
 func TestExactJSONIsCheap(t *testing.T) {
+	t.Parallel()
 	const size = 1 << 19
 	nines := strings.Repeat("9", size)
 	for name, body := range map[string]string{
 		"digits": nines, "a fraction": "0." + nines, "an exponent": "1e" + nines, "a negative exponent": "10e-" + nines,
 		"zeros": "1" + strings.Repeat("0", size), "small numbers": "[" + strings.Repeat("1.0,", size/4) + "1]", "members": string(nestedJSON(maxDepth-1, size)),
 	} {
-		began := time.Now()
-		form, err := exactJSON([]byte(body))
-		if took := time.Since(began); err != nil || took > 20*time.Second || len(form) > 2*len(body)+32 {
-			t.Errorf("%s: %d bytes became %d in %v, %v", name, len(body), len(form), took, err)
+		if form, err := exactJSON([]byte(body)); err != nil || len(form) > 2*len(body)+32 {
+			t.Errorf("%s: %d bytes became %d, %v", name, len(body), len(form), err)
 		}
 	}
 }

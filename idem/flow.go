@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// flow is the course of one attempt through its handler's phases. Phases run in step.go
-// and commit in commit.go; run.go ends the flow.
+// flow is the course of one attempt through its handler's phases. Phases run in phaserun.go;
+// commit.go commits them and ends the flow, or release.go does.
 type flow struct {
 	a *attempt
 

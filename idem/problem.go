@@ -104,7 +104,7 @@ var problems = []struct {
 	}},
 	{ErrUnprotected, Problem{
 		Status: 503, Code: "unprotected", Title: "The request can't be protected",
-		Detail: "The service runs without records at the moment, and this request needs one. Retry with the same key.", RetryAfter: untilDeployed,
+		Detail: "The service runs without records at the moment, and this request needs one. Retry with the same key.", RetryAfter: time.Second,
 	}},
 	{ErrUnavailable, Problem{
 		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The scenarios of requirements.md, part 3, in the life of a key: new, replayed,
+// The scenarios in the life of a key: new, replayed,
 // refused, failed, expired, each through every form of event.
 
 func TestA01NewRequest(t *testing.T) {

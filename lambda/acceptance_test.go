@@ -11,8 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// The scenarios of requirements.md, part 3, where the form of the event
-// matters; those of a key's life are in acceptance_life_test.go.
+// The scenarios where the form of the event matters; those of a key's life are in acceptance_life_test.go.
 
 func withoutKey() call {
 	c := newCall("")

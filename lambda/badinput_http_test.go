@@ -19,9 +19,8 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The bad inputs of requirements.md, part 2, that a client can send, over real
-// HTTP: to net/http with the middleware, and through the gateways. The numbers
-// are those of the list.
+// The bad inputs that a client can send, over real HTTP: to net/http with the
+// middleware, and through the gateways.
 func TestBadInputOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -12,8 +12,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// The bad inputs of requirements.md, part 2, where the form of the event
-// matters. The numbers are those of the list.
+// The bad inputs where the form of the event matters.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 

@@ -10,7 +10,9 @@
 //     [StateKey] with any of these.
 //
 // [Wrap] takes an engine, the adapter for the function's event source, and an
-// ordinary handler. This is a complete function behind an HTTP API:
+// ordinary handler. This is a complete function behind an HTTP API with an authorizer,
+// which says whose a key is. Without an authorizer a keyed request is refused with 500,
+// unless all callers are one: idem.New(store, idem.OneScope).
 //
 //	package main
 //
@@ -47,7 +49,7 @@
 //
 // # Requests
 //
-// The engine acts on the requests of its methods (POST by default) that have a key:
+// The engine acts on the requests of its methods (POST and PATCH by default) that have a key:
 //
 //   - The handler runs for the first request. Later requests with the same key get its
 //     status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They

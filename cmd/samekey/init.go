@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +62,10 @@ func tellInit(env environment, result scaffold.Result) {
 	if len(result.LeftAlone) > 0 {
 		fmt.Fprintln(env.stdout, "Files that were left alone may need parts of those that samekey init writes in an empty folder.")
 	}
+	others := func(name string) bool { return name == "template.yaml" || strings.HasPrefix(name, "cmd/") }
 	switch {
+	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // whose parameters and routes are not known
+		fmt.Fprint(env.stdout, "\nRun it:  go tool samekey local --watch\n")
 	case len(result.Created) > 0 && result.Example == "checkout":
 		fmt.Fprint(env.stdout, `
 Run it:     go tool samekey local --watch --parameter Tokens='jane:tea omar:milk'
@@ -81,7 +85,7 @@ func checkInit(ctx context.Context, env environment) error {
 	case err != nil:
 		return exitWith(exitWrong, err)
 	case changes:
-		return errors.New("take of the diff what you want, then run samekey init, which overwrites nothing and remembers this version")
+		return errors.New("copy the changes you want, then run samekey init: it overwrites nothing and records this version")
 	}
 	return nil
 }

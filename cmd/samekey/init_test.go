@@ -13,8 +13,9 @@ import (
 func TestInitTellsWhatItDid(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	// The module requires samekey already, so that no registry is asked.
-	localtest.Write(t, filepath.Join(dir, "go.mod"), "module example.com/orders\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n")
+	// The module has all already, so that no registry is asked.
+	localtest.Write(t, filepath.Join(dir, "go.mod"), "module example.com/orders\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n\n"+
+		"tool (\n\tgithub.com/samekey/samekey/cmd/samekey\n\tgithub.com/samekey/samekey/cmd/samekey-worker\n)\n")
 	localtest.Write(t, filepath.Join(dir, "Makefile"), "all:\n")
 	code, stdout, stderr := call(t, nil, "init")
 	if code != 0 || !strings.Contains(stdout, "created     cmd/api/main.go\n") || !strings.Contains(stdout, "left alone  Makefile\n") || !strings.Contains(stdout, "go tool samekey local --watch") {
@@ -39,7 +40,7 @@ func TestTellInit(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	for _, r := range []scaffold.Result{
-		{Created: []string{"a", "b"}, Module: "m", Required: true}, {Created: []string{"a"}, Example: "checkout"}, {Example: "checkout", LeftAlone: []string{"c"}}, {Unchanged: []string{"d"}, Module: "m"},
+		{Created: []string{"a", "b"}, Module: "m", Required: true}, {Created: []string{"a"}, Example: "checkout"}, {Example: "checkout", LeftAlone: []string{"c"}}, {Created: []string{"a"}, LeftAlone: []string{"template.yaml"}}, {Unchanged: []string{"d"}, Module: "m"},
 	} {
 		tellInit(environment{stdout: &out}, r)
 		out.WriteString("----\n")

@@ -152,6 +152,7 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 is any free one")
 	fs.IntVar(&f.uiPort, "ui-port", f.uiPort, "port of the page about the table's requests; 0 is any free one")
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on the tables' time to live: items go within a second after they expire, not days")
+	fs.BoolVar(&opts.Metrics, "metrics", false, "log the functions' metrics too: lines of JSON for CloudWatch")
 	fs.BoolVar(&opts.Watch, "watch", false, "build and restart what changes: functions by their Go files or bootstraps, and all by the template")
 	fs.BoolVar(&f.follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")
 	fs.Func("parameter", "a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))

@@ -196,7 +196,7 @@ func TestLocalServesAPage(t *testing.T) {
 				if tt.page {
 					tells += "  export IDEM_TABLE=" + line.Table + "\n"
 				}
-				if !strings.Contains(stderr.String(), tells) {
+				if !strings.Contains(stderr.String(), tells) || strings.Contains(stderr.String(), " AWS_DEFAULT_REGION=") != tt.page {
 					t.Errorf("it doesn't say %q: %s", tells, stderr)
 				}
 				if localtest.Send(t, http.MethodGet, line.Control+"/functions", "").Status != http.StatusOK {

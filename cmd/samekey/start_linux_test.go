@@ -5,12 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A signal that comes before the stack is up, whatever it is doing then.
@@ -19,26 +18,24 @@ func TestNothingIsLeftOfAStart(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(stackDir, "start.yaml"), []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	second := localtest.Stretch(time.Second)
-	for name, after := range map[string]time.Duration{"at its begin": second / 10, "in the middle": second / 2, "at its end": second} {
+	for name, after := range map[string]string{
+		"at its begin": "reading", "in the middle": "starting a database", "at its end": "starting the functions",
+	} {
 		t.Run(name, func(t *testing.T) {
 			mark := "SAMEKEY_TEST_START=" + t.Name()
 			cmd := exec.Command(samekey, "local", "-template", "start.yaml")
 			cmd.Dir = stackDir
 			cmd.Env = append(clean(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0", mark)
-			var logs bytes.Buffer
-			cmd.Stderr = &logs
+			logs := &safeBuffer{}
+			cmd.Stderr = logs
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			<-time.After(after) // into the start, however far it is by then
+			waitFor(t, after, func() bool { return strings.Contains(logs.String(), after) }, logs.String)
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			err := cmd.Wait()
-			status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-			deaf := status.Signaled() && status.Signal() == syscall.SIGTERM && logs.Len() == 0 // it didn't listen yet
-			if err != nil && !deaf {
+			if err := cmd.Wait(); err != nil {
 				t.Errorf("ended with %v: %s", err, logs.String())
 			}
 			if left := withVariable(t, mark); len(left) > 0 {

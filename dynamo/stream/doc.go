@@ -12,7 +12,8 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// docs/start/jobs.md describes deployment and costs of these functions.
+// docs/operate/background.md#functions-of-your-own describes their deployment, and
+// docs/operate/background.md#costs their costs.
 //
 // # Guarantees
 //

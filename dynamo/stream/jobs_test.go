@@ -22,7 +22,6 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // edit changes an item by hand, as no store would.
@@ -592,20 +591,21 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 // A store that stays away is an error, and not a silence.
 func TestJobWritesToAStoreThatIsDown(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	r := tab.finished(t, nil, "0.0")
-	tab.Transport.Fault = tabletest.On("UpdateItem", 1000, tabletest.Ambiguous["the request is lost"])
-	ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(2*time.Second))
-	defer cancel()
-	if err := stream.Ack(ctx, tab.Store, r, "0.0"); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("ack: %v", err)
-	}
-	if err := stream.LetGo(ctx, tab.Store, r); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("settle: %v", err)
-	}
-	if _, err := stream.Fail(ctx, tab.Store, r, map[string]error{"0.0": errPoison}, 1); !errors.Is(err, store.ErrUnknown) {
-		t.Errorf("fail: %v", err)
-	}
-	tab.Transport.Fault = nil
-	tab.kept(t, r.PK, "0.0")
+	virtual(t, func(t *testing.T, tab *table) {
+		r := tab.finished(t, nil, "0.0")
+		tab.Transport.Fault = tabletest.On("UpdateItem", 1000, tabletest.Ambiguous["the request is lost"])
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := stream.Ack(ctx, tab.Store, r, "0.0"); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("ack: %v", err)
+		}
+		if err := stream.LetGo(ctx, tab.Store, r); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("settle: %v", err)
+		}
+		if _, err := stream.Fail(ctx, tab.Store, r, map[string]error{"0.0": errPoison}, 1); !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("fail: %v", err)
+		}
+		tab.Transport.Fault = nil
+		tab.kept(t, r.PK, "0.0")
+	})
 }

@@ -54,7 +54,7 @@ type SweepOptions struct {
 	// share their passes, and must have the same Segments. Default: "".
 	Name string
 	// PassWithin is how long the table may go without a complete pass until the
-	// report says Overdue. docs/start/jobs.md shows how much a run can do. Default: a day.
+	// report says Overdue. docs/operate/background.md#the-sweep has the times of a pass. Default: a day.
 	PassWithin time.Duration
 
 	// Segments is the number of parts of the scan, which are read side by side. A change

@@ -20,7 +20,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -82,114 +81,116 @@ func answer(_ context.Context, req *idem.Request) (idem.Response, error) {
 // no batch comes again, and other jobs, completions and the sweep go on.
 func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	feed, queue, fine := tab.tail(t), &mailbox{}, &outbox{}
-	function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
-	good := idem.New(tab.Store, anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
-	var parked []stream.Entry
-	asked := 0
-	w := queue.worker(tab, func(o *worker.Options) {
-		o.Share = localtest.Stretch(400 * time.Millisecond) // three of them for a batch with its requests to the table
-		o.Sink = jobs.Route{
-			"dead": hanging, "fine": fine, "poison": &outbox{fail: func(jobs.Delivery) error { return errPoison }},
+	virtual(t, func(t *testing.T, tab *table) {
+		queue, fine := &mailbox{}, &outbox{}
+		function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
+		good := idem.New(tab.Store, anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
+		var parked []stream.Entry
+		asked := 0
+		w := queue.worker(tab, func(o *worker.Options) {
+			o.Share = 400 * time.Millisecond // three of them for a batch with its requests to the table
+			o.Sink = jobs.Route{
+				"dead": hanging, "fine": fine, "poison": &outbox{fail: func(jobs.Delivery) error { return errPoison }},
+			}
+			o.Functions = completer.Functions{
+				"good": completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
+					_, err := good.Resume(ctx, t, answer)
+					return err
+				}),
+				"bad": completer.InProcess(func(context.Context, jobs.Ticket) error { asked++; return errors.New("the function fails") }),
+			}
+			o.Hooks.Parked = func(_ context.Context, e stream.Entry) { parked = append(parked, e) }
+			o.Sweep = fast(2 * time.Hour)
+			o.Tickets = func(o *completer.Options) {
+				o.Concurrency = 1
+				ticketsIn(time.Hour)(o)
+			}
+		})
+		engine := idem.New(tab.Store, anybody)
+		run(t, engine, one("poison"))
+		begin(t, tab, tabletest.Post(tabletest.NewKey(), `"bad"`), nothing, function("bad"))
+		const rounds = 6
+		for round := range rounds {
+			run(t, engine, one("dead"))
+			run(t, engine, one("fine"))
+			req := tabletest.Post(tabletest.NewKey(), strconv.Itoa(round))
+			begin(t, tab, req, nothing, function("good"))
+			if seq := handle(t, w, tab.Event()); seq != "" {
+				t.Fatalf("the stream is held up at %s", seq)
+			}
+			if n := len(fine.byID); n != round+1 {
+				t.Errorf("%d jobs are delivered in round %d", n, round+1)
+			}
+			if !queue.deliver(t, w) {
+				t.Fatal("there are no tickets")
+			}
+			tabletest.Replays(t, good, req, strconv.Itoa(round))
 		}
-		o.Functions = completer.Functions{
-			"good": completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
-				_, err := good.Resume(ctx, t, answer)
-				return err
-			}),
-			"bad": completer.InProcess(func(context.Context, jobs.Ticket) error { asked++; return errors.New("the function fails") }),
+		if len(parked) != 1 || parked[0].Kind != "poison" || parked[0].Tries != 5 {
+			t.Errorf("parked %+v, want the poison job", parked)
 		}
-		o.Hooks.Parked = func(_ context.Context, e stream.Entry) { parked = append(parked, e) }
-		o.Sweep = fast(2 * time.Hour)
-		o.Tickets = func(o *completer.Options) {
-			o.Concurrency = 1
-			ticketsIn(time.Hour)(o)
+		if asked != rounds {
+			t.Errorf("the function that fails was asked %d times, want %d: its own back-off alone", asked, rounds)
+		}
+
+		// Nobody has seen these in the stream.
+		run(t, engine, one("fine"))
+		missed := tabletest.Post(tabletest.NewKey(), `"missed"`)
+		begin(t, tab, missed, nothing, function("good"))
+		rep := scheduled(t, w)
+		want := map[stream.Reason]int{stream.ReasonParked: 1, stream.ReasonUndelivered: rounds + 1, stream.ReasonOpen: 2}
+		if diff := cmp.Diff(want, counts(&rep)); diff != "" || !rep.Complete || rep.Delivered != 1 || rep.Queued != 2 {
+			t.Errorf("the sweep found (-want +got):\n%s and reports %+v", diff, rep)
+		}
+		queue.deliver(t, w)
+		tabletest.Replays(t, good, missed, `"missed"`)
+		for id, n := range fine.byID {
+			if n != 1 {
+				t.Errorf("job %s was delivered %d times", id, n)
+			}
+		}
+		if len(fine.byID) != rounds+1 {
+			t.Errorf("%d jobs are delivered", len(fine.byID))
 		}
 	})
-	engine := idem.New(tab.Store, anybody)
-	run(t, engine, one("poison"))
-	begin(t, tab, tabletest.Post(tabletest.NewKey(), `"bad"`), nothing, function("bad"))
-	const rounds = 6
-	for round := range rounds {
-		run(t, engine, one("dead"))
-		run(t, engine, one("fine"))
-		req := tabletest.Post(tabletest.NewKey(), strconv.Itoa(round))
-		begin(t, tab, req, nothing, function("good"))
-		if seq := handle(t, w, feed.event(t)); seq != "" {
-			t.Fatalf("the stream is held up at %s", seq)
-		}
-		if n := len(fine.byID); n != round+1 {
-			t.Errorf("%d jobs are delivered in round %d", n, round+1)
-		}
-		if !queue.deliver(t, w) {
-			t.Fatal("there are no tickets")
-		}
-		tabletest.Replays(t, good, req, strconv.Itoa(round))
-	}
-	if len(parked) != 1 || parked[0].Kind != "poison" || parked[0].Tries != 5 {
-		t.Errorf("parked %+v, want the poison job", parked)
-	}
-	if asked != rounds {
-		t.Errorf("the operation that fails was tried %d times, want %d: whenever its ticket came", asked, rounds)
-	}
-
-	// Nobody has seen these in the stream.
-	run(t, engine, one("fine"))
-	missed := tabletest.Post(tabletest.NewKey(), `"missed"`)
-	begin(t, tab, missed, nothing, function("good"))
-	rep := scheduled(t, w)
-	want := map[stream.Reason]int{stream.ReasonParked: 1, stream.ReasonUndelivered: rounds + 1, stream.ReasonOpen: 2}
-	if diff := cmp.Diff(want, counts(&rep)); diff != "" || !rep.Complete || rep.Delivered != 1 || rep.Queued != 2 {
-		t.Errorf("the sweep found (-want +got):\n%s and reports %+v", diff, rep)
-	}
-	queue.deliver(t, w)
-	tabletest.Replays(t, good, missed, `"missed"`)
-	for id, n := range fine.byID {
-		if n != 1 {
-			t.Errorf("job %s was delivered %d times", id, n)
-		}
-	}
-	if len(fine.byID) != rounds+1 {
-		t.Errorf("%d jobs are delivered", len(fine.byID))
-	}
 }
 
 // The other way round: a queue that takes no ticket holds up no job. The sweep finds
 // what was left.
 func TestWorkerGoesOnWithoutItsQueue(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	feed, queue, fine := tab.tail(t), &mailbox{fail: errInjected}, &outbox{}
-	later := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
-	engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
-	w := queue.worker(tab, func(o *worker.Options) {
-		o.Sink = jobs.Route{"fine": fine, "later": later}
-		o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
-			_, err := engine.Resume(ctx, t, answer)
-			return err
+	virtual(t, func(t *testing.T, tab *table) {
+		queue, fine := &mailbox{fail: errInjected}, &outbox{}
+		later := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
+		engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+		w := queue.worker(tab, func(o *worker.Options) {
+			o.Sink = jobs.Route{"fine": fine, "later": later}
+			o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
+				_, err := engine.Resume(ctx, t, answer)
+				return err
+			})
+			o.Sweep, o.Tickets = fast(2*time.Hour), ticketsIn(time.Hour)
 		})
-		o.Sweep, o.Tickets = fast(2*time.Hour), ticketsIn(time.Hour)
+		req := tabletest.Post(tabletest.NewKey(), `1`)
+		begin(t, tab, req, nothing)
+		run(t, engine, one("later"))
+		run(t, engine, one("fine"))
+		if seq := handle(t, w, tab.Event()); seq != "" {
+			t.Errorf("the stream is held up at %s", seq)
+		}
+		if diff := cmp.Diff([]string{"fine"}, fine.kinds()); diff != "" || queue.len() != 0 {
+			t.Errorf("delivered (-want +got):\n%s; %d tickets", diff, queue.len())
+		}
+		queue.fail, later.fail = nil, nil
+		if rep := scheduled(t, w); rep.Delivered != 1 || rep.Queued != 1 {
+			t.Errorf("the sweep reports %+v", rep)
+		}
+		queue.deliver(t, w)
+		tabletest.Replays(t, engine, req, `1`)
+		if len(later.byID) != 1 {
+			t.Errorf("delivered %v", later.byID)
+		}
 	})
-	req := tabletest.Post(tabletest.NewKey(), `1`)
-	begin(t, tab, req, nothing)
-	run(t, engine, one("later"))
-	run(t, engine, one("fine"))
-	if seq := handle(t, w, feed.event(t)); seq != "" {
-		t.Errorf("the stream is held up at %s", seq)
-	}
-	if diff := cmp.Diff([]string{"fine"}, fine.kinds()); diff != "" || queue.len() != 0 {
-		t.Errorf("delivered (-want +got):\n%s; %d tickets", diff, queue.len())
-	}
-	queue.fail, later.fail = nil, nil
-	if rep := scheduled(t, w); rep.Delivered != 1 || rep.Queued != 1 {
-		t.Errorf("the sweep reports %+v", rep)
-	}
-	queue.deliver(t, w)
-	tabletest.Replays(t, engine, req, `1`)
-	if len(later.byID) != 1 {
-		t.Errorf("delivered %v", later.byID)
-	}
 }
 
 // stages stages a job in a phase of its own.

@@ -8,8 +8,8 @@
 //	input.go       the request's input; raise.go lets a client ask for a failure
 //	user.go        the users; the Lambda authorizer
 //	ride.go        the stored items
-//	payments.go    the payment provider's client; mails.go the mail service's
-//	receipt.go     the job that the request leaves behind
+//	payments.go    the payment provider's client
+//	receipt.go     the job that the request leaves behind; the mail service's client
 //	config.go      settings from the environment; the metrics are those of lambda/metrics
 //	cmd/           a main for each function of template.yaml, without logic
 //	world/         stands in for the external systems: payments and mails

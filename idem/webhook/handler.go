@@ -69,6 +69,9 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	opt.Stored = func(idem.Response) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
 	opt.ScopeRoute, opt.Resumable, opt.StatusURL = false, false, ""
+	if opt.Mode == idem.ModeObserve {
+		opt.Mode = idem.ModeEnforce // an event that is sent again is no request of a client to be watched
+	}
 	if opt.InFlight == idem.InFlightAccept {
 		opt.InFlight = idem.InFlightRefuse // a 202 would end the retries of an event that can still fail
 	}

@@ -31,7 +31,6 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
 	"github.com/samekey/samekey/internal/local/sam/ridestest"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/statestest"
 )
 
@@ -47,7 +46,7 @@ const (
 
 // timeout is the time of the API's and the consumer's invocations. A process is
 // believed dead timeout and a margin after it got its work.
-var timeout = localtest.Stretch(2 * time.Second)
+const timeout = 4 * time.Second
 
 // programs are the bootstraps of the functions.
 type programs struct{ function, worker string }

@@ -32,7 +32,6 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
 	"github.com/samekey/samekey/internal/local/sam/ridestest"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -49,7 +48,7 @@ const (
 
 // timeout is the time of an invocation. A process is believed dead timeout and margin after
 // it got its work.
-var timeout = localtest.Stretch(5 * time.Second)
+const timeout = 8 * time.Second
 
 // backstage is what all runs share: the tables, and what works behind the API.
 type backstage struct {

@@ -59,7 +59,7 @@ func TestPeak(t *testing.T) {
 		t.Helper()
 		said := new(localtest.Buffer)
 		f, err := lambdarun.Start(t.Context(), lambdarun.Config{
-			Binary: bin, Stderr: said, Timeout: localtest.Stretch(30 * time.Second),
+			Binary: bin, Stderr: said, Timeout: 5 * time.Minute,
 			Env: slices.Concat([]string{"GODEBUG=gctrace=1", gogc, "IDEM_TABLE=" + records, "AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint}, db.Env(), c.env),
 		})
 		if err != nil {

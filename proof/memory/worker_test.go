@@ -71,7 +71,7 @@ func TestPeakOfTheWorker(t *testing.T) {
 				})
 				said := new(localtest.Buffer)
 				f, err := lambdarun.Start(t.Context(), lambdarun.Config{
-					Binary: bin, Stderr: said, Timeout: localtest.Stretch(60 * time.Second),
+					Binary: bin, Stderr: said, Timeout: 5 * time.Minute,
 					Env: []string{
 						"GODEBUG=gctrace=1", gogc, "IDEM_TABLE=" + table, "AWS_ENDPOINT_URL=" + srv.URL, "AWS_ACCESS_KEY_ID=memory", "AWS_SECRET_ACCESS_KEY=memory",
 						"SAMEKEY_TICKETS_URL=" + srv.URL + "/tickets", "SAMEKEY_SINKS=mail=sqs:" + srv.URL + "/mails",

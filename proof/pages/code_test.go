@@ -40,6 +40,9 @@ func TestGoBlocks(t *testing.T) {
 			case language != "go":
 			case strings.HasPrefix(source, "package main\n"):
 				programs[name] = source
+				if strings.Contains(source, "lambda.HTTPAPI") && !regexp.MustCompile(`authorizer|OneScope|o\.Scope`).MatchString(source) {
+					t.Errorf("%s refuses each keyed request, and doesn't say that it needs an authorizer or idem.OneScope", name)
+				}
 			default:
 				t.Errorf("%s is neither a program nor said to be <!-- from … --> a file", name)
 			}

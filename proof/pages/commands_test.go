@@ -44,7 +44,7 @@ func TestCommandsRunTests(t *testing.T) {
 	}
 }
 
-// A command of samekey that a page names is one that the binary has: cli.md, which is
+// A command of samekey that a page names is one that the binary has: docs/use/cli.md, which is
 // made from it, describes it.
 func TestCommandsOfSamekeyExist(t *testing.T) {
 	t.Parallel()

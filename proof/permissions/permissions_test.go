@@ -490,7 +490,7 @@ func TestPeoplesRights(t *testing.T) {
 	p.holds(r, nil, []string{"dynamodb:DescribeTable", "dynamodb:Scan"}) // for the search
 }
 
-// doctor.md names each right that an examination takes.
+// docs/operate/doctor.md names each right that an examination takes.
 func TestDoctorsRights(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(page(t, "doctor.md"), "\n## Permissions\n")

@@ -27,15 +27,14 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
-var (
-	timeout = localtest.Stretch(5 * time.Second)
+const (
+	timeout = 10 * time.Second
 	// hidden is for how long a message is hidden that nobody brings back: longer than
 	// the lease of what a process has left, and the start of another process.
-	hidden = localtest.Stretch(12 * time.Second)
+	hidden = 24 * time.Second
 )
 
 const (

@@ -22,7 +22,6 @@ import (
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // patience ends a test that fails.
@@ -81,11 +80,11 @@ type testQueue struct {
 	sent         int
 }
 
-// newQueue has the function time out after 2 s, and its messages come again after
-// 5: the lease of what a process left is over by then.
+// newQueue has the function time out after 4 s, and its messages come again after
+// 10: the lease of what a process left is over by then.
 func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string) *testQueue {
 	t.Helper()
-	return makeQueue(t, db, c, name, function, maxReceives, localtest.Stretch(2*time.Second), localtest.Stretch(5*time.Second))
+	return makeQueue(t, db, c, name, function, maxReceives, 4*time.Second, 10*time.Second)
 }
 
 func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string, receives int, timeout, visibility time.Duration, env ...string) *testQueue {
@@ -114,7 +113,7 @@ func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function st
 	q.fn, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: table, Binary: self, Timeout: timeout, Stdout: os.Stderr, Stderr: os.Stderr,
 		Env: append([]string{
-			asFunction + "=" + function, localtest.StretchVariable(), "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
+			asFunction + "=" + function, "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
 			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+ids.AccountID)],
 			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint,
 		}, append(db.Env(), env...)...),

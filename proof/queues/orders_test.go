@@ -18,7 +18,6 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -42,7 +41,7 @@ const (
 )
 
 // recordTimeout is far more than an order needs, and far less than the function has.
-var recordTimeout = localtest.Stretch(time.Second)
+const recordTimeout = 2 * time.Second
 
 // orders is the function: it charges once for each order. All that it does to the
 // world it does over HTTP, outside of its process.

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // server is an API under a preset, and what stands before it.
@@ -44,7 +43,7 @@ func newServer(t *testing.T, preset func(*idem.Options)) *server {
 	s.news = sync.NewCond(&s.mu)
 	engine := idem.New(&idem.MemoryStore{}, anybody, preset, func(o *idem.Options) {
 		// So that a client that obeys Retry-After doesn't wait long.
-		o.Lease, o.LeaseMargin = localtest.Stretch(4*time.Second), time.Second
+		o.Lease, o.LeaseMargin = 4*time.Second, time.Second
 		o.Logger = slog.New(slog.DiscardHandler)
 	})
 	s.Server = httptest.NewServer(s.front(engine.Middleware(http.HandlerFunc(s.handle))))

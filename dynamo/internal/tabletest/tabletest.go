@@ -3,14 +3,18 @@
 package tabletest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,7 +25,9 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/servers/line"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // Table is a fresh table, with a store that counts its requests and can inject
@@ -32,6 +38,9 @@ type Table struct {
 	Transport *dynamotest.Transport
 	Client    *dynamodb.Client // the store's client
 	Direct    *dynamodb.Client // without the transport, to look at items
+
+	// Event returns the changes since the last call; only of a table of Virtual.
+	Event func() events.DynamoDBEvent
 }
 
 // New returns a store on its own table.
@@ -67,6 +76,53 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	}
 	return tab
 }
+
+// Virtual runs test in a bubble of testing/synctest, with a table in memory: whoever waits for
+// a time in it waits for no machine.
+func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		server, changes := &fakedynamo.Server{}, &events.DynamoDBEvent{}
+		server.DB.Changed = func(c fakedynamo.Change) {
+			r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
+			if c.Old == nil {
+				r.EventName = "INSERT"
+			} else if c.New == nil {
+				r.EventName = "REMOVE"
+			}
+			r.Change.Keys = streamimage.Of(map[string]types.AttributeValue{"pk": cmp.Or(c.New["pk"], c.Old["pk"])})
+			r.Change.OldImage, r.Change.NewImage = streamimage.Of(c.Old), streamimage.Of(c.New)
+			r.Change.ApproximateCreationDateTime = events.SecondsEpochTime{Time: c.Time}
+			r.Change.SequenceNumber = strconv.Itoa(1 + len(changes.Records))
+			changes.Records = append(changes.Records, r)
+		}
+		seen := 0
+		tab := &Table{Name: "t-" + rand.Text(), Transport: &dynamotest.Transport{Base: inMemory{server}}}
+		tab.Direct = dynamodb.New(dynamodb.Options{
+			Region: "us-east-1", HTTPClient: server, Retryer: aws.NopRetryer{},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+			}),
+		})
+		tab.Client = dynamodb.New(tab.Direct.Options(), dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tab.Transport} })
+		var err error
+		if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {
+			t.Fatal(err)
+		}
+		tab.Event = func() (ev events.DynamoDBEvent) {
+			server.Locked(func(*fakedynamo.DB) {
+				ev.Records, seen = slices.Clone(changes.Records[seen:]), len(changes.Records)
+			})
+			return ev
+		}
+		test(t, tab)
+	})
+}
+
+type inMemory struct{ server *fakedynamo.Server }
+
+func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) { return m.server.Do(req) }
 
 // Stream returns the stream of the table, and adds one to a table that has none. It begins
 // with the next write.

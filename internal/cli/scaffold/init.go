@@ -19,7 +19,7 @@ type Options struct {
 	// name. In a module it has to be "".
 	Module string
 	// Version is the version of samekey that a module gets which doesn't require
-	// samekey yet. Default "latest".
+	// samekey yet, itself or for another module. Default "latest".
 	Version string
 	// Example is one of Examples, in place of the first handler. "" is the one that the folder
 	// has, or none.
@@ -40,7 +40,7 @@ type Result struct {
 }
 
 // Init writes the files that aren't there yet, makes the folder a module if it is none,
-// and has the module require samekey. It overwrites no file. After an error, or when
+// and has the module require what they need. It overwrites no file. After an error, or when
 // ctx ends, the folder is as it was before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
@@ -107,12 +107,12 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 			result.LeftAlone = append(result.LeftAlone, f.path)
 		}
 	}
-	if !mod.uses {
+	if !mod.complete() {
 		if err := w.keep("go.mod", "go.sum"); err != nil {
 			return Result{}, err
 		}
 		result.Required = true
-		if err := opts.require(ctx); err != nil {
+		if err := opts.require(ctx, mod); err != nil {
 			return Result{}, err
 		}
 	}

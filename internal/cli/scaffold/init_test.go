@@ -20,8 +20,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
-// mine is a module that requires samekey already, so that Init has no need of a registry.
-const mine = "module example.com/shop/v2\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n\nrequire example.com/other v1.0.0\n"
+// mine is a module that has what Init's files need, so that Init asks no registry.
+const mine = "module example.com/shop/v2\n\ngo 1.26.0\n\ntool (\n\tgithub.com/samekey/samekey/cmd/samekey\n\tgithub.com/samekey/samekey/cmd/samekey-worker\n)\n\n" +
+	"require github.com/samekey/samekey v0.0.0\n\nrequire example.com/other v1.0.0\n"
 
 // link begins the text of a file that is a link.
 const link = "-> "
@@ -228,6 +229,7 @@ func TestInitByGo(t *testing.T) {
 		"a new one":                 {opts: Options{Version: "v1.2.3"}, asked: look + "mod init mine\n" + getting("v1.2.3") + "mod tidy\n"},
 		"modules are off":           {at: "env GOMOD", do: "exit 0", asked: look + "mod init mine\n" + getting("latest") + "mod tidy\n"},
 		"a checkout":                {before: there, opts: Options{Replace: "/checkout"}, asked: edit + "mod edit -require=github.com/samekey/samekey@v0.0.0 -replace=github.com/samekey/samekey=/checkout -tool=github.com/samekey/samekey/cmd/samekey -tool=github.com/samekey/samekey/cmd/samekey-worker\nmod tidy\n"},
+		"a library":                 {before: map[string]string{"go.mod": module + "\nrequire github.com/samekey/samekey v1.0.0\n"}, asked: edit + "mod edit -tool=github.com/samekey/samekey/cmd/samekey -tool=github.com/samekey/samekey/cmd/samekey-worker\nmod tidy\n"},
 		"no look":                   {before: there, at: "env GOMOD", do: fails, want: "go env GOMOD: exit status 1\nno"},
 		"no JSON":                   {before: there, at: "mod edit -json", do: "echo no; exit", want: "go mod edit -json: invalid character .*"},
 		"no version":                {before: there, at: "get *", do: fails, want: "go get .*: exit status 1\nno"},
@@ -273,6 +275,43 @@ func TestInitByGo(t *testing.T) {
 			if diff := cmp.Diff(want, got) + cmp.Diff(tt.asked, localtest.Read(t, filepath.Join(bin, "asked"))); diff != "" || err != nil {
 				t.Errorf("%v\n%s", err, diff)
 			}
+		})
+	}
+}
+
+// A module that uses the library, itself or by another module, gets what Init's files need.
+func TestInitWhereSamekeyIsRequired(t *testing.T) {
+	t.Parallel()
+	checkout, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head, use = "module example.com/NAME\n\ngo 1.26.0\n", "\n\nimport \"github.com/samekey/samekey/idem\"\n\nvar New = idem.New\n"
+	gomod := func(name, more string) string {
+		return strings.Replace(head, "NAME", name, 1) + "\nrequire github.com/samekey/samekey v0.0.0\n\nreplace github.com/samekey/samekey => " + checkout + "\n" + more
+	}
+	for by, before := range map[string]map[string]string{
+		"itself": {"go.mod": gomod("shop", ""), "use.go": "package shop" + use},
+		"another module": {
+			"go.mod": gomod("shop", "\nrequire example.com/dep v0.0.0\n\nreplace example.com/dep => ./dep\n"), "use.go": "package shop\n\nimport _ \"example.com/dep\"\n",
+			"dep/go.mod": gomod("dep", ""), "dep/use.go": "package dep" + use,
+		},
+	} {
+		t.Run(by, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			fill(t, dir, before)
+			run := func(args ...string) {
+				if _, err := goCommand(t.Context(), dir, args...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			run("mod", "tidy")
+			if got, err := Init(t.Context(), Options{Dir: dir}); err != nil || !got.Required {
+				t.Fatalf("%+v, %v; want go.mod completed", got, err)
+			}
+			run("list", "-deps", "./cmd/...", tools[0], tools[1])
+			run("vet", "./cmd/...")
 		})
 	}
 }

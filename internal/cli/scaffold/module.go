@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -15,11 +16,25 @@ import (
 // samekey is the module that has the library and the program.
 const samekey = "github.com/samekey/samekey"
 
+// tools are the programs that a module gets: the worker for its go.sum, since make builds it.
+var tools = []string{samekey + "/cmd/samekey", samekey + "/cmd/samekey-worker"}
+
 // module is the module of a folder.
 type module struct {
-	path string // "" where there is none yet
-	// uses says that it requires samekey.
-	uses bool
+	path  string   // "" where there is none yet
+	uses  bool     // it requires samekey, itself or for another module
+	tools []string // packages
+}
+
+// complete reports whether the module has samekey as a library and as tools. Whatever else
+// Init's files import, the tools need too.
+func (m module) complete() bool {
+	for _, tool := range tools {
+		if !slices.Contains(m.tools, tool) {
+			return false
+		}
+	}
+	return m.uses
 }
 
 // goCommand runs the go command in a folder and returns its output.
@@ -63,6 +78,7 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	var file struct {
 		Module  struct{ Path string }
 		Require []struct{ Path string }
+		Tool    []struct{ Path string }
 	}
 	if err := json.Unmarshal([]byte(out), &file); err != nil {
 		return module{}, fmt.Errorf("go mod edit -json: %w", err)
@@ -70,6 +86,9 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	m := module{path: file.Module.Path}
 	for _, r := range file.Require {
 		m.uses = m.uses || r.Path == samekey
+	}
+	for _, tool := range file.Tool {
+		m.tools = append(m.tools, tool.Path)
 	}
 	return m, nil
 }
@@ -80,13 +99,22 @@ func sameFolder(a, b string) bool {
 	return os.SameFile(ia, ib) // false without one
 }
 
-// require makes the module in dir depend on samekey, as a library and as a tool.
-func (o Options) require(ctx context.Context) error {
-	// The worker is a tool for its go.sum: the module builds it.
-	const program, worker = samekey + "/cmd/samekey", samekey + "/cmd/samekey-worker"
-	args := []string{"get", "-tool", program + "@" + o.Version, worker + "@" + o.Version}
-	if o.Replace != "" {
-		args = []string{"mod", "edit", "-require=" + samekey + "@v0.0.0", "-replace=" + samekey + "=" + o.Replace, "-tool=" + program, "-tool=" + worker}
+// require makes the module in dir depend on samekey, as a library and as a tool. A version
+// that mod requires already stays.
+func (o Options) require(ctx context.Context, mod module) error {
+	args := []string{"mod", "edit"}
+	switch {
+	case o.Replace != "":
+		args = append(args, "-require="+samekey+"@v0.0.0", "-replace="+samekey+"="+o.Replace)
+	case !mod.uses:
+		args = []string{"get", "-tool"}
+	}
+	for _, tool := range tools {
+		if args[0] == "get" {
+			args = append(args, tool+"@"+o.Version)
+		} else {
+			args = append(args, "-tool="+tool)
+		}
 	}
 	if _, err := goCommand(ctx, o.Dir, args...); err != nil {
 		return err

@@ -18,9 +18,9 @@ import (
 // A message charges a card, and then fails until its queue gives it up. Read in the
 // dead-letter queue, and moved back under another id, it goes on behind the charge.
 func queueRedrivesOneOperation(t *testing.T, c *sqs.Client) {
-	dead := newLocalQueue(t, c, "operation-dead", map[string]string{"VisibilityTimeout": seconds()})
+	dead := newLocalQueue(t, c, "operation-dead", map[string]string{"VisibilityTimeout": seconds})
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": dead.arn(), "maxReceiveCount": 1})
-	q := newLocalQueue(t, c, "operation", map[string]string{"VisibilityTimeout": seconds(), "RedrivePolicy": string(policy)})
+	q := newLocalQueue(t, c, "operation", map[string]string{"VisibilityTimeout": seconds, "RedrivePolicy": string(policy)})
 
 	var keys []string // that the provider was called with
 	ids := make(map[string]bool)

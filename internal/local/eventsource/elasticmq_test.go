@@ -18,11 +18,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
-	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/lambda/sink"
 )
 
 func TestQueueOnElasticMQ(t *testing.T) {
@@ -35,6 +36,7 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		"pauses":                                     queuePauses,
 		"does jobs in envelopes once":                queueDoesJobsInEnvelopesOnce,
 		"redrives one operation":                     queueRedrivesOneOperation,
+		"takes fair jobs":                            queueTakesFairJobs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,9 +45,8 @@ func TestQueueOnElasticMQ(t *testing.T) {
 	}
 }
 
-// seconds is a visibility timeout: short, and longer than a handler takes here on a busy
-// machine.
-func seconds() string { return strconv.Itoa(int(localtest.Stretch(3 * time.Second).Seconds())) }
+// seconds is a visibility timeout: short, and longer than a handler takes here.
+const seconds = "5"
 
 type localQueue struct {
 	client    *sqs.Client
@@ -175,7 +176,7 @@ func queueDelivers(t *testing.T, c *sqs.Client) {
 func queueRedrives(t *testing.T, c *sqs.Client) {
 	dead := newLocalQueue(t, c, "redrives-dead", nil)
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": dead.arn(), "maxReceiveCount": 2})
-	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": seconds(), "RedrivePolicy": string(policy)})
+	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": seconds, "RedrivePolicy": string(policy)})
 	for _, body := range []string{"good", "bad", "good too"} {
 		q.send(t, body, nil)
 	}
@@ -205,7 +206,7 @@ func queueRedrives(t *testing.T, c *sqs.Client) {
 }
 
 func queueKeepsOrder(t *testing.T, c *sqs.Client) {
-	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": seconds()})
+	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": seconds})
 	const groups, each = 5, 12
 	for i := range each {
 		for g := range groups {
@@ -285,4 +286,15 @@ func queuePauses(t *testing.T, c *sqs.Client) {
 		t.Fatal("nothing was delivered after the pause")
 	}
 	q.empty(t)
+}
+
+// A standard queue takes the message groups that FairBy sends, as SQS does.
+func queueTakesFairJobs(t *testing.T, c *sqs.Client) {
+	q := newLocalQueue(t, c, "fair", nil)
+	s := sink.NewQueue(c, q.url, func(o *sink.QueueOptions) { o.FairBy = func(jobs.Delivery) string { return "tenant" } })
+	for _, err := range s.Deliver(t.Context(), []jobs.Delivery{{JobID: "op.finish.0", Operation: "op", Kind: "mail", Args: []byte(`{}`)}}) {
+		if err != nil {
+			t.Errorf("got %v, want a delivery", err)
+		}
+	}
 }

@@ -32,9 +32,11 @@ type Config struct {
 	// Name is the function's name, seen in its environment and its ARN.
 	// Default "function".
 	Name string
-	// Binary is the path of the bootstrap. Its folder becomes the process's
-	// working directory and LAMBDA_TASK_ROOT.
+	// Binary is the path of the bootstrap.
 	Binary string
+	// Dir is the folder with the function's other files: the process's working directory
+	// and LAMBDA_TASK_ROOT. Default: the folder of Binary.
+	Dir string
 	// Env holds more variables for the process, as "NAME=value"; they win over
 	// Lambda's own, except AWS_LAMBDA_RUNTIME_API. The parent's environment is
 	// not passed on. AWS_REGION, default us-east-1, also sets the ARN's region.
@@ -65,6 +67,8 @@ type Config struct {
 	// inherit an *os.File. Any other writer is called by one goroutine at a time,
 	// even if both are the same writer.
 	Stdout, Stderr io.Writer
+
+	after func(time.Duration) <-chan time.Time // ends invocations; time.After but in tests
 }
 
 // withDefaults returns c with its zero fields filled in, or an error for an invalid
@@ -85,6 +89,12 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("%s is a directory", c.Binary)
 	}
 	c.Binary = binary
+	if c.Dir == "" {
+		c.Dir = filepath.Dir(binary)
+	}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, err
+	}
 
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return c, fmt.Errorf("timeout %s is not within 0 and %s", c.Timeout, maxTimeout)
@@ -122,6 +132,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MemoryMB == 0 {
 		c.MemoryMB = defaultMemoryMB
 	}
+	if c.after == nil {
+		c.after = time.After
+	}
 	return c, nil
 }
 
@@ -154,7 +167,7 @@ func (c Config) environ(runtimeAPI, logStream string) []string {
 		"AWS_LAMBDA_LOG_STREAM_NAME=" + logStream,
 		"AWS_REGION=" + region,
 		"LAMBDA_RUNTIME_DIR=/var/runtime",
-		"LAMBDA_TASK_ROOT=" + filepath.Dir(c.Binary),
+		"LAMBDA_TASK_ROOT=" + c.Dir,
 		"LANG=en_US.UTF-8",
 		"PATH=/usr/local/bin:/usr/bin:/bin:/opt/bin",
 		"TZ=:UTC",

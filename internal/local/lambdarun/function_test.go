@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
@@ -154,6 +155,16 @@ func TestProcessSeesLambdasEnvironment(t *testing.T) {
 	}
 }
 
+func TestFilesMayLieInAnotherFolder(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	f := start(t, func(c *Config) { c.Dir = dir })
+	got := mustInvoke(t, f, testEvent{Op: "describe"})
+	if real, err := filepath.EvalSymlinks(dir); err != nil || got.Dir != real || !slices.Contains(got.Env, "LAMBDA_TASK_ROOT="+dir) {
+		t.Errorf("working directory is %q, environment %v; want %q (%v)", got.Dir, got.Env, dir, err)
+	}
+}
+
 func TestFunctionErrorKeepsTheSandbox(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil)
@@ -259,16 +270,20 @@ func TestLargestPayloadsPass(t *testing.T) {
 
 func TestTimeoutKillsTheSandbox(t *testing.T) {
 	t.Parallel()
-	// The timeout has to be enough for the invocations that should succeed.
-	timeout := localtest.Stretch(3 * time.Second)
-	f := start(t, func(c *Config) { c.Timeout, c.MaxConcurrency = timeout, 1 })
-	pid := mustInvoke(t, f, testEvent{Op: "echo"}).PID
-	_, err := invoke(t.Context(), f, testEvent{Op: "hang"})
-	fe, ok := errors.AsType[*FunctionError](err)
+	over := make(chan time.Time)
+	f := start(t, func(c *Config) {
+		c.MaxConcurrency, c.after = 1, func(time.Duration) <-chan time.Time { return over }
+	})
+	pid, g := mustInvoke(t, f, testEvent{Op: "echo"}).PID, localtest.NewGate(t)
+	call := invokeInBackground(t.Context(), f, testEvent{Op: "echo", URL: g.URL})
+	<-g.Arrived
+	over <- time.Now()
+	<-call.done
+	fe, ok := errors.AsType[*FunctionError](call.err)
 	if !ok || fe.Type != TypeTimedOut {
-		t.Fatalf("error is %v", err)
+		t.Fatalf("error is %v", call.err)
 	}
-	if want := "RequestId: " + fe.RequestID + fmt.Sprintf(" Error: Task timed out after %.2f seconds", timeout.Seconds()); fe.Message != want {
+	if want := "RequestId: " + fe.RequestID + " Error: Task timed out after 300.00 seconds"; fe.Message != want {
 		t.Errorf("message is %q, want %q", fe.Message, want)
 	}
 	if alive(pid) {
@@ -281,7 +296,7 @@ func TestTimeoutKillsTheSandbox(t *testing.T) {
 
 func TestOvertimeLetsAProcessGoOnBeyondItsDeadline(t *testing.T) {
 	t.Parallel()
-	f := start(t, func(c *Config) { c.Timeout, c.Overtime = localtest.Stretch(3*time.Second), 10*time.Minute })
+	f := start(t, func(c *Config) { c.Timeout, c.Overtime = time.Second, 10*time.Minute })
 	g := localtest.NewGate(t) // stays closed: the function gives up at the deadline it was told
 	_, err := invoke(t.Context(), f, testEvent{Op: "echo", URL: g.URL})
 	fe, ok := errors.AsType[*FunctionError](err)
@@ -585,8 +600,8 @@ func TestStartChecksItsConfiguration(t *testing.T) {
 	}
 
 	cfg, err := Config{Binary: bootstrap}.withDefaults()
-	want := Config{Name: "function", Binary: bootstrap, Timeout: 3 * time.Second, MaxConcurrency: 10, PerProcess: 1, MemoryMB: 128}
-	if diff := cmp.Diff(want, cfg); err != nil || diff != "" {
+	want := Config{Name: "function", Binary: bootstrap, Dir: filepath.Dir(bootstrap), Timeout: 3 * time.Second, MaxConcurrency: 10, PerProcess: 1, MemoryMB: 128}
+	if diff := cmp.Diff(want, cfg, cmpopts.IgnoreUnexported(Config{})); err != nil || diff != "" {
 		t.Errorf("defaults: %v (-want +got):\n%s", err, diff)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -131,7 +130,7 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 	defer runtime.UnlockOSThread()
 
 	cmd := exec.CommandContext(ctx, cfg.Binary)
-	cmd.Dir = filepath.Dir(cfg.Binary)
+	cmd.Dir = cfg.Dir
 	cmd.Env = cfg.environ(server.addr, ids.LogStream())
 	cmd.Stdout = output(cfg.Stdout, outputMu)
 	cmd.Stderr = output(cfg.Stderr, outputMu)
@@ -181,9 +180,7 @@ func (s *sandbox) shared() bool { return s.api.workers > 1 }
 // invocation fails, and the process continues. back is closed when the worker is
 // free again, or its process is gone.
 func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <-chan struct{}) {
-	timer := time.NewTimer(time.Until(inv.deadline))
-	defer timer.Stop()
-	over := make(chan struct{})
+	late, over := cfg.after(time.Until(inv.deadline)), make(chan struct{})
 	select {
 	case out = <-inv.answer:
 		close(over)
@@ -194,7 +191,7 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 		default:
 			out = outcome{err: exitedError(inv.id, s.exit)}
 		}
-	case <-timer.C:
+	case <-late:
 		out = outcome{err: timedOutError(inv.id, cfg.Timeout)}
 		go func() {
 			defer close(over)
@@ -210,8 +207,7 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 // finish waits for the end of the invocation. It reports whether the sandbox can
 // take another; if not, its process is gone.
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
-	timer := time.NewTimer(time.Until(inv.deadline.Add(cfg.Overtime)))
-	defer timer.Stop()
+	late := cfg.after(time.Until(inv.deadline.Add(cfg.Overtime)))
 
 	// A posted answer counts, whatever else has happened.
 	answered := func(otherwise error) outcome {
@@ -226,7 +222,7 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 	case out = <-inv.answer:
 	case <-s.gone:
 		return answered(exitedError(inv.id, s.exit)), false
-	case <-timer.C:
+	case <-late:
 		s.kill()
 		<-s.gone
 		return answered(timedOutError(inv.id, cfg.Timeout)), false
@@ -239,7 +235,7 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 		return out, true
 	case <-s.gone:
 		return out, false
-	case <-timer.C:
+	case <-late:
 		s.kill()
 		<-s.gone
 		return out, false

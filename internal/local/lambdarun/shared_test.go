@@ -60,10 +60,12 @@ func TestConcurrentInvocationsShareAProcess(t *testing.T) {
 // others of its process, and its worker comes back when it is done.
 func TestTimeoutLeavesASharedProcessAtWork(t *testing.T) {
 	t.Parallel()
-	f := start(t, func(c *Config) { c.PerProcess, c.Timeout = 2, localtest.Stretch(2*time.Second) })
+	over := make(chan time.Time, 1) // of the first invocation that takes it
+	f := start(t, func(c *Config) { c.PerProcess, c.after = 2, func(time.Duration) <-chan time.Time { return over } })
 	g, other := localtest.NewGate(t), localtest.NewGate(t)
 	late := invokeInBackground(t.Context(), f, testEvent{Op: "outlive", Value: g.URL})
 	<-g.Arrived
+	over <- time.Now()
 	<-late.done
 	if fe, ok := errors.AsType[*FunctionError](late.err); !ok || fe.Type != TypeTimedOut {
 		t.Fatalf("error is %v", late.err)
@@ -76,7 +78,7 @@ func TestTimeoutLeavesASharedProcessAtWork(t *testing.T) {
 	}
 	g.Open()
 	other.Open()
-	<-one.done // or it has timed out too, on a slow machine: its worker comes back all the same
+	<-one.done
 	for range 5 {
 		if got := mustInvoke(t, f, testEvent{Op: "echo"}); got.PID != pid {
 			t.Errorf("process %d, want %d", got.PID, pid)

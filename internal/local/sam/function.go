@@ -17,6 +17,9 @@ type Function struct {
 	ID, Name, ARN string
 	// Bootstrap is the path of the binary. Other packages check that it can be run.
 	Bootstrap string
+	// Root is the folder of the files that are deployed beside the binary; "" if it is
+	// the binary's.
+	Root string
 	// Source is the Go package to build Bootstrap from; zero if another tool builds
 	// it.
 	Source      Source
@@ -110,7 +113,7 @@ func (t *Template) function(r resource) (Function, error) {
 	} else if runtime := p.str("Runtime"); !strings.HasPrefix(runtime, "provided") {
 		p.fail("Runtime", fmt.Errorf("%q: only bootstraps of provided.al2023 and its like are run here", runtime))
 	} else {
-		f.Bootstrap, f.Source = t.bootstrap(p, r)
+		t.code(&f, p, r)
 	}
 	f.Environment = t.environment(p)
 	if s := p.seconds("Timeout"); s > 0 {
@@ -145,10 +148,11 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// bootstrap finds the binary. It is built from source if the template names the Go
-// package, or tells sam build that CodeUri is a Go package. Otherwise it is in
-// CodeUri if no other tool builds it, else in the place where sam build puts it.
-func (t *Template) bootstrap(p *props, r resource) (string, Source) {
+// code finds the binary and the files beside it. The binary is built from source if the
+// template names the Go package, or tells sam build that CodeUri is a Go package; the
+// files stay those of CodeUri where sam build deploys this folder as it is. Otherwise the
+// binary is in CodeUri if no other tool builds it, else in the place where sam build puts it.
+func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
 		code = "Code"
@@ -156,26 +160,29 @@ func (t *Template) bootstrap(p *props, r resource) (string, Source) {
 	dir, _ := p.value(code).(string)
 	if dir == "" || strings.Contains(dir, "://") {
 		p.fail(code, errors.New("has to be a folder with a bootstrap in it"))
-		return "", Source{}
+		return
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(t.dir, dir)
 	}
 	metadata := &props{t: t, path: r.id + ".Metadata", node: child(r.node, "Metadata"), errs: p.errs}
+	own, asItIs := filepath.Join(dir, "bootstrap"), metadata.boolean("SkipBuild")
 	if source, ok := t.source(metadata, dir); ok {
-		return t.built("samekey", r), source
-	}
-	own := filepath.Join(dir, "bootstrap")
-	if metadata.boolean("SkipBuild") {
-		return own, Source{}
-	}
-	built := t.built("build", r)
-	if _, err := os.Stat(built); err != nil {
-		if _, err := os.Stat(own); err == nil {
-			return own, Source{}
+		f.Bootstrap, f.Source = t.built("samekey", r), source
+		if asItIs && exists(dir) { // dist/ may not be made yet
+			f.Root = dir
 		}
+		return
 	}
-	return built, Source{}
+	f.Bootstrap = t.built("build", r)
+	if asItIs || !exists(f.Bootstrap) && exists(own) {
+		f.Bootstrap = own
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // built returns the path of the binary after a build by the given builder.

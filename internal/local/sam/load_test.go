@@ -62,6 +62,10 @@ Resources:
   Role: {Type: "AWS::IAM::Role"}
   Topic: {Type: "AWS::SNS::Topic"}
   Cluster: {Type: "AWS::RDS::DBCluster"}
+  Bus: {Type: "AWS::Events::EventBus", Properties: {Name: !Sub "${Stage}-bus"}}
+  Key: {Type: "AWS::SSM::Parameter", Properties: {Name: /shop/key, Type: String, Value: x}}
+  Stream: {Type: "AWS::Kinesis::Stream", Properties: {Name: clicks, ShardCount: 1}}
+  Pool: {Type: "AWS::Cognito::UserPool", Properties: {UserPoolName: users}}
   Gone: {Type: "AWS::SNS::Topic", Condition: IsProd}
   Api: {Type: "AWS::Serverless::HttpApi"}
   Fn:
@@ -118,6 +122,13 @@ func TestValuesAreResolved(t *testing.T) {
 		`!Ref Topic`:                   "arn:aws:sns:us-east-1:123456789012:local-Topic",
 		`!GetAtt Role.Arn`:             "arn:aws:iam::123456789012:role/local-Role",
 		`!Ref Cluster`:                 "local-Cluster",
+		`!Ref Bus`:                     "dev-bus",
+		`!GetAtt Bus.Arn`:              "arn:aws:events:us-east-1:123456789012:event-bus/dev-bus",
+		`!GetAtt Bus.Name`:             "dev-bus",
+		`!Ref Key`:                     "/shop/key",
+		`!Ref Stream`:                  "clicks",
+		`!Sub "${Stream.Arn}"`:         "arn:aws:kinesis:us-east-1:123456789012:stream/clicks",
+		`"{{resolve it"`:               "{{resolve it",
 		`!Sub "${Stage}-${Table}"`:     "dev-local-Table",
 		`!Sub "${Table.Arn}/x"`:        "arn:aws:dynamodb:us-east-1:123456789012:table/local-Table/x",
 		`!Sub "${!Stage} $x ${Count}"`: "${Stage} $x 3",
@@ -159,12 +170,16 @@ func TestNoValueIsNoVariable(t *testing.T) {
 func TestWhatCannotBeKnownIsRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
-		`!Ref Nothing`:                     "there is no parameter or resource Nothing",
-		`!Ref Unset`:                       "-parameter Unset=",
-		`!Ref Stored`:                      "-parameter Stored=",
-		`!Ref Gone`:                        "its condition is false",
-		`!Ref Circle`:                      "in a circle",
-		`!GetAtt Cluster.Endpoint`:         "-env",
+		`!Ref Nothing`:                "there is no parameter or resource Nothing",
+		`!Ref Unset`:                  "-parameter Unset=",
+		`!Ref Stored`:                 "-parameter Stored=",
+		`!Ref Gone`:                   "its condition is false",
+		`!Ref Circle`:                 "in a circle",
+		`!GetAtt Cluster.Endpoint`:    "-env",
+		`!Ref Pool`:                   "Ref of Pool (AWS::Cognito::UserPool) is not known here: make it a parameter", // an id that only AWS knows
+		`!GetAtt Pool.Arn`:            "Arn of Pool (AWS::Cognito::UserPool) is not known here",
+		`"{{resolve:ssm:/shop/key}}"`: "the dynamic reference {{resolve:ssm:/shop/key}} is not known here: make it a parameter",
+		`!Sub "x{{resolve:secretsmanager:${Stage}:SecretString:k}}"`: "{{resolve:secretsmanager:dev:SecretString:k}}",
 		`!GetAtt Role.RoleId`:              "RoleId of Role (AWS::IAM::Role) is not known here",
 		`!GetAtt Table.StreamArn`:          "StreamSpecification",
 		`!GetAtt Table`:                    "is not Resource.Attribute",
@@ -186,7 +201,7 @@ func TestWhatCannotBeKnownIsRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %q", value, err, want)
 			continue
 		}
-		if !strings.Contains(err.Error(), "Fn.Environment.Variables.XX (line 43)") {
+		if !strings.Contains(err.Error(), "Fn.Environment.Variables.XX (line 47)") {
 			t.Errorf("%s: error %v doesn't tell where", value, err)
 		}
 	}

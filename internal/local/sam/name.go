@@ -62,8 +62,14 @@ func (t *Template) ref(name string) (any, error) {
 	case typeHTTPAPI, typeRESTAPI:
 		return name, nil
 	}
+	if nameProperty[r.kind] == "" {
+		return nil, fmt.Errorf("Ref of %s (%s) is not known here: %s", name, r.kind, remedy)
+	}
 	return t.name(r)
 }
+
+// remedy is for a value that only AWS knows.
+const remedy = "make it a parameter, or set the function's variable with --env"
 
 func (t *Template) missing(name string) error {
 	if node := child(child(t.root, "Resources"), name); node != nil {
@@ -72,23 +78,40 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// name returns the name of a resource: the one that the template sets, else
-// one like CloudFormation's.
+// nameProperty has the property that names a resource, for the types whose names are
+// known here. Ref and attributes of other types are refused: nobody invents a value.
+var nameProperty = map[string]string{
+	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
+	typeSchedule:                           "Name",
+	"AWS::CloudWatch::Alarm":               "AlarmName",
+	"AWS::DynamoDB::GlobalTable":           "TableName",
+	"AWS::Events::EventBus":                "Name",
+	"AWS::IAM::Role":                       "RoleName",
+	"AWS::Kinesis::Stream":                 "Name",
+	"AWS::KinesisFirehose::DeliveryStream": "DeliveryStreamName",
+	"AWS::Logs::LogGroup":                  "LogGroupName",
+	"AWS::RDS::DBCluster":                  "DBClusterIdentifier",
+	"AWS::RDS::DBInstance":                 "DBInstanceIdentifier",
+	"AWS::S3::Bucket":                      "BucketName",
+	"AWS::SNS::Topic":                      "TopicName",
+	"AWS::SSM::Parameter":                  "Name",
+	"AWS::Scheduler::ScheduleGroup":        "Name",
+	"AWS::SecretsManager::Secret":          "Name",
+	"AWS::Serverless::StateMachine":        "Name",
+	"AWS::StepFunctions::StateMachine":     "StateMachineName",
+}
+
+// name returns the name of a resource whose type has a nameProperty: the name that the
+// template sets, else a name like CloudFormation's, without its random part.
 func (t *Template) name(r resource) (string, error) {
-	property := map[string]string{
-		typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
-		"AWS::S3::Bucket": "BucketName", "AWS::SNS::Topic": "TopicName", "AWS::IAM::Role": "RoleName", "AWS::Logs::LogGroup": "LogGroupName",
-		"AWS::Serverless::StateMachine": "Name", "AWS::StepFunctions::StateMachine": "StateMachineName",
-		"AWS::SecretsManager::Secret": "Name",
-	}[r.kind]
 	name := t.opts.StackName + "-" + r.id
 	if r.kind == "AWS::S3::Bucket" {
 		name = strings.ToLower(name)
 	}
-	if n := child(r.properties, property); n != nil && property != "" {
-		v, err := t.value(n)
+	if n := child(r.properties, nameProperty[r.kind]); n != nil {
+		v, err := t.resolved(n)
 		if err != nil {
-			return "", fmt.Errorf("%s of %s: %w", property, r.id, err)
+			return "", fmt.Errorf("%s.%s (line %d): %w", r.id, nameProperty[r.kind], n.Line, err)
 		}
 		if _, none := v.(noValue); !none {
 			return text(v)
@@ -141,15 +164,19 @@ func (t *Template) attribute(id, attribute string) (any, error) {
 			return t.arn("states", "stateMachine:"+name), nil
 		case "AWS::SecretsManager::Secret":
 			return t.arn("secretsmanager", "secret:"+name), nil
+		case "AWS::Events::EventBus":
+			return t.arn("events", "event-bus/"+name), nil
+		case "AWS::Kinesis::Stream":
+			return t.arn("kinesis", "stream/"+name), nil
 		}
-	case attribute == "QueueName" && r.kind == typeQueue, attribute == "TopicName" && r.kind == "AWS::SNS::Topic":
+	case attribute == "QueueName" && r.kind == typeQueue, attribute == "TopicName" && r.kind == "AWS::SNS::Topic", attribute == "Name" && r.kind == "AWS::Events::EventBus":
 		return name, nil
 	case attribute == "QueueUrl" && r.kind == typeQueue:
 		return t.ref(id)
 	case attribute == "StreamArn" && r.kind == typeTable:
 		return t.later("stream", id, errors.New("the stream of "+id+" is not known: give the table a StreamSpecification"))
 	}
-	return nil, fmt.Errorf("%s of %s (%s) is not known here: make it a parameter, or set the function's variable with --env", attribute, id, r.kind)
+	return nil, fmt.Errorf("%s of %s (%s) is not known here: %s", attribute, id, r.kind, remedy)
 }
 
 func (t *Template) arn(service, rest string) string {

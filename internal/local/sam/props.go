@@ -57,7 +57,7 @@ func (p *props) value(name string) any {
 	if n == nil {
 		return nil
 	}
-	v, err := p.t.value(n)
+	v, err := p.t.resolved(n)
 	if err != nil {
 		p.fail(name, err)
 		return nil

@@ -16,6 +16,39 @@ type number string
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
+// resolved is value for a property that is used here: a dynamic reference in it is an
+// error, since CloudFormation reads it from a service.
+func (t *Template) resolved(n *yaml.Node) (any, error) {
+	v, err := t.value(n)
+	if err != nil {
+		return nil, err
+	}
+	return v, dynamicReference(v)
+}
+
+func dynamicReference(v any) error {
+	switch v := v.(type) {
+	case string:
+		if _, reference, found := strings.Cut(v, "{{resolve:"); found {
+			reference, _, _ = strings.Cut(reference, "}}")
+			return fmt.Errorf("the dynamic reference {{resolve:%s}} is not known here: %s", reference, remedy)
+		}
+	case []any:
+		for _, e := range v {
+			if err := dynamicReference(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range sortedKeys(v) {
+			if err := dynamicReference(v[key]); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	return nil
+}
+
 // value resolves n with everything in it.
 func (t *Template) value(n *yaml.Node) (any, error) {
 	if name, arg, ok := intrinsic(n); ok {

@@ -188,6 +188,34 @@ func TestBootstrapOfSAMBuildIsUsedOnceItIsThere(t *testing.T) {
 	}
 }
 
+// Files that lie in CodeUri are deployed with it, unless sam build makes the folder anew.
+func TestFilesOfCodeUriStayBesideABuiltProgram(t *testing.T) {
+	t.Parallel()
+	for metadata, deployed := range map[string]bool{
+		"{SkipBuild: true, GoPackage: ./cmd/fn}": true, "{GoPackage: ./cmd/fn}": false, "{BuildMethod: go1.x}": false,
+	} {
+		path := write(t, "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Metadata: "+metadata+"\n    Properties: {CodeUri: dist, Runtime: provided.al2023}\n")
+		for _, there := range []bool{false, true} {
+			want, dist := "", filepath.Join(filepath.Dir(path), "dist")
+			if there {
+				if err := os.Mkdir(dist, 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if deployed && there {
+				want = dist
+			}
+			tpl, err := sam.Load(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if functions, err := tpl.Functions(); err != nil || functions[0].Root != want {
+				t.Errorf("%s, dist there: %t: files in %q, %v; want %q", metadata, there, functions[0].Root, err, want)
+			}
+		}
+	}
+}
+
 func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 	t.Parallel()
 	const function = "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Properties:\n      CodeUri: dist\n      Runtime: provided.al2023\n"

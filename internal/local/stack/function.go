@@ -90,7 +90,7 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 	}
 	out := l.prefixed(def.ID)
 	fn, err := lambdarun.Start(ctx, lambdarun.Config{
-		Name: def.Name, Binary: def.Bootstrap, Env: env,
+		Name: def.Name, Binary: def.Bootstrap, Dir: def.Root, Env: env,
 		Timeout: def.Timeout, MaxConcurrency: concurrency, PerProcess: def.PerProcess, PerTenant: def.PerTenant, MemoryMB: def.MemoryMB,
 		Stdout: out, Stderr: out,
 	})

@@ -16,8 +16,8 @@ import (
 // maxEventBytes is the largest payload of an asynchronous invocation.
 const maxEventBytes = 1 << 20
 
-// invokeAPI is Lambda's Invoke API for the functions of the stack, and a part of EventBridge
-// Scheduler's. It says of
+// invokeAPI is Lambda's Invoke API for the functions of the stack, a part of EventBridge
+// Scheduler's, and a stand-in for KMS. It says of
 // everything else that it is not there: whatever the functions' SDKs send to no
 // endpoint of its own ends here, instead of in AWS.
 type invokeAPI struct {
@@ -42,11 +42,12 @@ func (a *invokeAPI) handler() http.Handler {
 	if a.later != nil {
 		mux.HandleFunc("POST /schedules/{name}", a.later.create)
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+	none := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusNotImplemented, "NotImplementedException", map[string]string{
 			"message": "samekey local has no such service: " + r.Method + " " + r.URL.Path + " " + r.Header.Get("X-Amz-Target"),
 		})
 	})
+	mux.Handle("/", kmsAPI{next: none})
 	return mux
 }
 

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,8 +11,9 @@ import (
 
 // logs writes whole lines of several writers to one.
 type logs struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu      sync.Mutex
+	w       io.Writer
+	metrics bool // with the metrics of the functions
 }
 
 func (l *logs) Write(p []byte) (int, error) {
@@ -38,8 +40,8 @@ func (l *logs) says() func(format string, args ...any) {
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
-// prefixed returns a writer that puts a name before each line. It holds back
-// the rest of a line until its end comes, or 64 KB of it.
+// prefixed returns a writer that puts a name before each line, and leaves out lines of
+// metrics. It holds back the rest of a line until its end comes, or 64 KB of it.
 func (l *logs) prefixed(name string) io.Writer {
 	return &prefixWriter{logs: l, prefix: name + " | "}
 }
@@ -66,9 +68,11 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 		if i < 0 {
 			i = len(p.rest)
 		}
-		out.WriteString(p.prefix)
-		out.Write(p.rest[:i])
-		out.WriteByte('\n')
+		if line := p.rest[:i]; p.logs.metrics || !isMetrics(line) {
+			out.WriteString(p.prefix)
+			out.Write(line)
+			out.WriteByte('\n')
+		}
 		p.rest = p.rest[min(i+1, len(p.rest)):]
 	}
 	if out.Len() > 0 {
@@ -77,4 +81,16 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
+}
+
+// isMetrics reports whether a line is for CloudWatch instead of people: JSON in its embedded
+// metric format.
+func isMetrics(line []byte) bool {
+	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"_aws"`)) {
+		return false
+	}
+	var metrics struct {
+		AWS *struct{ CloudWatchMetrics []any } `json:"_aws"`
+	}
+	return json.Unmarshal(line, &metrics) == nil && metrics.AWS != nil && metrics.AWS.CloudWatchMetrics != nil
 }

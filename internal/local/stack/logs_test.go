@@ -23,6 +23,14 @@ func TestLinesBeginWithAName(t *testing.T) {
 	if got, want := out.Len(), maxLine+1+len("A | \n"); got != want {
 		t.Errorf("a line without an end: %d bytes, want %d", got, want)
 	}
+	const metrics = `{"_aws":{"Timestamp":1,"CloudWatchMetrics":[{"Namespace":"Samekey"}]},"App":"a","Claimed":1}` + "\n"
+	out.Reset()
+	fmt.Fprint(a, metrics+`{"said":"_aws"}`+"\n")
+	l.metrics = true
+	fmt.Fprint(a, metrics)
+	if got, want := out.String(), `A | {"said":"_aws"}`+"\nA | "+metrics; got != want {
+		t.Errorf("metrics: got %q, want %q", got, want)
+	}
 	out.Reset()
 	l.logger().Info("hello", "n", 1)
 	l.logger().Warn("oh")

@@ -37,6 +37,8 @@ type Options struct {
 	// whose Go packages or bootstraps change, and everything that a change of the
 	// template replaces.
 	Watch bool
+	// Metrics keeps the functions' metrics, lines of JSON for CloudWatch, in Logs.
+	Metrics bool
 	// Overrides shorten the waits.
 	Overrides Overrides
 	// Logs gets all output of the stack, its functions and processes, by one

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A schedule sends its message once, not before its time, and deletes itself. Another of its
@@ -53,7 +54,13 @@ func TestScheduleSendsAMessageOnce(t *testing.T) {
 	if arn, err := create(same); err != nil || arn != later.arn+"/samekey-A-1" {
 		t.Fatal(arn, err)
 	}
-	if _, err := create(same); !isConflict(err) {
+	inAnHour := func(in *scheduler.CreateScheduleInput) {
+		in.Name, in.ScheduleExpression = aws.String("samekey-B-1"), aws.String("at("+time.Now().UTC().Add(time.Hour).Format("2006-01-02T15:04:05")+")")
+	}
+	if _, err := create(inAnHour); err != nil {
+		t.Error(err)
+	}
+	if _, err := create(inAnHour); !isConflict(err) {
 		t.Errorf("a second one of the name: %v", err)
 	}
 	for name, change := range map[string]func(*scheduler.CreateScheduleInput){
@@ -83,9 +90,7 @@ func TestScheduleSendsAMessageOnce(t *testing.T) {
 	if got := receive(1); len(got) != 0 {
 		t.Errorf("again %q", got)
 	}
-	if _, err := create(same); err != nil { // it has deleted itself
-		t.Error(err)
-	}
+	localtest.Eventually(t, "it has deleted itself", func() bool { _, err := create(same); return err == nil })
 }
 
 func isConflict(err error) bool {

@@ -55,7 +55,7 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &logs{w: opts.Logs}
+	l := &logs{w: opts.Logs, metrics: opts.Metrics}
 	s := &Stack{opts: opts, id: readIdentity(), logs: l, log: l.logger(), say: l.says()}
 	ctx, s.stop = context.WithCancel(ctx)
 	if err := s.start(ctx); err != nil {
@@ -73,7 +73,7 @@ func (s *Stack) Exports() []string {
 	if s.db == nil || !s.ready.Records {
 		return nil
 	}
-	lines := []string{"export IDEM_TABLE=" + s.ready.Table, "export AWS_ENDPOINT_URL_DYNAMODB=" + s.ready.DynamoDB, "export AWS_REGION=" + s.id.region}
+	lines := []string{"export IDEM_TABLE=" + s.ready.Table, "export AWS_ENDPOINT_URL_DYNAMODB=" + s.ready.DynamoDB, "export AWS_REGION=" + s.id.region + " AWS_DEFAULT_REGION=" + s.id.region}
 	if s.id.key == localKey {
 		lines = append(lines, "export AWS_ACCESS_KEY_ID="+localKey+" AWS_SECRET_ACCESS_KEY="+localKey)
 	}

@@ -16,7 +16,7 @@ import (
 var recipe embed.FS
 
 // elasticMQVersion is the version pinned in elasticmq/.
-const elasticMQVersion = "1.6.12"
+const elasticMQVersion = "1.6.16"
 
 // minJava is the oldest tested version.
 const minJava = 17

@@ -256,7 +256,7 @@ func TestFindNamesWhatIsMissing(t *testing.T) {
 	}{
 		{"everything", nil, []string{"AWS_ENDPOINT_URL_SQS: not set", "Java 17 or newer: JAVA_HOME isn't set, java isn't in PATH: install a Java 17 runtime"}},
 		{"Maven", map[string]string{"java": serverstest.NewJava}, []string{
-			"AWS_ENDPOINT_URL_SQS: not set", "Java with cached jars: no jars in CACHE/elasticmq-1.6.12",
+			"AWS_ENDPOINT_URL_SQS: not set", "Java with cached jars: no jars in CACHE/elasticmq-1.6.16",
 			"Java with Maven: mvn isn't in PATH: install Apache Maven",
 		}},
 	} {

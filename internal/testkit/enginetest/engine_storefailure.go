@@ -5,12 +5,12 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -164,29 +164,32 @@ func engineStoreFailure(s suite) {
 			a.ran(t, 1)
 		})
 
-		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, e *env) {
-			var a app
-			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done { // a release would work, and be wrong
-					return idemtest.Fault{Err: err}
+		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, _ *env) {
+			synctest.Test(t, func(t *testing.T) { // its time is virtual, on a store in memory
+				e := newEnv(t, &idem.MemoryStore{})
+				var a app
+				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+					if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done { // a release would work, and be wrong
+						return idemtest.Fault{Err: err}
+					}
+					return idemtest.Fault{}
+				})
+				// The engine goes on trying while there is time.
+				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+				defer cancel()
+				res, err := e.engine().Do(ctx, order("k", "1"), a.run)
+				if r := (result{res, err}).first(t); !r.Expires.IsZero() {
+					t.Errorf("the answer claims to be stored until %v", r.Expires)
 				}
-				return idemtest.Fault{}
-			})
-			// The engine goes on trying while there is time: let that be short.
-			ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
-			defer cancel()
-			res, err := e.engine().Do(ctx, order("k", "1"), a.run)
-			if r := (result{res, err}).first(t); !r.Expires.IsZero() {
-				t.Errorf("the answer claims to be stored until %v", r.Expires)
-			}
-			e.store.Reset(nil)
-			do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
-			a.ran(t, 1)
+				e.store.Reset(nil)
+				do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
+				a.ran(t, 1)
 
-			e.clock.Advance(storetest.LeaseOver)
-			second := do(t, e.engine(), order("k", "1"), a.run).first(t)
-			do(t, e.engine(), order("k", "1"), a.run).replays(t, second)
-			a.ran(t, 2)
+				e.clock.Advance(storetest.LeaseOver)
+				second := do(t, e.engine(), order("k", "1"), a.run).first(t)
+				do(t, e.engine(), order("k", "1"), a.run).replays(t, second)
+				a.ran(t, 2)
+			})
 		})
 	}
 

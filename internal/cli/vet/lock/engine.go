@@ -30,7 +30,7 @@ const (
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
 // meaning. Secrets are not: a record names the one that it needs.
 func Means(option string) bool {
-	return option != "Fingerprint.Secrets" && (slices.Contains([]string{"Namespace"}, option) || ofCaller(option) || ofFingerprint(option))
+	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
 // ofCaller reports whether an option decides whose a key is, and on which route: what
@@ -106,9 +106,6 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 			scope = slices.DeleteFunc(scope, ofCaller)
 		}
 		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
-		if was["MismatchIsNew"] != "" || is.Meaning["MismatchIsNew"] != "" { // the fingerprint is part of the scope
-			scope, fingerprint = append(scope, fingerprint...), nil
-		}
 		add(New, "the scope", scope)
 		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // else records can't tell
 		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }

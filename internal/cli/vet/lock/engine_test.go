@@ -10,7 +10,7 @@ import (
 
 func TestOptionsThatAreAMeaning(t *testing.T) {
 	t.Parallel()
-	want := []string{"Namespace", "MismatchIsNew", "Scope", "ScopeRoute", "OneScope", "ACP", "UCP", "Former", "Former.Scope", "Fingerprint.Func", "Fingerprint"}
+	want := []string{"Namespace", "Scope", "ScopeRoute", "OneScope", "ACP", "UCP", "Former", "Former.Scope", "Fingerprint.Func", "Fingerprint"}
 	got := slices.DeleteFunc(append(slices.Clone(want), "Fingerprint.Secrets", "Retention", "MinKey"), func(o string) bool { return !Means(o) })
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -69,13 +69,6 @@ func TestMeanings(t *testing.T) {
 			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "1"},
 			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "2"},
 			`"Fingerprint.Func"`,
-		},
-		"part of the key": {Meaning{"MismatchIsNew": "true"}, Meaning{"MismatchIsNew": "true", "Fingerprint.SkipQuery": "true"}, "the scope of its engine is another"},
-		"no more part of the key": {
-			Meaning{"MismatchIsNew": "true"}, Meaning{"Fingerprint.SkipQuery": "true"}, `scope of its engine is another: "MismatchIsNew", "Fingerprint.SkipQuery"`,
-		},
-		"now part of the key": {
-			Meaning{"Fingerprint.SkipQuery": "true"}, Meaning{"MismatchIsNew": "true"}, `scope of its engine is another: "MismatchIsNew", "Fingerprint.SkipQuery"`,
 		},
 		"no meaning in the file": {nil, Meaning{"Scope": "a"}, `"Scope"`},
 		"the first release": {

@@ -29,7 +29,7 @@ func (a *app) engines(dev bool) []*idem.Engine {
 		idem.New(&a.store, idem.OneScope, func(o *idem.Options) { o.Fingerprint.CanonicalJSON, o.Retention = true, 72*time.Hour }), // want `engine 0 app.engines$`
 		idem.New(&a.store, public, fingerprint), // want `engine 1 app.engines#2$`
 		idem.New(&a.store, func(o *idem.Options) { // want `engine 2 app.engines#3$`
-			o.Scope, o.ScopeRoute, o.MismatchIsNew = account, true, false
+			o.Scope, o.ScopeRoute = account, true
 			o.Namespace = "live"
 			if dev {
 				o.Namespace = "dev"
