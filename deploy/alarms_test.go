@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -100,6 +101,7 @@ func TestRunbookNamesLinesThatAreLogged(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile("(?:line|or) `([^`$]+ [^`$]+)`").FindAllSubmatch(raw, -1)
+	named = slices.DeleteFunc(named, func(m [][]byte) bool { return bytes.HasPrefix(m[1], []byte("samekey ")) }) // commands
 	if len(named) < 4 {
 		t.Errorf("the runbook names %d lines", len(named))
 	}

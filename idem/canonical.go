@@ -24,7 +24,7 @@ const (
 var (
 	errNotCanonical = errors.New("is not one JSON value")
 	errNotUTF8      = errors.New("is not UTF-8")
-	errTooLong      = fmt.Errorf("has more than %d bytes, too many to be compared as JSON", maxForm)
+	errTooLong      = errors.New("has more than 1 MiB, too much to be compared as JSON") // maxForm
 	errTooDeep      = fmt.Errorf("has more than %d levels", maxDepth)
 	errTwice        = errors.New("has an object with two members of the same name")
 	errCase         = errors.New("has an object with two members whose names differ only in case")

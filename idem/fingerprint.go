@@ -247,7 +247,7 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	}
 	digest, err := by.digest(r)
 	if err != nil { // of a Func: whether the record's request was this one is unknown
-		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err)
+		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err) //nolint:errorlint // not the error: the answer would be another one
 	}
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })

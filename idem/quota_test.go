@@ -213,15 +213,15 @@ func TestQuotaOfRequestsThatWaited(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range 10 {
 					wg.Go(func() {
-						time.Sleep(time.Duration(i) * time.Millisecond)
+						time.Sleep(time.Duration(i) * time.Millisecond) //nolint:forbidigo // virtual
 						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(5+20*i)*time.Second)
 						defer cancel()
 						_, err := e.Do(ctx, request, func(context.Context) (idem.Response, error) {
 							switch runs.Add(1); {
 							case i == 0 && tc.hangs:
-								time.Sleep(time.Minute)
+								time.Sleep(time.Minute) //nolint:forbidigo // virtual
 							case i == 0:
-								time.Sleep(time.Second)
+								time.Sleep(time.Second) //nolint:forbidigo // virtual
 								return idem.Response{}, errors.New("down")
 							}
 							return idem.Response{Status: 201}, nil

@@ -24,7 +24,6 @@ func changing(claims bool) func(*idem.Options) {
 	return func(o *idem.Options) { o.Former = &idem.Former{ScopeRoute: true, Claims: claims} }
 }
 
-func waits(o *idem.Options)    { o.InFlight = idem.InFlightWait }
 func observes(o *idem.Options) { o.Mode = idem.ModeObserve }
 
 var aRequest = idem.Request{
@@ -203,20 +202,6 @@ func orderPaid(ctx context.Context) (idem.Response, error) {
 	})
 }
 
-// changesItsMind has a phase that answers if it runs again.
-func changesItsMind() handler {
-	run := 0
-	return func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) {
-			if run++; run > 1 {
-				return 0, idem.Respond(idem.Response{Status: 402})
-			}
-			return 1, nil
-		})
-		return idem.Response{Status: 201}, err
-	}
-}
-
 // writesOnce commits a phase without a job.
 func writesOnce(ctx context.Context) error {
 	_, err := idem.Atomic(ctx, "write", func(_ context.Context, tx *idem.Tx) (int, error) {
@@ -268,8 +253,6 @@ func answersTwice() handler {
 		return idem.Response{}, idem.Respond(idem.Response{Status: 201, Body: []byte("paid: yes")})
 	}
 }
-
-func stages(ctx context.Context) error { return idem.Stage(ctx, idem.NewJob("loose", 1)) }
 
 var programs = map[string]*situation{
 	"plain, redelivered":                  {opts: []func(*idem.Options){resumable}, act: sends(paid, redelivered)},

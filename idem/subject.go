@@ -124,9 +124,9 @@ func (s *subject) compare(held *store.Record) (same bool, err error) {
 	case s.resumed:
 		return true, nil
 	case s.req.Unread != nil:
-		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, s.req.Unread)
+		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, s.req.Unread) //nolint:errorlint // as below
 	case s.unread != nil && held.Scheme == s.scheme:
-		return false, fmt.Errorf("%w: %v", ErrIncomparable, s.unread) // not the error: the answer would be another one
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, s.unread) //nolint:errorlint // not the error: the answer would be another one
 	case held.Secret == s.secret && held.Scheme == s.scheme:
 		return hmac.Equal([]byte(held.Fingerprint), []byte(s.print)), nil
 	}

@@ -162,6 +162,4 @@ type collected struct {
 	writes []Write
 	jobs   []Job
 	calls  []string // with the names that [Tx.Key] gave them
-
-	sent map[string]string // hashes of the data that the calls send
 }

@@ -61,6 +61,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 	} {
 		for source, handler := range sources {
 			t.Run(source+", "+name, func(t *testing.T) {
+				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					gone, dies, done, began := make(chan struct{}), true, time.Duration(0), time.Now()
 					defer synctest.Wait()

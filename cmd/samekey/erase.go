@@ -98,13 +98,13 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 			rep.Left[rec.PK] = "it is in another namespace"
 			continue
 		}
-		switch plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by}); {
-		case err == nil:
-			todo = append(todo, plan)
-			rep.Callers[rec.Scope]++
-		default:
+		plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by})
+		if err != nil {
 			rep.Left[rec.PK] = err.Error()
+			continue
 		}
+		todo = append(todo, plan)
+		rep.Callers[rec.Scope]++
 	}
 	if len(todo) > 0 {
 		says := []string{fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo))}

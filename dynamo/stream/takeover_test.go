@@ -94,10 +94,13 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 		t.Fatal(err)
 	}
 	it := tab.item(t, claimed.PK)
-	for _, gone := range []string{"lease_ms", "calls", "doubts", "doubt_ms", "req", "exp_s"} {
+	for _, gone := range []string{"lease_ms", "doubts", "doubt_ms", "req", "exp_s"} {
 		if it[gone] != nil {
 			t.Errorf("the finish left %s", gone)
 		}
+	}
+	if it["calls"] == nil {
+		t.Error("the finish removed the calls")
 	}
 	tabletest.Replays(t, engine, req, "done")
 	if seq := handle(t, stream.NewDrain(tab.Store, out), feed.event(t)); seq != "" {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"fmt"
 )
 
 // Errors of a [Store]. Compare with errors.Is. Each says what a write came to, and
@@ -31,7 +30,7 @@ var (
 	ErrConflict = errors.New("conflict with another write")
 	// ErrChanged means that an item that was read has changed, so that the same write
 	// can never be applied. ErrChanged matches ErrConflict.
-	ErrChanged = fmt.Errorf("%w: what was read has changed", ErrConflict)
+	ErrChanged error = changed{}
 	// ErrCondition means that a user-supplied condition was false; nothing was
 	// written.
 	ErrCondition = errors.New("condition is false")
@@ -55,3 +54,10 @@ var (
 func Passing(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) && !errors.Is(err, ErrChanged)
 }
+
+// changed is a type, since fmt.Errorf would run at each cold start.
+type changed struct{}
+
+func (changed) Error() string { return "conflict with another write: what was read has changed" }
+
+func (changed) Unwrap() error { return ErrConflict }

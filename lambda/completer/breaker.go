@@ -84,7 +84,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // otherwise its ticket came elsewhere, or is over
 	other := waits && next.operation != r.ID
 	c.comes = one.until
-	if early := now.Before(c.comes); !early && one.probing == "" && !(other && next.before(&c)) {
+	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {
 		one.probing, one.next = r.ID, candidate{}
 		return time.Time{}, true
 	} else if !early {

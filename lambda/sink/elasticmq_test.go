@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(elasticmq.Main(m)) }
 
-// A server with a lower limit than AWS's, and a code of its own for what is over
+// A server with AWS's limit (ElasticMQ from 1.6.16), and a code of its own for what is over
 // it: the job that is too large counts against itself, alone and among others,
 // which go through.
 func TestOversizedJobOnElasticMQ(t *testing.T) {
@@ -28,7 +28,7 @@ func TestOversizedJobOnElasticMQ(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := sink.NewQueue(server.Client(), *queue.QueueUrl)
-		large := json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)
+		large := json.RawMessage(`"` + strings.Repeat("x", (1<<20)+(1<<10)) + `"`)
 		for alone, want := range map[bool][]verdict{true: {counted}, false: {taken, counted, taken, taken}} {
 			batch := deliveries(len(want))
 			batch[len(want)/3].Args = large

@@ -83,7 +83,7 @@ func TestShortRun(t *testing.T) {
 			t.Errorf("a stream: %+v", s)
 		}
 	}
-	if n := len(r.Library) + len(r.SDK) + len(r.Latency) + len(r.Start) + len(r.Streams); n != 12+2+2+2+3 {
+	if n := len(r.Library) + len(r.SDK) + len(r.Latency) + len(r.Start) + len(r.Streams); n != 8+2+2+2+3 {
 		t.Errorf("%d figures", n)
 	}
 	if c := r.Recovery; c.Answer.P50 <= 0 || c.Bound <= c.Margin {

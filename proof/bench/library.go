@@ -16,7 +16,7 @@ import (
 
 // Library is the library's own time, without the SDK: DynamoDB's part is a stub.
 type Library struct {
-	Does    string `json:"does"`   // new, replay, cached
+	Does    string `json:"does"`   // new, replay
 	Answer  int    `json:"answer"` // bytes
 	Objects int    `json:"allocations"`
 	Bytes   int    `json:"allocated_bytes"`

@@ -16,13 +16,13 @@ import (
 	"github.com/samekey/samekey/lambda/sink"
 )
 
-// lower is a queue whose limit is lower by 100 KB than that of staging.
+// lower is a queue whose limit, 1 MiB, is lower by 900 KB for large messages: below that of staging.
 type lower struct{ sink.QueueAPI }
 
 func (l lower) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, opts ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
 	for i := range in.Entries {
 		if e := &in.Entries[i]; len(*e.MessageBody) > 1000 {
-			e.MessageBody = aws.String(*e.MessageBody + strings.Repeat(" ", 100<<10))
+			e.MessageBody = aws.String(*e.MessageBody + strings.Repeat(" ", 900<<10))
 		}
 	}
 	return l.QueueAPI.SendMessageBatch(ctx, in, opts...)

@@ -124,7 +124,7 @@ func (w *world) engine(a *app, set settings) *idem.Engine {
 		if w.plant.options != nil {
 			w.plant.options(o)
 		}
-		o.CallerFromOp = o.Scope != nil
+		o.CallerFromOp = true
 	})
 }
 

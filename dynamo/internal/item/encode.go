@@ -126,8 +126,8 @@ func next[T any](block []T, used *int) *T {
 // Key returns the key of the item whose partition key is pk.
 func (v *Values) Key(pk string) Map { return Map{AttrPK: v.Str(pk)} }
 
-// nothing is the empty map, which no caller changes.
-var nothing Value = &types.AttributeValueMemberM{Value: Map{}}
+// nothing is the empty map. A variable would be made at each cold start.
+func nothing() Value { return &types.AttributeValueMemberM{Value: Map{}} }
 
 // Secs returns t in whole seconds.
 func (v *Values) Secs(t time.Time) Value { return v.Num(t.Unix()) }
@@ -207,7 +207,7 @@ func (v *Values) times(phases []store.Phase) Value {
 // Calls returns the counts of calls.
 func (v *Values) Calls(calls map[string]int) Value {
 	if len(calls) == 0 {
-		return nothing
+		return nothing()
 	}
 	m := make(Map, len(calls))
 	for call, n := range calls {
@@ -277,7 +277,7 @@ func (v *Values) Hands(all []store.Handover) Value {
 // Jobs returns the staged jobs by their names.
 func (v *Values) Jobs(jobs map[string]store.Job) Value {
 	if len(jobs) == 0 {
-		return nothing
+		return nothing()
 	}
 	m := make(Map, len(jobs))
 	for id, j := range jobs {

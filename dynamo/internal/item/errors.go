@@ -18,40 +18,31 @@ type outcome struct {
 	write error       // of a write: ErrRefused for good, ErrConflict for now, ErrUnknown
 }
 
-var (
-	denied  = outcome{store.Denied, store.ErrRefused}
-	invalid = outcome{store.Invalid, store.ErrRefused}
-	// throttled: nothing was written by this try, but the client's earlier try may have been
-	// applied, and its answer been lost.
-	throttled = outcome{store.Throttled, store.ErrUnknown}
-	conflict  = outcome{store.Conflict, store.ErrConflict}
-)
-
 // outcomes is the only table of the service's error codes. Names without "Exception" are
 // reasons of a cancelled transaction. A code that isn't in the table, and an error without
 // a code (no connection, no answer in time), say nothing: the outcome is unknown. It is a
-// function, since a map would be made at each cold start.
+// function, since variables would be made at each cold start.
 func outcomes(code string) (_ outcome, known bool) {
 	switch code {
 	case "AccessDeniedException", "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
 		"MissingAuthenticationTokenException", "UnrecognizedClientException",
 		"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException":
-		return denied, true
+		return outcome{store.Denied, store.ErrRefused}, true
 	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
-		return invalid, true
+		return outcome{store.Invalid, store.ErrRefused}, true
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
-		return throttled, true
+		// Nothing was written by this try, but the client's earlier try may have been applied,
+		// and its answer been lost.
+		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
-		return conflict, true
+		return outcome{store.Conflict, store.ErrConflict}, true
 	case "TransactionInProgressException": // the first copy may be applied
 		return outcome{store.Conflict, store.ErrUnknown}, true
 	case "ConditionalCheckFailed", "ConditionalCheckFailedException":
 		return outcome{}, true
 	}
-	return unknown, false
+	return outcome{store.Unknown, store.ErrUnknown}, false
 }
-
-var unknown = outcome{store.Unknown, store.ErrUnknown}
 
 // outcomeOf returns what an error says; of a cancelled transaction, what the first
 // reason says that is not a condition.
@@ -69,7 +60,7 @@ func outcomeOf(err error) outcome {
 			return o
 		}
 	}
-	return unknown
+	return outcome{store.Unknown, store.ErrUnknown}
 }
 
 // FaultOf returns the kind of a call's error; NoFault for nil and for a refused
@@ -84,7 +75,7 @@ func FaultOf(err error) store.Fault {
 // Passes returns what a reason of a cancelled transaction says of the next try, if the
 // reason passes by itself: ErrConflict, or ErrUnknown for a throttled one; otherwise nil.
 func Passes(reason string) error {
-	if o, _ := outcomes(reason); o == conflict || o == throttled {
+	if o, _ := outcomes(reason); o.fault == store.Throttled || errors.Is(o.write, store.ErrConflict) {
 		return o.write
 	}
 	return nil

@@ -34,10 +34,10 @@ func TestErrorsOfTheService(t *testing.T) {
 		"InternalServerError":            {store.ErrUnknown, store.Unknown}, "Anything": {store.ErrUnknown, store.Unknown},
 	} {
 		held, err := WriteError("claim", coded(code))
-		if held != nil || !errors.Is(err, tt.write) || store.Passing(err) != (tt.write == store.ErrUnknown) {
+		if held != nil || !errors.Is(err, tt.write) || store.Passing(err) != errors.Is(tt.write, store.ErrUnknown) {
 			t.Errorf("%s: %+v, %v, want %v", code, held, err, tt.write)
 		}
-		if err := ReadError("load", coded(code)); errors.Is(err, store.ErrRefused) != (tt.write == store.ErrRefused) {
+		if err := ReadError("load", coded(code)); errors.Is(err, store.ErrRefused) != errors.Is(tt.write, store.ErrRefused) {
 			t.Errorf("a read, %s: %v, want it to be refused as a write is: %v", code, err, tt.write)
 		}
 		if got := FaultOf(coded(code)); got != tt.fault {

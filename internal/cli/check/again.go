@@ -89,7 +89,9 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key in the form that it wasn't sent in.
+// quoted sends the first key in the form that it wasn't sent in. By now the key is known,
+// and a server may serve a known key in any form: whether it takes a new key bare was seen
+// by begin.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -106,6 +108,8 @@ func (e *examination) quoted(ctx context.Context) error {
 		e.breaks("bare-refused", strconv.Itoa(a.status))
 	case a.refused():
 		e.breaks("quoted-refused", strconv.Itoa(a.status))
+	case e.refusedBare != 0:
+		e.breaks("bare-refused", strconv.Itoa(e.refusedBare))
 	}
 	return nil
 }

@@ -23,12 +23,13 @@ type examination struct {
 	client   *http.Client
 	sent     atomic.Int64
 
-	quotes bool            // the API takes quoted keys only
-	first  *answer         // of the key "first"
-	again  *answer         // the same request again; nil before
-	exact  bool            // again has first's bytes
-	firm   bool            // again is first, or says that it is a replay
-	steady map[string]bool // operations of a session whose first answer came again
+	quotes      bool            // the API takes quoted keys only
+	refusedBare int             // the status by which a new key without quotes was refused; 0 if it was not
+	first       *answer         // of the key "first"
+	again       *answer         // the same request again; nil before
+	exact       bool            // again has first's bytes
+	firm        bool            // again is first, or says that it is a replay
+	steady      map[string]bool // operations of a session whose first answer came again
 
 	mu      sync.Mutex
 	found   []Finding // of all checks
@@ -109,6 +110,7 @@ func (e *examination) begin(ctx context.Context) (err error) {
 			return err
 		}
 		if e.quotes = quoted.ok(); e.quotes {
+			e.refusedBare = e.first.status
 			e.first = quoted
 		}
 	}

@@ -83,7 +83,7 @@ func Find(ctx context.Context, api API, opt Options, w Wanted) (*Found, error) {
 		case it.Err != nil:
 			f.Seen++
 			f.Unreadable++
-			return nil
+			return nil //nolint:nilerr // it is counted, and told
 		case it.Record == nil:
 			return nil
 		}

@@ -63,7 +63,7 @@ func (t *Template) ref(name string) (any, error) {
 		return name, nil
 	}
 	if nameProperty[r.kind] == "" {
-		return nil, fmt.Errorf("Ref of %s (%s) is not known here: %s", name, r.kind, remedy)
+		return nil, fmt.Errorf("the Ref of %s (%s) is not known here: %s", name, r.kind, remedy)
 	}
 	return t.name(r)
 }

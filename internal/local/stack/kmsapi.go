@@ -41,8 +41,8 @@ func (k kmsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := kmsAnswer{KeyID: in.KeyID}
 	if operation == "GenerateDataKey" {
 		out.Plaintext = make([]byte, 32)
-		_, _ = rand.Read(out.Plaintext) // never fails
-		out.CiphertextBlob = wrap.Seal(nil, nil, out.Plaintext, bound)
+		_, _ = rand.Read(out.Plaintext)                                // never fails
+		out.CiphertextBlob = wrap.Seal(nil, nil, out.Plaintext, bound) //nolint:gosec // the AEAD draws its own nonce
 	} else {
 		var err error
 		if out.Plaintext, err = wrap.Open(nil, nil, in.CiphertextBlob, bound); err != nil {

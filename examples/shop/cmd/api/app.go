@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/shop/provider"
+	"github.com/samekey/samekey/idem"
 )
 
 type (
@@ -80,4 +81,11 @@ func answer(status int, v any) response {
 
 func problem(status int, text string) response {
 	return answer(status, map[string]string{"error": text})
+}
+
+// guests are the shop's callers: nobody verifies them, their keys are random, and no
+// handler asks who they are.
+func guests(o *idem.Options) {
+	idem.OneScope(o)
+	o.CallerFromOp = true
 }

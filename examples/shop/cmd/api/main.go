@@ -27,10 +27,3 @@ func main() {
 	router.Route("GET /orders/{id}", shop.show)
 	lambda.Start(router)
 }
-
-// guests are the shop's callers: nobody verifies them, their keys are random, and no
-// handler asks who they are.
-func guests(o *idem.Options) {
-	idem.OneScope(o)
-	o.CallerFromOp = true
-}
