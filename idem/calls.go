@@ -3,6 +3,7 @@ package idem
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/samekey/samekey/internal/state"
@@ -14,13 +15,28 @@ type calls struct {
 	asked   map[string]bool   // calls whose key was handed out: true until they are committed
 	sent    map[string]string // hashes of the data that the calls send, if known
 	entered bool              // a Foreign is running or has failed
+	places  map[int]bool      // of the Foreigns that have run: how many phases were before each
 }
 
-// enter records that a Foreign runs, which may call without a key.
-func (c *calls) enter() {
+// enter records that the Foreign at place runs, which may call without a key.
+func (c *calls) enter(place int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entered = true
+	if c.places == nil {
+		c.places = make(map[int]bool)
+	}
+	c.entered, c.places[place] = true, true
+}
+
+// missed reports whether one of doubts is about any call of a phase that this run has not
+// entered as a Foreign: that call would stay unknown.
+func (c *calls) missed(doubts []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(doubts, func(call string) bool {
+		place, ok := state.IsAnyCall(call)
+		return ok && !c.places[place]
+	})
 }
 
 // ask records that the key of call was handed out.
@@ -52,9 +68,9 @@ func (c *calls) recorded(calls []string) {
 	}
 }
 
-// out returns the unrecorded calls that the run may have made, or nil. left says that a
-// phase was left behind, which may call still.
-func (c *calls) out(left bool) []string {
+// out returns the unrecorded calls that the run may have made, or nil. left says that the
+// phase at place was left behind, which may call still.
+func (c *calls) out(left bool, place int) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
@@ -64,7 +80,7 @@ func (c *calls) out(left bool) []string {
 		}
 	}
 	if c.entered && len(out) == 0 || left {
-		out = append(out, state.AnyCall) // a call without a key, or a call that has not requested its key yet
+		out = append(out, state.CallAt(place)) // a call without a key, or a call that has not requested its key yet
 	}
 	return out
 }
@@ -84,7 +100,8 @@ func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range doubts {
-		if _, asked := c.asked[call]; call != state.AnyCall && !asked {
+		_, asked := c.asked[call]
+		if _, any := state.IsAnyCall(call); !any && !asked {
 			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
 		}
 	}

@@ -129,6 +129,10 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	if err != nil {
 		return f.fail(err)
 	}
+	if f.log.missed(f.record().Doubts) {
+		f.withholds(ctx, resp)
+		return ErrAnswered
+	}
 	stored := storedPart(resp, a.headers)
 	var made *store.Record
 	keeps := func() { // the next try uses the companions that a try has written

@@ -68,7 +68,7 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 // continue, Why is the phase's error, which the handler may have hidden.
 func (f *flow) releasing() state.Release {
 	left, err := f.failure()
-	b := state.Release{Calls: f.log.out(left), Sent: f.log.sentOut()}
+	b := state.Release{Calls: f.log.out(left, f.place()), Sent: f.log.sentOut()}
 	if refuses(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}

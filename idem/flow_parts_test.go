@@ -154,15 +154,15 @@ func TestCallsInDoubt(t *testing.T) {
 		sent int
 	}{
 		"none":                {func(*calls) {}, false, nil, 0},
-		"a Foreign":           {func(c *calls) { c.enter() }, false, []string{state.AnyCall}, 0},
-		"its call":            {func(c *calls) { c.enter(); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
+		"a Foreign":           {func(c *calls) { c.enter(1) }, false, []string{state.CallAt(1)}, 0},
+		"its call":            {func(c *calls) { c.enter(1); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
 		"with data":           {func(c *calls) { c.send(map[string]string{"pay#1": "hash", "b#1": "hash"}); c.ask("pay#1") }, false, []string{"pay#1"}, 1},
-		"recorded":            {func(c *calls) { c.enter(); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
-		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", state.AnyCall}, 0},
+		"recorded":            {func(c *calls) { c.enter(1); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
+		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", state.CallAt(1)}, 0},
 	} {
 		log := &calls{}
 		c.made(log)
-		if out := log.out(c.left); !slices.Equal(out, c.out) || len(log.sentOut()) != c.sent {
+		if out := log.out(c.left, 1); !slices.Equal(out, c.out) || len(log.sentOut()) != c.sent {
 			t.Errorf("%s: %v in doubt, which sent %v", name, out, log.sentOut())
 		}
 	}

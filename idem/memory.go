@@ -222,6 +222,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if !maps.Equal(prev.Calls, next.Calls) {
 		r.Calls = next.Calls
 	}
+	patch(&r.Calling, prev.Calling, next.Calling)
 	if !slices.Equal(prev.Doubts, next.Doubts) {
 		r.Doubts = next.Doubts
 	}

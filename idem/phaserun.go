@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The course of a phase, in call order: do, then atomic or foreign, then outcome.
@@ -78,11 +80,14 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
 			p.name, since.UTC().Format(time.RFC3339)))
 	}
+	if p.intent && slices.Contains(p.record().Doubts, state.CallAt(p.place())) {
+		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call, which can't be repeated now", p.name))
+	}
 	if p.intent {
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if p.record().Keep == store.KeepNothing {
+	} else if !state.MayCall(p.record()) {
 		if err := p.keeps(ctx, sent); err != nil {
 			return nil, p.commitFailed(p.name, err)
 		}
@@ -99,7 +104,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		}
 		return nil, err
 	}
-	p.log.enter()
+	p.log.enter(p.place())
 	tx := p.tx()
 	raw, err := p.call(ctx, tx, fn)
 	if p.intent {
@@ -145,7 +150,7 @@ func (p *phaseRun) sends() (map[string]string, error) {
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec := p.record()
-	if p.a.opt.Now().Sub(rec.DoubtSince) < p.memory {
+	if p.memory > 0 && p.a.opt.Now().Sub(rec.DoubtSince) < p.memory { // no clock decides about what is never repeated
 		return time.Time{}
 	}
 	return rec.DoubtSince // zero if no call is in doubt
@@ -222,6 +227,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		return nil, p.fail(txErr)
 	}
 	rerun := p.kind != foreign
+	if p.kind == foreign {
+		got.calls = append(got.calls, state.CallAt(p.place()))
+	}
 	if responds {
 		resp, rerr := p.a.req.response(answer.v)
 		if rerr != nil {
@@ -270,7 +278,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		}
 		return nil, err
 	}
-	if err := p.replaceIntent(ctx, got.calls, store.Phase{Name: p.name, Result: raw}); err != nil {
+	if err := p.replaceIntent(ctx, append(got.calls, state.CallAt(p.place())), store.Phase{Name: p.name, Result: raw}); err != nil {
 		return nil, p.commitFailed(p.name, err)
 	}
 	return p.lastResult(), nil

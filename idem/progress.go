@@ -71,6 +71,13 @@ func (p *progress) leftover(made *calls) error {
 	return nil
 }
 
+// place returns how many phases are before the next one.
+func (p *progress) place() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.passed
+}
+
 // begun reports whether an earlier attempt began the call of the phase that runs.
 func (p *progress) begun() bool {
 	p.mu.Lock()

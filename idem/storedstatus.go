@@ -38,6 +38,11 @@ func storedBy(serverErrors bool, except ...int) func(int) bool {
 // After a 5xx it doesn't know the outcome, and retries.
 func final(status int) bool { return status < http.StatusInternalServerError }
 
+// notCalled describes an answer that can't end the operation.
+func notCalled(status int) string {
+	return fmt.Sprintf("the handler answered %d without the call that an earlier attempt may have made in its place", status)
+}
+
 // notStored describes an answer that the policy doesn't store.
 func notStored(status int) string {
 	return fmt.Sprintf("the handler answered %d, which is not stored", status)

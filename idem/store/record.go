@@ -76,8 +76,12 @@ type Record struct {
 	// service, or once for each step. Derived keys are made from Calls. A finish
 	// drops Calls.
 	Calls map[string]int
-	// Doubts names calls that may have been made but are recorded in no phase; "?"
-	// means any call. DoubtSince is the earliest time of such a call. Both are zero
+	// Calling says that the attempt that holds the record may have begun a call, whose
+	// outcome is recorded nowhere: it is one more than the number of phases before the
+	// call. 0 says that no call may have begun.
+	Calling int
+	// Doubts names calls that may have been made but are recorded in no phase. "?1" means
+	// any call of the phase behind the first. DoubtSince is the earliest time of such a call. Both are zero
 	// without such calls.
 	Doubts     []string
 	DoubtSince time.Time

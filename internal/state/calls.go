@@ -22,6 +22,36 @@ func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
+// anyCall begins a name in Doubts that stands for calls whose names are unknown.
+const anyCall = "?"
+
+// CallAt names in Doubts any call of the phase behind so many phases.
+func CallAt(place int) string { return anyCall + strconv.Itoa(place) }
+
+// IsAnyCall reports whether a name in Doubts stands for any call, and the place of the
+// phase that makes it.
+func IsAnyCall(call string) (place int, ok bool) {
+	number, ok := strings.CutPrefix(call, anyCall)
+	place, err := strconv.Atoi(number)
+	return place, ok && err == nil
+}
+
+// MayCall reports whether the holder of r may make the calls of its next phase: whoever
+// takes r from a holder that vanished would know of them.
+func MayCall(r *store.Record) bool {
+	place := len(r.Phases)
+	return r.Keep == store.KeepOpen && (r.Calling == place+1 || slices.Contains(r.Doubts, CallAt(place)))
+}
+
+// vanished puts the calls in doubt that the holder of a record, which never came back, may
+// have begun.
+func vanished(r, held *store.Record) {
+	if !held.Lease.IsZero() && held.Calling > 0 {
+		doubt(r, With(held.Doubts, CallAt(held.Calling-1)), doubtSince(held))
+	}
+	r.Calling = 0
+}
+
 // doubt sets the calls that may have been made, and the time of the first.
 func doubt(r *store.Record, calls []string, since time.Time) {
 	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
@@ -50,7 +80,7 @@ func Sending(sent, more map[string]string) map[string]string {
 
 // inDoubt returns the part of sent that calls in doubt may have sent.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
-	if slices.Contains(doubts, AnyCall) {
+	if slices.ContainsFunc(doubts, func(call string) bool { _, any := IsAnyCall(call); return any }) {
 		return sent
 	}
 	kept := maps.Clone(sent)
@@ -62,9 +92,12 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 // operators settled: their number of calls is unknown.
 const Skipped = "*"
 
-// tells reports whether a committed phase made this call, as named by
-// idem.Tx.Key.
+// tells reports whether a committed phase made this call, as named by idem.Tx.Key or
+// CallAt, or none can have made it.
 func tells(r *store.Record, call string) bool {
+	if place, any := IsAnyCall(call); any { // a call needs a record that is kept for it
+		return r.Keep != store.KeepOpen || place < len(r.Phases)
+	}
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {
 		return r.Calls[call] > 0
@@ -82,7 +115,9 @@ func Tally(made map[string]int, calls []string) map[string]int {
 		made = make(map[string]int, len(calls))
 	}
 	for _, call := range calls {
-		made[counted(call)]++
+		if _, any := IsAnyCall(call); !any {
+			made[counted(call)]++
+		}
 	}
 	return made
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -88,7 +89,7 @@ func TestReleaseDoubtsOnlyWhatNoPhaseRecords(t *testing.T) {
 	for call, recorded := range map[string]bool{
 		"pay#1": true, "pay#2": true, "pay#3": true, "pay#4": false,
 		"fax#1": true, "fax#2": false, "fax#x": false, "fax#": false,
-		"mail/welcome": true, "mail/bye": false, AnyCall: false,
+		"mail/welcome": true, "mail/bye": false, CallAt(0): true, CallAt(1): false,
 	} {
 		held := &store.Record{
 			State: store.Open, Keep: store.KeepOpen, Lease: now.Add(time.Minute), Phases: []store.Phase{{Name: "one"}},
@@ -127,5 +128,35 @@ func TestWithHasEachCallOnce(t *testing.T) {
 	}
 	if calls[0] != "pay#1" {
 		t.Errorf("the list has changed: %v", calls)
+	}
+}
+
+// Only the holder that may have begun a call, and that nobody heard of again, leaves a
+// doubt, about its place. The commit of the call there ends it.
+func TestVanishedHolderLeavesADoubtAboutItsCall(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_000_000_000)
+	for name, tt := range map[string]struct {
+		held           store.Record
+		want           []string // in doubt after the take-over
+		called, passed []string // and after the commit of a call, or of an Atomic, at its place
+	}{
+		"no call":            {store.Record{}, nil, nil, nil},
+		"the first is":       {store.Record{Calling: 1}, []string{"?0"}, nil, []string{"?0"}},
+		"the second is":      {store.Record{Calling: 2, Phases: []store.Phase{{Name: "one"}}}, []string{"?1"}, nil, []string{"?1"}},
+		"it was given back":  {store.Record{Lease: time.Time{}}, nil, nil, nil},
+		"an older one stays": {store.Record{Doubts: []string{"?0"}, Phases: []store.Phase{{Name: "one"}}}, []string{"?0"}, []string{"?0"}, []string{"?0"}},
+	} {
+		held := tt.held
+		held.State, held.Keep, held.Lease = store.Open, store.KeepOpen, now
+		taken := Taken(&held, now.Add(time.Minute), now.Add(time.Hour), Life{})
+		call := []string{CallAt(len(held.Phases))}
+		two := []store.Phase{{Name: "two"}}
+		called, other := Advanced(taken, now, two, nil, call), Advanced(taken, now, two, nil, nil)
+		for what, pair := range map[string][2][]string{"taken": {taken.Doubts, tt.want}, "called": {called.Doubts, tt.called}, "passed": {other.Doubts, tt.passed}} {
+			if !slices.Equal(pair[0], pair[1]) {
+				t.Errorf("%s, %s: %q in doubt, want %q", name, what, pair[0], pair[1])
+			}
+		}
 	}
 }

@@ -38,7 +38,8 @@ func Land(now, prev, next *store.Record, me string) Landing {
 // version that was reported as failed but landed after all. Contents may differ:
 // a repeated Atomic makes other contents, and then the stored contents count.
 func SameShape(a, b *store.Record) bool {
-	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases)
+	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
+		(a.State != store.Open || a.Keep == b.Keep && a.Calling == b.Calling)
 	for i := 0; same && i < len(a.Phases); i++ {
 		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
 	}

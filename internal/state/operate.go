@@ -30,7 +30,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	}
 	r := *rec
 	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
-	doubt(&r, With(rec.Doubts, AnyCall), doubtSince(rec))
+	vanished(&r, rec)
 	r.Settled = Decided(rec, now, by, "end the lease", "released")
 	WaitFrom(&r, now)
 	return &r, nil
@@ -59,7 +59,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrWork
 	}
 	r := *rec
-	r.Lease, r.Run, r.Until, r.Tombstone, r.Jobs = time.Time{}, Millis(now), time.Time{}, 0, nil
+	r.Lease, r.Run, r.Until, r.Tombstone, r.Jobs, r.Calling = time.Time{}, Millis(now), time.Time{}, 0, nil, 0
 	frees(&r, now)
 	if unfinished {
 		r.State = store.Open

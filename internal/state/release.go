@@ -24,16 +24,16 @@ type Release struct {
 // left to its client from now on, however long the attempt took.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
-	r.Lease, r.Run = time.Time{}, Millis(now)
+	r.Lease, r.Run, r.Calling = time.Time{}, Millis(now), 0
 	r.Blocked = b.Refusal != nil
 	if b.Why != "" {
 		r.LastErr = b.Why
 	}
 	// A call whose commit landed after all is not in doubt: no attempt will repeat
 	// the call.
-	recorded := func(call string) bool { return tells(held, call) }
-	if calls := slices.DeleteFunc(slices.Clone(b.Calls), recorded); len(calls) > 0 {
-		doubt(&r, With(held.Doubts, calls...), doubtSince(held))
+	b.Calls = slices.DeleteFunc(slices.Clone(b.Calls), func(call string) bool { return tells(held, call) })
+	if len(b.Calls) > 0 {
+		doubt(&r, With(held.Doubts, b.Calls...), doubtSince(held))
 		r.Sent = Sending(held.Sent, b.Sent)
 	}
 	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing

@@ -44,18 +44,20 @@ func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.R
 	return &r
 }
 
-// Calling returns held as it must be before a call of its attempt, which sends sent: kept.
-// A process that dies in the call writes nothing afterwards, and a key that expires then
-// would let the next request call again under another derived key.
+// Calling returns held as it must be before a call of its attempt, which sends sent: kept,
+// with the place of the call. A process that dies in the call writes nothing afterwards:
+// a key that expires then would let the next request call again under another derived key,
+// and whoever takes the record over must know that a call may have been made.
 func Calling(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
-	r.Keep, r.Expires, r.Sent = store.KeepOpen, time.Time{}, Sending(held.Sent, sent)
+	r.Keep, r.Expires, r.Calling, r.Sent = store.KeepOpen, time.Time{}, len(held.Phases)+1, Sending(held.Sent, sent)
 	return &r
 }
 
 // Advanced returns held with more phases, their jobs and the calls they made, or
-// held itself if there are no phases and jobs. From the first phase on the record
-// is kept: committed work must not be forgotten.
+// held itself if there are no phases and jobs. A phase that is a call has [CallAt] its
+// place among its calls. From the first phase on the record is kept: committed work must
+// not be forgotten.
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -67,7 +69,9 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
-	doubt(&r, without(held.Doubts, calls), held.DoubtSince)
+	if doubt(&r, without(held.Doubts, calls), held.DoubtSince); len(phases) > 0 {
+		r.Calling = 0
+	}
 	r.Sent = maps.Clone(r.Sent)
 	for _, call := range calls {
 		delete(r.Sent, call)
@@ -116,7 +120,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	}{*held, resp}
 	r := &whole.record
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
-	r.Phases, r.Calls, r.Blocked = slices.Clone(held.Phases), nil, false
+	r.Phases, r.Calls, r.Calling, r.Blocked = slices.Clone(held.Phases), nil, 0, false
 	for i, p := range r.Phases {
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
@@ -167,7 +171,7 @@ func StatusOnly(r *store.Record) {
 // MadeStuck returns held as stuck: kept until an operator settles it.
 func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
-	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
+	r.State, r.Lease, r.Calling, r.LastErr = store.Stuck, time.Time{}, 0, redact.Cut(why)
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false
 	WaitFrom(&r, now)
 	return &r
