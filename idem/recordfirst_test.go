@@ -100,7 +100,7 @@ func TestRecordFirst(t *testing.T) {
 					})
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
-					time.Sleep(limit / 1000)
+					time.Sleep(limit / 1000) //nolint:forbidigo // virtual
 					r := idem.Request{Method: "POST", Path: "/charges/7", Route: "POST /charges/{id}", Header: http.Header{idem.KeyHeader: {key}}, Body: []byte("100 euros")}
 					if by != nil {
 						return by(context.WithValue(ctx, ran{}, &runs), e, r)
@@ -183,7 +183,7 @@ func TestTooLittleTimeForKnownWork(t *testing.T) {
 			return idem.Response{}, errors.Join(err, errors.New("down"))
 		})
 		before := one(&st).Ver
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // virtual
 		got := send(300*time.Millisecond, answers(201))
 		if code := codeOf(got); got.Status != 503 || code != "idempotency_unfinished" || one(&st).Ver != before {
 			t.Errorf("got %d %s and version %d, want 503 idempotency_unfinished and version %d: %s", got.Status, code, one(&st).Ver, before, got.Body)
@@ -204,7 +204,7 @@ func TestRefusedAfterAWait(t *testing.T) {
 				res, _ := later.Serve(t.Context(), r, answers(201))
 				heard <- codeOf(res.Response)
 			}()
-			time.Sleep(time.Second)
+			time.Sleep(time.Second)                    //nolint:forbidigo // virtual
 			return idem.Response{}, errors.New("down") // frees the key
 		})
 		if got := <-heard; err != nil || got != "idempotency_key_invalid" {
