@@ -82,7 +82,7 @@ func TestWrongAlarm(t *testing.T) {
 	for name, wrong := range map[string]struct{ old, replacement string }{
 		"":                    {},
 		"of another metric":   {"MetricName: WaitingParked", "MetricName: Parked"},
-		"of another app":      {"Value: !Ref App", "Value: orders"},
+		"of another app":      {"Value: !If [HasApp, !Ref App, !Ref AWS::StackName]", "Value: orders"},
 		"of a high threshold": {"Threshold: 0", "Threshold: 1"},
 		"of one below":        {"GreaterThanThreshold", "LessThanThreshold"},
 		"that isn't there":    {"WaitingParkedAlarm:", "ParkedAlarm:"},
