@@ -199,7 +199,7 @@ func (m *Model) remembers(w *world, s Step, next world, emit emit) {
 // another nonce, which another attempt stands for here.
 //
 // Code: idem.attempt.claim
-func (m *Model) claimsAgain(a *attempt, i int) {
+func (m *Model) claimsAgain(a *attempt) {
 	a.Away = a.Away && !m.on(ClaimsHome)
 	if a.Old {
 		m.ends(a, failure)

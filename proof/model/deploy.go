@@ -133,7 +133,7 @@ func (m *Model) freed(w *world, i int) {
 	case !a.Away && r.Expires == Freed && r.ID == uint8(i)+1:
 		m.ends(a, failure) // goes on as another attempt
 	case !fences:
-		m.claimsAgain(a, i)
+		m.claimsAgain(a)
 	case a.Fenced && !m.trace: // the engine tries five times
 		m.ends(a, refusal)
 	default:

@@ -47,7 +47,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 		if applied || m.landed(&w.Record, p) {
 			a.Fence = w.Record.stamp()
 		}
-		m.claimsAgain(a, i)
+		m.claimsAgain(a)
 	case TakesOver, TakesUp:
 		a.Unsure = false
 		m.taken(w, i, p, applied)
