@@ -49,13 +49,10 @@ func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) {
 // stage keeps jobs for the next commit.
 func (f *flow) stage(ctx context.Context, jobs []Job) error {
 	return f.between(func() error {
-		for _, j := range jobs {
-			if err := checkJob(j); err != nil {
-				return err
-			}
+		mine, err := f.checked(ctx, jobs)
+		if err != nil {
+			return err
 		}
-		mine := slices.Clone(jobs)
-		f.a.traced(ctx, mine)
 		if !f.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
@@ -66,13 +63,10 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 // stages returns why jobs can't be committed with all that waits for the next commit; nil
 // if they can.
 func (f *flow) stages(ctx context.Context, jobs []Job) error {
-	for _, j := range jobs {
-		if err := checkJob(j); err != nil {
-			return err
-		}
+	mine, err := f.checked(ctx, jobs)
+	if err != nil {
+		return err
 	}
-	mine := slices.Clone(jobs)
-	f.a.traced(ctx, mine)
 	all, err := f.staged(ctx, mine, f.a.due, f.a.jobsNow)
 	sizer, sizes := f.a.store.(store.Sizer)
 	if err != nil || !sizes {
@@ -80,6 +74,18 @@ func (f *flow) stages(ctx context.Context, jobs []Job) error {
 	}
 	rec := f.record()
 	return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))
+}
+
+// checked returns jobs with the trace of ctx, or why one of them can never be staged.
+func (f *flow) checked(ctx context.Context, jobs []Job) ([]Job, error) {
+	for _, j := range jobs {
+		if err := checkJob(j); err != nil {
+			return nil, err
+		}
+	}
+	mine := slices.Clone(jobs)
+	f.a.traced(ctx, mine)
+	return mine, nil
 }
 
 // releasing describes an attempt without an answer. If the program refuses to

@@ -16,17 +16,21 @@ import (
 // JSONRPCStored is an [idem.Options.Stored] for JSON-RPC 2.0: a response with an error is
 // not stored. It reads uncompressed bodies only.
 func JSONRPCStored(r idem.Response) bool {
-	return idem.DefaultStored(r) && !rawjson.Given(object(r.Body)["error"])
+	return idem.DefaultStored(r) && !failedRPC(object(r.Body))
 }
 
 // MCPToolStored is an [idem.Options.Stored] for tool calls of the Model Context Protocol:
 // a result with isError is not stored, alone or in a JSON-RPC response, and neither is an
 // error of JSON-RPC. It reads uncompressed bodies only.
 func MCPToolStored(r idem.Response) bool {
+	if !idem.DefaultStored(r) {
+		return false
+	}
 	answer := object(r.Body)
-	failed := string(answer["isError"]) == "true" || string(object(answer["result"])["isError"]) == "true"
-	return JSONRPCStored(r) && !failed
+	return !failedRPC(answer) && string(answer["isError"]) != "true" && string(object(answer["result"])["isError"]) != "true"
 }
+
+func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(answer["error"]) }
 
 // GraphQLStored is an [idem.Options.Stored] for GraphQL: a response with errors is not
 // stored unless its data has a value, since a part of the request was done then. Neither is
@@ -36,11 +40,14 @@ func MCPToolStored(r idem.Response) bool {
 // A non-null field that fails may empty the data although another field was done before:
 // effects of a mutation with several fields belong in phases.
 func GraphQLStored(r idem.Response) bool {
+	if !idem.DefaultStored(r) {
+		return false
+	}
 	answer := object(r.Body)
 	var errs []json.RawMessage
 	failed := rawjson.Given(answer["errorMessage"]) || rawjson.Given(answer["errorType"]) ||
 		rawjson.Given(answer["errors"]) && (json.Unmarshal(answer["errors"], &errs) != nil || len(errs) > 0)
-	return idem.DefaultStored(r) && (!failed || hasValue(answer["data"]))
+	return !failed || hasValue(answer["data"])
 }
 
 // hasValue reports whether data is more than null, or an object of nulls.

@@ -333,16 +333,10 @@ func (d *duty) changed(c fakedynamo.Change) {
 	if pk == nil || !strings.HasPrefix(pk.Value, "v1#") {
 		return
 	}
-	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
-	switch {
-	case c.Old == nil:
-		r.EventName = "INSERT"
-	case c.New == nil: // only TTL removes records here
-		r.EventName, r.UserIdentity = "REMOVE", &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
+	r := streamimage.Record(c.Old, c.New, c.Time, fmt.Sprint(len(d.told)+1))
+	if c.New == nil { // only TTL removes records here
+		r.UserIdentity = streamimage.ByTTL()
 	}
-	r.Change.SequenceNumber = fmt.Sprint(len(d.told) + 1)
-	r.Change.ApproximateCreationDateTime = events.SecondsEpochTime{Time: c.Time}
-	r.Change.OldImage, r.Change.NewImage = streamimage.Of(c.Old), streamimage.Of(c.New)
 	d.changes = append(d.changes, r)
 	told := doctortest.Object{
 		"ApproximateCreationDateTime": float64(c.Time.Unix()), "SequenceNumber": r.Change.SequenceNumber,

@@ -168,11 +168,7 @@ func (p *place) changes(at time.Time) (ev events.DynamoDBEvent) {
 			continue
 		}
 		p.seq++
-		r := events.DynamoDBEventRecord{EventName: "MODIFY", EventSource: "aws:dynamodb"}
-		r.Change.SequenceNumber, r.Change.ApproximateCreationDateTime = strconv.Itoa(p.seq), events.SecondsEpochTime{Time: at}
-		r.Change.OldImage, r.Change.NewImage = streamimage.Of(old), streamimage.Of(now[pk])
-		r.Change.Keys = streamimage.Of(map[string]types.AttributeValue{"pk": now[pk]["pk"]})
-		ev.Records = append(ev.Records, r)
+		ev.Records = append(ev.Records, streamimage.Record(old, now[pk], at, strconv.Itoa(p.seq)))
 	}
 	p.before = now
 	return ev

@@ -33,23 +33,14 @@ func (s *feed) changed(c fakedynamo.Change, byTTL bool) {
 		return
 	}
 	it := c.New
-	rec := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
-	switch {
-	case c.Old == nil:
-		rec.EventName = "INSERT"
-	case c.New == nil:
-		rec.EventName = "REMOVE"
+	if it == nil {
 		it = c.Old
-		if byTTL {
-			rec.UserIdentity = &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
-		}
 	}
 	pk := pkOf(it)
 	s.n++
-	rec.Change = events.DynamoDBStreamRecord{
-		ApproximateCreationDateTime: events.SecondsEpochTime{Time: c.Time.Truncate(time.Second)},
-		Keys:                        streamimage.Of(fakedynamo.Item{"pk": it["pk"]}), OldImage: streamimage.Of(c.Old), NewImage: streamimage.Of(c.New),
-		SequenceNumber: fmt.Sprintf("%021d", s.n), StreamViewType: "NEW_AND_OLD_IMAGES",
+	rec := streamimage.Record(c.Old, c.New, c.Time.Truncate(time.Second), fmt.Sprintf("%021d", s.n))
+	if c.New == nil && byTTL {
+		rec.UserIdentity = streamimage.ByTTL()
 	}
 	sh := s.of[pk]
 	if sh == nil {

@@ -56,9 +56,8 @@ func outcomeOf(err error) outcome {
 		return outcome{}
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		if o, known := outcomes(api.ErrorCode()); known {
-			return o
-		}
+		o, _ := outcomes(api.ErrorCode())
+		return o
 	}
 	return outcome{store.Unknown, store.ErrUnknown}
 }

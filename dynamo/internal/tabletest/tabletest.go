@@ -3,7 +3,6 @@
 package tabletest
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -85,17 +84,7 @@ func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
 		t.Helper()
 		server, changes := &fakedynamo.Server{}, &events.DynamoDBEvent{}
 		server.DB.Changed = func(c fakedynamo.Change) {
-			r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
-			if c.Old == nil {
-				r.EventName = "INSERT"
-			} else if c.New == nil {
-				r.EventName = "REMOVE"
-			}
-			r.Change.Keys = streamimage.Of(map[string]types.AttributeValue{"pk": cmp.Or(c.New["pk"], c.Old["pk"])})
-			r.Change.OldImage, r.Change.NewImage = streamimage.Of(c.Old), streamimage.Of(c.New)
-			r.Change.ApproximateCreationDateTime = events.SecondsEpochTime{Time: c.Time}
-			r.Change.SequenceNumber = strconv.Itoa(1 + len(changes.Records))
-			changes.Records = append(changes.Records, r)
+			changes.Records = append(changes.Records, streamimage.Record(c.Old, c.New, c.Time, strconv.Itoa(1+len(changes.Records))))
 		}
 		seen := 0
 		tab := &Table{Name: "t-" + rand.Text(), Transport: &dynamotest.Transport{Base: inMemory{server}}}

@@ -162,7 +162,10 @@ func (c Customer) Compare(ctx context.Context, rec *store.Record) (is, known boo
 		routes = append(routes, in.Method+" "+in.Path)
 	}
 	for _, key := range keys(c.Key) {
-		for _, route := range routes {
+		for i, route := range routes {
+			if slices.Contains(routes[:i], route) {
+				continue // each makes an engine
+			}
 			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: rec.Scope, Route: route}); err == nil && pk == rec.PK {
 				return true, true
 			}

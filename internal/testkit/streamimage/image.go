@@ -4,6 +4,7 @@ package streamimage
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -20,6 +21,29 @@ func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeV
 		out[name] = value(v)
 	}
 	return out
+}
+
+// Record returns the record of a change of an item, whose key is pk: old is nil if the item
+// is new, now if it was removed.
+func Record(old, now map[string]types.AttributeValue, at time.Time, sequence string) events.DynamoDBEventRecord {
+	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
+	either := now
+	switch {
+	case old == nil:
+		r.EventName = "INSERT"
+	case now == nil:
+		r.EventName, either = "REMOVE", old
+	}
+	r.Change = events.DynamoDBStreamRecord{
+		ApproximateCreationDateTime: events.SecondsEpochTime{Time: at}, SequenceNumber: sequence, StreamViewType: "NEW_AND_OLD_IMAGES",
+		Keys: Of(map[string]types.AttributeValue{"pk": either["pk"]}), OldImage: Of(old), NewImage: Of(now),
+	}
+	return r
+}
+
+// ByTTL is who removes an expired item.
+func ByTTL() *events.DynamoDBUserIdentity {
+	return &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
 }
 
 func value(v types.AttributeValue) events.DynamoDBAttributeValue {
