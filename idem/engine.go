@@ -126,6 +126,8 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	}
 	var res Result
 	switch {
+	case e.opt.Mode == ModeOff:
+		res, err = e.off(ctx, a.req, fn)
 	case !acts && err == nil:
 		res, err = e.pass(ctx, a.req, fn)
 	case e.opt.Mode == ModeObserve:

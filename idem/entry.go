@@ -21,9 +21,6 @@ type entry struct{ *attempt }
 // do runs the request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
 func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
-	if e.opt.Mode == ModeOff {
-		return e.off(ctx, e.req, fn)
-	}
 	if err := e.find(ctx, accepts); err != nil {
 		e.refuses(ctx, e.req, err)
 		return Result{}, err
@@ -112,12 +109,6 @@ func (a before) enters(ctx context.Context) (held *store.Record, v state.Verdict
 		held, v, err = a.admit(ctx)
 	}
 	return held, v, err
-}
-
-// off runs the handler of a keyed request in ModeOff.
-func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
-	e.attemptAt(r).tell(ctx, evUnprotected, nil, nil)
-	return e.unprotected(ctx, r, fn)
 }
 
 // unreachable reports whether a claim failed because the store could not be

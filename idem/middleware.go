@@ -33,7 +33,9 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case e.opt.Mode == ModeOff && e.methods[r.Method]:
-			middleware{e, next}.off(w, r)
+			req := httpRequest(r, nil)
+			e.tellsOff(r.Context(), &req)
+			middleware{e, next}.pass(w, r)
 			return
 		case !e.Acts(r.Method, r.Header):
 			if e.opt.hasKey(r.Header) {
@@ -61,15 +63,6 @@ type middleware struct {
 	*Engine
 
 	next http.Handler
-}
-
-// off passes a request in ModeOff, unread.
-func (m middleware) off(w http.ResponseWriter, r *http.Request) {
-	if m.opt.hasKey(r.Header) {
-		req := httpRequest(r, nil)
-		m.attemptAt(&req).tell(r.Context(), evUnprotected, nil, nil)
-	}
-	m.pass(w, r)
 }
 
 // pass serves a request without a record. If a phase of next is refused, so is the request,

@@ -69,6 +69,19 @@ func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Cont
 	return res, err
 }
 
+// off runs the handler of a request in ModeOff.
+func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	e.tellsOff(ctx, r)
+	return e.unprotected(ctx, r, fn)
+}
+
+// tellsOff tells that a request runs without protection in ModeOff, if it has a key.
+func (e *core) tellsOff(ctx context.Context, r *Request) {
+	if r.Key != "" || e.methods[r.Method] && e.opt.hasKey(r.Header) {
+		e.attemptAt(r).tell(ctx, evUnprotected, nil, nil)
+	}
+}
+
 // phaseRefused logs that a phase of r was refused, and returns the error for r.
 func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	e.log.ErrorContext(ctx, "request refused: a phase began without a record; a handler with phases needs ModeEnforce", "route", r.Route, "mode", e.opt.Mode)

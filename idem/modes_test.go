@@ -117,6 +117,33 @@ func TestMiddlewareWithoutARecord(t *testing.T) {
 	}
 }
 
+// A request with a key that runs in ModeOff is told, by every door; one without a key isn't.
+func TestModeOffIsTold(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"k", ""} {
+		told := 0
+		e := idem.New(nil, func(o *idem.Options) {
+			o.Mode = idem.ModeOff
+			o.Hooks.Unprotected = func(context.Context, idem.Event) { told++ }
+		})
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/", nil)
+		if key != "" {
+			r.Header.Set(idem.KeyHeader, key)
+		}
+		doors := map[string]func(){
+			"Do":         func() { _, _ = e.Do(t.Context(), idem.Request{Key: key}, answers(201)) },
+			"Serve":      func() { _, _ = e.Serve(t.Context(), idem.Request{Method: "POST", Header: r.Header}, answers(201)) },
+			"Middleware": func() { e.Middleware(http.NotFoundHandler()).ServeHTTP(httptest.NewRecorder(), r) },
+		}
+		for door, send := range doors {
+			told = 0
+			if send(); (told == 1) != (key != "") {
+				t.Errorf("%s, key %q: told %d times, want once for a request with a key", door, key, told)
+			}
+		}
+	}
+}
+
 // A table that refuses a call for certain is reached: ModeOpen runs nothing behind it.
 func TestModeOpenStaysShut(t *testing.T) {
 	t.Parallel()

@@ -100,11 +100,12 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 		ctx, left = leave(ctx)
 	}
 	run := e.pass
-	switch {
-	case e.opt.Mode == ModeOff && e.methods[r.Method] && (keyed || r.Key != ""):
+	switch e.opt.Mode {
+	case ModeOff:
 		run = e.off
-	case e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve:
+	case ModeObserve:
 		run = e.unprotected
+	case ModeEnforce, ModeOpen:
 	}
 	res, err := passed(run(ctx, &r, fn))
 	if ours, ok := errors.AsType[*Error](err); ok && !res.Passed {

@@ -112,7 +112,7 @@ func (n *night) settle(e *idem.Engine, pk string, s idem.Settlement) {
 // streamed hands a record to the worker as the table's stream does.
 func (n *night) streamed(r *store.Record) {
 	n.Helper()
-	n.invoke(events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{n.change("INSERT", nil, n.items()[r.PK])}})
+	n.invoke(events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{n.change(nil, n.items()[r.PK])}})
 }
 
 func staged(kind string) func(*store.Record) bool {
@@ -330,7 +330,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			trouble: func(n *night) {
 				n.is("left", n.post(n.plain, "left", "", phases(errDown)), 500)
 				r := n.of(store.Open, func(*store.Record) bool { return true })
-				gone := n.change("REMOVE", n.items()[r.PK], nil)
+				gone := n.change(n.items()[r.PK], nil)
 				if _, err := n.client.DeleteItem(n.Context(), &dynamodb.DeleteItemInput{
 					TableName: &n.table, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: r.PK}},
 				}); err != nil {

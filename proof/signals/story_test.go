@@ -272,18 +272,18 @@ func (s *story) background() {
 	var records []events.DynamoDBEventRecord
 	for pk, it := range s.items() {
 		if before[pk] == nil {
-			records = append(records, s.change("INSERT", nil, it))
+			records = append(records, s.change(nil, it))
 		}
 		if pk == abandoned.PK { // as if it had gone
-			records = append(records, s.change("REMOVE", it, nil))
+			records = append(records, s.change(it, nil))
 			future := maps.Clone(it)
 			future["v"] = &types.AttributeValueMemberN{Value: "99"}
-			records = append(records, s.change("INSERT", nil, future))
+			records = append(records, s.change(nil, future))
 		}
 	}
 	slices.SortStableFunc(records, func(a, b events.DynamoDBEventRecord) int { return strings.Compare(b.EventName, a.EventName) })
 	s.invoke(events.DynamoDBEvent{Records: records})
-	s.invoke(events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{s.change("INSERT", nil, s.items()[abandoned.PK])}})
+	s.invoke(events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{s.change(nil, s.items()[abandoned.PK])}})
 	var messages []events.SQSMessage
 	for i, body := range s.queue.take() {
 		messages = append(messages, events.SQSMessage{MessageId: fmt.Sprint(i), ReceiptHandle: body, Body: body, EventSource: "aws:sqs"})
@@ -329,13 +329,9 @@ func (s *story) items() map[string]map[string]types.AttributeValue {
 }
 
 // change is a record of the table's stream.
-func (s *story) change(name string, old, now map[string]types.AttributeValue) events.DynamoDBEventRecord {
+func (s *story) change(old, now map[string]types.AttributeValue) events.DynamoDBEventRecord {
 	s.keys++
-	r := events.DynamoDBEventRecord{EventName: name, EventSource: "aws:dynamodb"}
-	r.Change.SequenceNumber = fmt.Sprint(s.keys)
-	r.Change.ApproximateCreationDateTime = events.SecondsEpochTime{Time: s.clock.Now()}
-	r.Change.OldImage, r.Change.NewImage = streamimage.Of(old), streamimage.Of(now)
-	return r
+	return streamimage.Record(old, now, s.clock.Now(), fmt.Sprint(s.keys))
 }
 
 // troubled is a table some of whose calls fail.

@@ -287,9 +287,9 @@ func (a *shop) step() {
 		switch old := a.before[pk]; {
 		case !strings.HasPrefix(pk, "v1#"):
 		case old == nil:
-			a.waiting = append(a.waiting, a.change("INSERT", nil, now[pk]))
+			a.waiting = append(a.waiting, a.change(nil, now[pk]))
 		case !bytes.Equal(a.json(old), a.json(now[pk])):
-			a.waiting = append(a.waiting, a.change("MODIFY", old, now[pk]))
+			a.waiting = append(a.waiting, a.change(old, now[pk]))
 		}
 	}
 	a.before = now
