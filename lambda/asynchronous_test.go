@@ -81,9 +81,9 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 						return invoke(ctx)
 					}
 					go func() { _ = attempt() }()
-					time.Sleep(tc.dies)
+					time.Sleep(tc.dies) //nolint:forbidigo // virtual
 					dies = false
-					time.Sleep(time.Minute)
+					time.Sleep(time.Minute) //nolint:forbidigo // virtual
 					retried := time.Now()
 					err := attempt()
 					if source == "Direct, synchronous" {
@@ -93,7 +93,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 						return
 					}
 					if err != nil {
-						time.Sleep(2 * time.Minute)
+						time.Sleep(2 * time.Minute) //nolint:forbidigo // virtual
 						err = attempt()
 					}
 					if err != nil || done == 0 || done > tc.by {

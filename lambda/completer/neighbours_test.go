@@ -116,7 +116,7 @@ func TestOperationsDontStopEachOther(t *testing.T) {
 				}); err != nil {
 					t.Fatal(err)
 				}
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) //nolint:forbidigo // virtual
 			}
 			if took := w.done["good"].Sub(began); took > tt.within || took < 0 {
 				t.Errorf("the good one was completed after %v, want at most %v", took, tt.within)
