@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
@@ -199,7 +197,6 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(found.Records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 	all, rows := make([]owned, 0, len(found.Records)), make([][]string, 0, len(found.Records))
 	for _, r := range found.Records {
 		o := owned{Record: r.PK, Operation: r.ID, Scope: r.Scope, Route: r.Route, State: state.Word(r, l.op.env.now()), Claimed: r.Created.UTC()}

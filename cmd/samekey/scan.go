@@ -31,21 +31,24 @@ func (s *scan) check() error {
 	return nil
 }
 
-// each calls fn for each item, and shows the progress. It returns the number of items.
-func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tablescan.Item) error) (int64, error) {
+// begin begins a scan of the operator's table, and its progress, which the caller ends.
+func (s *scan) begin(op *operator, about int64) {
 	s.opt.Table = op.table
 	s.progress.start("items seen")
-	defer s.progress.end()
 	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
+}
+
+// each calls fn for each item, and shows the progress. It returns the number of items.
+func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tablescan.Item) error) (int64, error) {
+	s.begin(op, about)
+	defer s.progress.end()
 	return tablescan.Each(ctx, op.client, s.opt, fn)
 }
 
 // of finds all records of a caller.
 func (s *scan) of(ctx context.Context, op *operator, about int64, c recordkey.Customer) (*tablescan.Found, error) {
-	s.opt.Table = op.table
-	s.progress.start("items seen")
+	s.begin(op, about)
 	defer s.progress.end()
-	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
 	return recordkey.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 

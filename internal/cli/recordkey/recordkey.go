@@ -3,6 +3,7 @@
 package recordkey
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (c Customer) Check(ctx context.Context) (err error) {
 // Find returns the records of the customer's key that cost no scan: under every caller that
 // can be named, in every namespace that can be named (that of c, none, and those of what
 // waits for people), and among what waits. A scope may be the bare subject of a caller, or
-// "" for callers whom nobody verifies. It returns no record of a key that is elsewhere, such as
+// "" for callers whom nobody verifies. The newest come first. Find returns no record of a key that is elsewhere, such as
 // under a caller with an issuer: [Search] looks there.
 func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	tried := make(map[string]bool)
@@ -100,6 +101,7 @@ func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stre
 				found = append(found, rec)
 			}
 		}
+		newestFirst(found)
 		return nil
 	}
 	if err := try(c.Namespace); err != nil || len(found) > 0 {
@@ -183,11 +185,19 @@ func byPath(rec *store.Record) bool {
 }
 
 // Search compares every record of the table with the customer; without a Key, it finds all
-// of the caller's. Records that are sealed are opened, if s has their keys.
+// of the caller's. The newest come first. Records that are sealed are opened, if s has their keys.
 func Search(ctx context.Context, api tablescan.API, s store.Store, opt tablescan.Options, c Customer, since time.Time) (*tablescan.Found, error) {
-	return tablescan.Find(ctx, api, opt, tablescan.Wanted{
+	found, err := tablescan.Find(ctx, api, opt, tablescan.Wanted{
 		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.Compare(ctx, r) },
 	})
+	if err == nil {
+		newestFirst(found.Records)
+	}
+	return found, err
+}
+
+func newestFirst(records []*store.Record) {
+	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 }
 
 // NoCaller says in [tablescan.Found.Untold] why a record's caller could not be compared.

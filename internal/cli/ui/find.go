@@ -1,10 +1,8 @@
 package ui
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +40,6 @@ func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	}
 	found := &Found{}
 	add := func(records []*store.Record) {
-		slices.SortFunc(records, func(a, b *store.Record) int {
-			return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK))
-		})
 		for _, r := range records {
 			found.PKs = append(found.PKs, r.PK)
 		}
