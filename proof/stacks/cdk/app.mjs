@@ -44,9 +44,9 @@ const want = types(readFileSync('samekey-standalone.yaml', 'utf8'));
 assert.ok(Object.keys(want).length > 30, `the template has only ${Object.keys(want).length} resources: something is wrong with this check`);
 for (const [id, type] of Object.entries(want)) assert.equal(made.Resources[id]?.Type, type, id);
 
-// The function has the table and the policy, and the worker the function.
+// The function has the table, the application that alarms name and the policy, and the worker the function.
 const orders = Object.values(made.Resources).find((r) => r.Type === 'AWS::Lambda::Function' && r.Properties.FunctionName === 'orders');
-assert.deepEqual(orders.Properties.Environment.Variables, {IDEM_TABLE: {Ref: 'Table'}});
+assert.deepEqual(orders.Properties.Environment.Variables, {IDEM_TABLE: {Ref: 'Table'}, SAMEKEY_APP: 'Shop'});
 const role = made.Resources[orders.Properties.Role['Fn::GetAtt'][0]];
 assert.ok(role.Properties.ManagedPolicyArns.some((arn) => arn.Ref === 'FunctionPolicy'), 'the function has no policy for its records');
 assert.match(JSON.stringify(made.Resources.ResumePolicy), /:function:orders/);
