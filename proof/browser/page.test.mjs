@@ -248,7 +248,7 @@ test("a charge whose outcome is unknown: both outcomes, a form, a correction", a
   await accessible(page, "a decision");
   await page.click("#ask [value=result]");
   await page.click("#ask-yes");
-  await says(page, "#ask-error", "amount is missing");
+  await says(page, "#ask-error", "id is missing");
   const fill = async (values) => {
     for (const [name, v] of Object.entries(values)) {
       const input = await page.evaluateHandle((n) => [...document.querySelectorAll("#ask .result label")].find((l) => l.firstChild.textContent === n).querySelector("input, select"), name);
