@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
@@ -247,7 +248,7 @@ func TestCallsOfATicket(t *testing.T) {
 				return err
 			}
 			process := idemtest.Faulty(tab.Store, nil)
-			_, err := idem.New(process, anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.New(process, callertest.Anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				err := phase(ctx)
 				if tt.dies {
 					process.Crash()

@@ -25,6 +25,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -257,7 +258,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 				times = 1 // then it is the status that is stored
 			}
 			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
-			engine := idem.New(store, anybody, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
+			engine := idem.New(store, callertest.Anybody, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)

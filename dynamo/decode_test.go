@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -23,7 +24,7 @@ func TestDecodeTellsRecordsFromOtherItems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idem.New(st, anybody).Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, tabletest.Created("made")); err != nil {
+	if _, err := idem.New(st, callertest.Anybody).Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, tabletest.Created("made")); err != nil {
 		t.Fatal(err)
 	}
 	record := db.Items("records")[0]

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An item that changed between two Gets of one run: the Atomic isn't run again, but ErrCondition returned.
@@ -106,7 +107,7 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 			b.WriteString(rand.Text())
 		}
 		body := b.String()
-		_, _ = idem.New(dying, anybody, tabletest.Unhurried, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
+		_, _ = idem.New(dying, callertest.Anybody, tabletest.Unhurried, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
 			dying.Crash()
 			return idem.Response{}, errors.New("dead")
 		})

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 func TestLostAnswers(t *testing.T) {
@@ -267,7 +268,7 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := idem.New(store, anybody, tabletest.Unhurried).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
+		if _, err := idem.New(store, callertest.Anybody, tabletest.Unhurried).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
 			t.Fatal(err)
 		}
 		if got := tab.Transport.Calls(); !maps.Equal(got, calls{"PutItem": 2, "UpdateItem": 1}) {

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -109,7 +110,7 @@ func TestGetComparesWhatWasRead(t *testing.T) {
 				}
 				var found bool
 				var failed error
-				_, err = idem.New(st, anybody).Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
+				_, err = idem.New(st, callertest.Anybody).Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
 					return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 						found, failed = dynamo.Get(ctx, tx, tt.read, "stock", tt.key, tt.out, tt.on...)
 						return idem.Response{Status: 201}, failed

@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/seal"
@@ -267,7 +268,7 @@ func goldenAt(t *testing.T, name string, s goldenStory, now time.Time, items []i
 		t.Fatal(err)
 	}
 	p.store = idemtest.Faulty(inner, nil)
-	p.engine = idem.New(p.store, anybody, func(o *idem.Options) {
+	p.engine = idem.New(p.store, callertest.Anybody, func(o *idem.Options) {
 		o.Now, o.Function = func() time.Time { return now }, "rides"
 		if s.opt != nil {
 			s.opt(o)

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A large request is completed from its record, and no input is at rest after
@@ -203,7 +204,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				died(tab, cancel)
 				dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
-				if _, err := idem.New(dying, anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
+				if _, err := idem.New(dying, callertest.Anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
 					t.Fatal("no error")
 				}
 				tab.Transport.Fault = nil
@@ -219,7 +220,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 
 				// The client's retry, which dies too, in its handler.
 				again := idemtest.Faulty(tab.Store, nil)
-				_, _ = idem.New(again, anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+				_, _ = idem.New(again, callertest.Anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 					again.Crash()
 					return idem.Response{}, errors.New("dead")
 				})

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // aWeek leaves stored requests to TTL.
@@ -314,7 +315,7 @@ func TestEndDecidesAboutTheRequest(t *testing.T) {
 	if _, err := tab.Engine(resumable).Do(t.Context(), req, down); err == nil {
 		t.Fatal("no error")
 	}
-	if _, err := idem.New(tab.process(t), anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, up("made")); err != nil {
+	if _, err := idem.New(tab.process(t), callertest.Anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, up("made")); err != nil {
 		t.Fatal(err)
 	}
 	noInput(t, tab)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -46,7 +47,7 @@ func told(t *testing.T, api dynamo.API, key string, fn func(context.Context) (id
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	req := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {key}}}
-	res, err := idem.New(st, anybody).Serve(ctx, req, fn)
+	res, err := idem.New(st, callertest.Anybody).Serve(ctx, req, fn)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // TestBodiesAreCompressedWhereThatSavesAUnit compares the stored form of answers and
@@ -67,7 +68,7 @@ func storedWith(t *testing.T, attr, body string) map[string]types.AttributeValue
 	if attr == "req" {
 		request, answer = body, "{}"
 	}
-	engine := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Resumable = "f", attr == "req" })
+	engine := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Function, o.Resumable = "f", attr == "req" })
 	_, err = engine.Do(t.Context(), tabletest.Post("key", request), func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(answer)}, nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -55,7 +56,7 @@ func TestPartsOfABody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine := idem.New(st, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
+			engine := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req := idem.Request{Key: "k", Method: "POST", Path: "/"}
 			body := storetest.Noise(kib << 10)
 			if _, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 type counter struct {
@@ -413,7 +414,7 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 			t.Run("in memory, "+name, func(t *testing.T) {
 				t.Parallel()
 				var memory idem.MemoryStore
-				_, err := idem.New(&memory, anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.New(&memory, callertest.Anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 						tx.Write(tc.writes...)
 						return idem.Response{}, nil

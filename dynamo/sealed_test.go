@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/enginetest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
@@ -131,7 +132,7 @@ func serve(ctx context.Context, s store.Store, key string, fn func(context.Conte
 
 // ask is serve for a request that may be read first.
 func ask(ctx context.Context, s store.Store, key string, readFirst bool, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
-	engine := idem.New(s, append([]func(*idem.Options){anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
+	engine := idem.New(s, append([]func(*idem.Options){callertest.Anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
 	req := tabletest.Post(key, `{"amount":2000}`)
 	req.Header, req.ReadFirst = http.Header{"Idempotency-Key": {key}}, readFirst
 	res, _ := engine.Serve(ctx, req, fn)
@@ -357,7 +358,7 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
 
 	p := newProvider(t, "one")
-	engine := idem.New(tab.process(t, sealing(p)), anybody, tabletest.Unhurried, idem.OneScope, resumable)
+	engine := idem.New(tab.process(t, sealing(p)), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
 		r := tab.Only(t)
 		_, err := engine.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
@@ -393,7 +394,7 @@ func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
 	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
 
 	p := newProvider(t, "one")
-	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), anybody, tabletest.Unhurried, idem.OneScope, resumable)
+	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
 		_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
 		return err
@@ -597,7 +598,7 @@ func TestLargeSealedRequest(t *testing.T) {
 	body := make([]byte, 900_000)
 	_, _ = rand.Read(body)
 	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
+		return idem.New(s, callertest.Anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	}
 	req := tabletest.Post(tabletest.NewKey(), string(body))
 	failing := errors.New("down")
@@ -673,7 +674,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := tab.Only(t)
-				if err := decide(idem.New(desks(t, tab)[desk], anybody), r); err != nil {
+				if err := decide(idem.New(desks(t, tab)[desk], callertest.Anybody), r); err != nil {
 					t.Fatal(err)
 				}
 				after := tab.Only(t)
@@ -690,7 +691,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 func TestErasedCallerOfAnAnswerThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
-	engine := idem.New(tab.Store, anybody, func(o *idem.Options) {
+	engine := idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) {
 		o.MaxBody, o.Scope = 4, func(context.Context, *idem.Request) (string, error) { return "jwt:jane", nil }
 	})
 	req := tabletest.Post(tabletest.NewKey(), "{}")
@@ -718,7 +719,7 @@ func TestSettlingWithoutTheKey(t *testing.T) {
 				tab := newTable(t, sealing(newProvider(t, "one")))
 				r := stuckSealed(t, tab)
 				before := tab.Items(t)
-				if err := idem.New(desks(t, tab)[desk], anybody).Settle(t.Context(), r.PK, s); !errors.Is(err, store.ErrSealed) {
+				if err := idem.New(desks(t, tab)[desk], callertest.Anybody).Settle(t.Context(), r.PK, s); !errors.Is(err, store.ErrSealed) {
 					t.Errorf("Settle returned %v", err)
 				}
 				tab.unchanged(t, before)
@@ -737,7 +738,7 @@ func TestClosedContentsAreNotOverwritten(t *testing.T) {
 	p := newProvider(t, "one")
 	p.set(errors.New("throttled"), false)
 	desk := tab.process(t, sealing(p))
-	engine := idem.New(readThen{desk, func() { p.set(nil, false) }}, anybody)
+	engine := idem.New(readThen{desk, func() { p.set(nil, false) }}, callertest.Anybody)
 	if err := engine.Settle(t.Context(), r.PK, idem.Settlement{Result: []byte(`"charged"`), By: "jane"}); !errors.Is(err, store.ErrSealed) {
 		t.Errorf("Settle returned %v", err)
 	}

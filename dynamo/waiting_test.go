@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // spoken keeps the bodies of a store's requests, and adds up the units of its writes.
@@ -79,7 +80,7 @@ func TestOnlyWhatWaitsWritesTheIndex(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	heard, spoken := hear(t, tab)
-	engine := idem.New(heard, anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, defaults.Retention })
+	engine := idem.New(heard, callertest.Anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, defaults.Retention })
 	req, down := tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
 	fails := true
 	handler := func(ctx context.Context) (idem.Response, error) {

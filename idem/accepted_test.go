@@ -12,12 +12,13 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // accepting returns an engine that stores requests with their claims.
 func accepting(optFns ...func(*idem.Options)) *abandoned {
 	a := &abandoned{clock: idemtest.NewClock()}
-	a.engine = idem.New(&a.mem, append([]func(*idem.Options){anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)...)
+	a.engine = idem.New(&a.mem, append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)...)
 	return a
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Bad inputs that don't concern event formats, stores or key parsers. Numbers 1–8
@@ -61,7 +62,7 @@ func TestBadInput(t *testing.T) {
 			if options == nil {
 				options = func(*idem.Options) {}
 			}
-			engine := idem.New(&idem.MemoryStore{}, anybody, options)
+			engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, options)
 			ask(t, engine, request, secret)
 			ran := false
 			res := ask(t, engine, tt.second, func(ctx context.Context) (idem.Response, error) {
@@ -83,7 +84,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("18 retry after expiry, the record still there", func(t *testing.T) {
 		t.Parallel()
 		now := time.Now()
-		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 		ask(t, engine, request, secret)
 		now = now.Add(defaults.Retention + 2*time.Second)
 		if res := ask(t, engine, request, answers(200)); res.Status != 200 || res.Replayed {
@@ -93,7 +94,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("21 binary answer of 6 MB", func(t *testing.T) {
 		t.Parallel()
 		body := bytes.Repeat([]byte{0, 0xff, '"'}, 2<<20)
-		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
+		engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 		for _, fn := range []func(context.Context) (idem.Response, error){
 			func(context.Context) (idem.Response, error) { return idem.Response{Body: body}, nil }, never(t),
 		} {
@@ -109,7 +110,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			engine := idem.New(&idem.MemoryStore{}, anybody)
+			engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 			if res := ask(t, engine, request, fail); res.Status != 500 {
 				t.Errorf("got %d", res.Status)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What Options.KeyFrom finds goes through the same rules as a header's key, and without a
@@ -37,7 +38,7 @@ func TestKeyFrom(t *testing.T) {
 		"it can't be said": {"a", down, 500, 0},
 	} {
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody, func(o *idem.Options) { o.KeyFrom = func(*idem.Request) (string, error) { return tc.key, tc.err } })
+		e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.KeyFrom = func(*idem.Request) (string, error) { return tc.key, tc.err } })
 		r := request
 		r.Key, r.Header = "", http.Header{idem.KeyHeader: {"k"}}
 		res, err := e.Serve(t.Context(), r, answers(201))
@@ -71,7 +72,7 @@ func TestAnInvalidKeyHearsTheRules(t *testing.T) {
 func TestProblemGetsTheCause(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.Problem = func(p idem.Problem) idem.Response {
 			if !errors.Is(p.Err, down) || p.Status != 500 {
 				t.Errorf("got %+v", p)
@@ -89,7 +90,7 @@ func TestProblemGetsTheCause(t *testing.T) {
 func TestSharedHeadersStayAsTheyAre(t *testing.T) {
 	t.Parallel()
 	shared := http.Header{"X-A": {"1"}}
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	get := keyed("k")
 	get.Method = http.MethodGet
 	for _, r := range []idem.Request{get, keyed("k")} {
@@ -160,7 +161,7 @@ func TestActsOnKeysElsewhere(t *testing.T) {
 		"optional, in a form": {func(o *idem.Options) { o.Key, o.KeyFrom = idem.KeyOptional, idem.FormKey("k") }, true},
 		"required":            {func(*idem.Options) {}, true},
 	} {
-		if got := idem.New(&idem.MemoryStore{}, anybody, tc.opt).Acts("POST", nil); got != tc.want {
+		if got := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.opt).Acts("POST", nil); got != tc.want {
 			t.Errorf("%s: acts %t, want %t", name, got, tc.want)
 		}
 	}
@@ -170,7 +171,7 @@ func TestActsOnKeysElsewhere(t *testing.T) {
 // tenant's.
 func TestDoTakesItsContextsTenant(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	of := func(tenant string) context.Context {
 		return idem.WithSender(t.Context(), &idem.Request{Tenant: tenant})
 	}
@@ -190,7 +191,7 @@ func TestDoTakesItsContextsTenant(t *testing.T) {
 // Only Serve answers 202: the caller of Do wants a result or an error.
 func TestDoIsNotAccepted(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 	_, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 		if res, err := e.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrInFlight) {
 			t.Errorf("Do: %+v, %v", res, err)
@@ -210,7 +211,7 @@ func TestStatusThatCannotBeSent(t *testing.T) {
 	t.Parallel()
 	for status, fine := range map[int]bool{0: true, 99: false, 100: true, 999: true, 1000: false, -1: false} {
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem, anybody, func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }).Do(t.Context(), request, answers(status))
+		_, err := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }).Do(t.Context(), request, answers(status))
 		if rec := onlyRecord(t, &mem); (err == nil) != fine || !fine && !errors.Is(err, idem.ErrResult) || fine != (rec.State == store.Done) {
 			t.Errorf("%d: %v, the record is %v", status, err, rec.State)
 		}
@@ -233,7 +234,7 @@ func TestTextsOfARecordAreUTF8(t *testing.T) {
 			var mem idem.MemoryStore
 			r := request
 			set(&r, text)
-			_, err := idem.New(&mem, anybody).Do(t.Context(), r, answers(201))
+			_, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), r, answers(201))
 			if !errors.Is(err, want) || (len(mem.Records()) == 0) != (want != nil) {
 				t.Errorf("the %s is %q: got %v and %d records, want %v", name, text, err, len(mem.Records()), want)
 			}
@@ -243,8 +244,8 @@ func TestTextsOfARecordAreUTF8(t *testing.T) {
 
 func TestHandlersNeedNames(t *testing.T) {
 	t.Parallel()
-	resumable := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" })
-	plain := idem.New(&idem.MemoryStore{}, anybody)
+	resumable := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" })
+	plain := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	for i, tc := range []struct {
 		e          *idem.Engine
 		name, want string
@@ -256,8 +257,8 @@ func TestHandlersNeedNames(t *testing.T) {
 		}
 	}
 	var mem idem.MemoryStore
-	first, second := idem.New(&mem, anybody), idem.New(&mem, anybody)
-	other := idem.New(&mem, anybody, func(o *idem.Options) { o.Namespace = "other" })
+	first, second := idem.New(&mem, callertest.Anybody), idem.New(&mem, callertest.Anybody)
+	other := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Namespace = "other" })
 	for i, tc := range []struct {
 		e                *idem.Engine
 		kind, name, want string
@@ -295,7 +296,7 @@ func TestSourceThatKeepsForLonger(t *testing.T) {
 		"not followed": {4 * time.Hour, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
 	} {
 		var log bytes.Buffer
-		idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.Retention, o.Tombstone, o.Logger = 2*time.Hour, time.Hour, slog.New(slog.NewTextHandler(&log, nil))
 		}, tc.opt).AddSource("orders", tc.keeps)
 		if got := strings.Contains(log.String(), "source=orders"); got != tc.warns {
@@ -313,9 +314,9 @@ func TestCheckRoute(t *testing.T) {
 		pattern string
 		want    string
 	}{
-		"a keyed method":                {anybody, "POST /orders/{id}", ""},
-		"any method":                    {anybody, "/orders/{id}", ""},
-		"a method without keys":         {anybody, "GET /orders", "takes keys on POST, PATCH only: add GET"},
+		"a keyed method":                {callertest.Anybody, "POST /orders/{id}", ""},
+		"any method":                    {callertest.Anybody, "/orders/{id}", ""},
+		"a method without keys":         {callertest.Anybody, "GET /orders", "takes keys on POST, PATCH only: add GET"},
 		"a wildcard that doesn't count": {skips, "POST /orders/{id}", "SkipPath"},
 		"no wildcard":                   {skips, "POST /orders", ""},
 		"a wildcard, by route":          {byRoute, "POST /orders/{id}", "SkipPath"}, // whose pattern is the route
@@ -385,7 +386,7 @@ func TestHooksOfRefusals(t *testing.T) {
 	} {
 		var told []string
 		var ended []idem.Summary
-		e := idem.New(tc.store, anybody, tc.opt, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+		e := idem.New(tc.store, callertest.Anybody, tc.opt, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 		ctx, cancel := context.WithTimeout(t.Context(), tc.left)
 		_, err := e.Do(ctx, request, func(ctx context.Context) (idem.Response, error) {
 			if name == "in flight" {
@@ -413,7 +414,7 @@ func TestEitherHookTimesPhases(t *testing.T) {
 		},
 	} {
 		took = nil
-		_, err := do(t, idem.New(&idem.MemoryStore{}, anybody, set), answering(func(ctx context.Context) error {
+		_, err := do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, set), answering(func(ctx context.Context) error {
 			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 			return err
 		}))
@@ -448,7 +449,7 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 		for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeObserve} {
 			var told []error
 			runs := 0
-			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 				o.MaxRequest, o.Mode = 10, mode
 				o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 			})
@@ -478,7 +479,7 @@ func TestMiddlewareKeepsRequestIDs(t *testing.T) {
 		"default": {func(*idem.Options) {}, "", "req_2", ""},
 	} {
 		id := "req_1"
-		h := idem.New(&idem.MemoryStore{}, anybody, tc.preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if got := w.Header().Get("Request-Id"); got != tc.inner {
 				t.Errorf("%s: the handler's answer has the id %q", name, got)
 			}
@@ -493,7 +494,7 @@ func TestMiddlewareKeepsRequestIDs(t *testing.T) {
 			t.Errorf("%s: a replay has %v", name, r.Header)
 		}
 	}
-	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.NotFoundHandler())
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.NotFoundHandler())
 	if r := ask(t, h, "GET", "", ""); r.Header.Get("Idempotency-Status") != "" {
 		t.Errorf("a request without a key: %v", r.Header)
 	}
@@ -505,7 +506,7 @@ func TestWhatAdaptersAsk(t *testing.T) {
 	down := errors.New("down")
 	var told []error
 	tells := func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Hooks.Refused, o.Hooks.Observed = tells, tells })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Hooks.Refused, o.Hooks.Observed = tells, tells })
 	for err, status := range map[error]int{down: 400, idem.ErrTooLarge: 413} {
 		told = nil
 		if resp := e.Refuse(t.Context(), request, err); resp.Status != status || len(told) != 1 || !errors.Is(told[0], err) || errors.Is(told[0], idem.ErrRequest) != (status == 400) {
@@ -524,7 +525,7 @@ func TestWhatAdaptersAsk(t *testing.T) {
 	if !idem.New(&idem.MemoryStore{}, observing).Observes(t.Context(), request, down) || len(told) != 1 {
 		t.Errorf("observes nothing, told %v", told)
 	}
-	if !idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" }).StoresRequests() {
+	if !idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "f" }).StoresRequests() {
 		t.Error("stores no requests")
 	}
 	for _, h := range []http.Header{nil, {idem.KeyHeader: {"k"}}} {
@@ -546,7 +547,7 @@ func TestJobsOfARecord(t *testing.T) {
 		for i := range jobs {
 			jobs[i] = idem.NewJob("k", i)
 		}
-		_, err := do(t, idem.New(&idem.MemoryStore{}, anybody), answering(func(ctx context.Context) error { return idem.Stage(ctx, jobs...) }))
+		_, err := do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), answering(func(ctx context.Context) error { return idem.Stage(ctx, jobs...) }))
 		if (err == nil) != fine || !fine && !errors.Is(err, idem.ErrWrite) {
 			t.Errorf("%d jobs: %v", n, err)
 		}
@@ -583,7 +584,7 @@ func TestJobsThatCannotBeStaged(t *testing.T) {
 				return err
 			},
 		} {
-			_, err := do(t, idem.New(&idem.MemoryStore{}, anybody), answering(stage))
+			_, err := do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), answering(stage))
 			if (err == nil) != tc.fine || !tc.fine && !errors.Is(err, idem.ErrWrite) {
 				t.Errorf("%s, by %s: %v", name, by, err)
 			}

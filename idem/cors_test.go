@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A page of another origin can read the refusal, and distinguishes a retry from a
@@ -41,7 +42,7 @@ func ExampleCORS() {
 func TestCORSOfAnOuterMiddleware(t *testing.T) {
 	t.Parallel()
 	ask := func(cors idem.CORS, own string) http.Header {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.CORS = cors })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.CORS = cors })
 		keyed := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Vary", own)
 		}))
@@ -113,7 +114,7 @@ func TestCORSAllow(t *testing.T) {
 // Stripe's clients in a browser obey Stripe-Should-Retry, so they must see it.
 func TestCORSExposesStripesHeaders(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, idem.Stripe, func(o *idem.Options) { o.CORS.Origins = []string{"*"} })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, idem.Stripe, func(o *idem.Options) { o.CORS.Origins = []string{"*"} })
 	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader("{}"))
 	w := httptest.NewRecorder()
 	e.Middleware(http.NotFoundHandler()).ServeHTTP(w, r)

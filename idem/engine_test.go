@@ -18,6 +18,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 var request = idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/", Body: []byte("{}")}
@@ -68,7 +69,7 @@ func (s *spoilt) Load(ctx context.Context, pk string) (*store.Record, error) {
 // A deadline so far away that the end of the lease would overflow.
 func TestFarDeadlineStillHoldsTheKey(t *testing.T) {
 	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{}, anybody)
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().AddDate(400, 0, 0))
 	defer cancel()
 	_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
@@ -103,7 +104,7 @@ func TestFinishOutlastsAnOutage(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
 		defer cancel()
-		engine := idem.New(st, anybody)
+		engine := idem.New(st, callertest.Anybody)
 		_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
 			back = time.Now().Add(5 * time.Second)
 			return answers(201)(ctx)
@@ -132,13 +133,13 @@ func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 		defer cancel()
 		var told []string
 		listens := func(o *idem.Options) { o.Hooks = listening(&told, new([]idem.Summary)) }
-		if _, err := idem.New(st, anybody, listens).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+		if _, err := idem.New(st, callertest.Anybody, listens).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("got %v, want no time left", err)
 		}
 		if want := []string{"Released", "Refused", "Ended"}; !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
 		}
-		if res, err := idem.New(memory, anybody).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
+		if res, err := idem.New(memory, callertest.Anybody).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
 			t.Errorf("the key isn't free: %+v, %v", res, err)
 		}
 	})
@@ -150,7 +151,7 @@ func (declined) Error() string { return "declined" }
 
 func TestHandlersErrorKeepsItsType(t *testing.T) {
 	t.Parallel()
-	_, err := idem.New(&idem.MemoryStore{}, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+	_, err := idem.New(&idem.MemoryStore{}, callertest.Anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, declined{}
 	})
 	if err != error(declined{}) { //nolint:errorlint // exactly this value: runtimes report its type
@@ -164,11 +165,11 @@ func TestModeOpenNotOverAKnownRecord(t *testing.T) {
 	memory := &idem.MemoryStore{}
 	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("dead")
-	}}, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+	}}, callertest.Anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
 	down := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("throttled")
 	}}
-	later := idem.New(down, anybody, func(o *idem.Options) {
+	later := idem.New(down, callertest.Anybody, func(o *idem.Options) {
 		o.Mode = idem.ModeOpen
 		o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	})
@@ -196,7 +197,7 @@ func TestModeOpenNotOverARecordThatWasSeen(t *testing.T) {
 			memory := &idem.MemoryStore{}
 			var held *store.Record
 			holder := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) { return nil, errors.New("dead") }}
-			_, _ = idem.New(holder, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+			_, _ = idem.New(holder, callertest.Anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
 			for _, held = range memory.Records() {
 			}
 			claims := 0
@@ -219,7 +220,7 @@ func TestModeOpenNotOverARecordThatWasSeen(t *testing.T) {
 					return nil, nil
 				},
 			}
-			engine := idem.New(broken, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen; tt.opt(o) })
+			engine := idem.New(broken, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen; tt.opt(o) })
 			r := request
 			r.ReadFirst = tt.held == store.Open
 			if _, err := engine.Do(t.Context(), r, never(t)); !errors.Is(err, idem.ErrUnavailable) {
@@ -244,7 +245,7 @@ func TestModeOpenNotOverAnUnreadableRecord(t *testing.T) {
 				Store: &idem.MemoryStore{},
 				claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, tt.claim },
 				load:  func(context.Context, string) (*store.Record, error) { return nil, tt.load },
-			}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
+			}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -275,7 +276,7 @@ func TestModeOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
 				}
 				return nil, down
 			},
-		}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
+		}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen })
 		_, err := engine.Do(t.Context(), repeated(request), func(ctx context.Context) (idem.Response, error) { runs++; return answers(201)(ctx) })
 		if (runs == 1) != tt.runs || !tt.runs && !errors.Is(err, idem.ErrUnavailable) {
 			t.Errorf("%s: %d runs, %v", name, runs, err)
@@ -287,7 +288,7 @@ func TestModeOpenNotOverARecordThatALookCannotOpen(t *testing.T) {
 // call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
 	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{}, anybody)
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	var kept context.Context
 	_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 		kept = context.WithoutCancel(ctx)
@@ -307,7 +308,7 @@ func TestOperationInsideItself(t *testing.T) {
 	t.Parallel()
 	other, between := request, request
 	other.Body, between.Key = []byte("another"), "between"
-	observe := func(o *idem.Options) { anybody(o); o.Mode = idem.ModeObserve }
+	observe := func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeObserve }
 	for name, tc := range map[string]struct {
 		inner   idem.Request
 		between bool // another operation is in between
@@ -315,12 +316,12 @@ func TestOperationInsideItself(t *testing.T) {
 		want    error
 		runs    int
 	}{
-		"the same":              {request, false, anybody, nil, 1},
-		"another":               {other, false, anybody, idem.ErrMismatch, 0},
-		"another, deeper":       {other, true, anybody, idem.ErrMismatch, 0},
+		"the same":              {request, false, callertest.Anybody, nil, 1},
+		"another":               {other, false, callertest.Anybody, idem.ErrMismatch, 0},
+		"another, deeper":       {other, true, callertest.Anybody, idem.ErrMismatch, 0},
 		"another, and observed": {other, false, observe, nil, 1},
 	} {
-		e, runs := idem.New(&idem.MemoryStore{}, anybody, tc.opt), 0
+		e, runs := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.opt), 0
 		var got error
 		do := func(ctx context.Context) (idem.Response, error) {
 			_, got = e.Do(ctx, tc.inner, func(context.Context) (idem.Response, error) { runs++; return idem.Response{}, nil })
@@ -342,8 +343,8 @@ func TestOperationInsideItself(t *testing.T) {
 func TestFreedKeyUnderSkew(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
-	behind := idem.New(memory, anybody, func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(-5 * time.Second) } })
-	if _, err := idem.New(memory, anybody).Do(t.Context(), request, answers(422)); err != nil {
+	behind := idem.New(memory, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(-5 * time.Second) } })
+	if _, err := idem.New(memory, callertest.Anybody).Do(t.Context(), request, answers(422)); err != nil {
 		t.Fatal(err)
 	}
 	corrected := request
@@ -362,7 +363,7 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 		`"abc";a="` + strings.Repeat("x", 900) + `"`: `"abc"`,
 	} {
 		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Header: http.Header{idem.KeyHeader: {sent}}}
-		res, err := idem.New(&idem.MemoryStore{}, anybody).Serve(t.Context(), r, answers(201))
+		res, err := idem.New(&idem.MemoryStore{}, callertest.Anybody).Serve(t.Context(), r, answers(201))
 		if got := res.Header.Get(idem.KeyHeader); err != nil || got != want {
 			t.Errorf("%.20s: echoed %.30s, %v; want %s", sent, got, err, want)
 		}
@@ -373,7 +374,7 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 // requests would count as the same.
 func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 	t.Parallel()
-	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.FormValue("amount"))
 	}))
 	for _, amount := range []string{"10", "1000"} {
@@ -393,7 +394,7 @@ func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 func TestNoDeadlineIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	e := idem.New(&idem.MemoryStore{}, anybody, logsTo(&log))
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, logsTo(&log))
 	for _, key := range []string{"one", "two"} {
 		r := request
 		r.Key = key

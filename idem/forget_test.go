@@ -10,13 +10,14 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // underOperators runs do while an attempt holds an operation that an attempt holds, with committed work and a job.
 func underOperators(t *testing.T, do func(e *idem.Engine, rec func() *store.Record)) {
 	t.Helper()
 	mem := &idem.MemoryStore{}
-	e := idem.New(mem, anybody)
+	e := idem.New(mem, callertest.Anybody)
 	rec := func() *store.Record {
 		for _, r := range mem.Records() {
 			return r

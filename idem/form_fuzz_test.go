@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // For any form, FormKey doesn't panic. It returns an error that is answered with
@@ -30,7 +31,7 @@ func FuzzFormKey(f *testing.F) {
 			t.Errorf("a key, %q, with the error %v", key, err)
 		}
 
-		res, err := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") }).
+		res, err := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") }).
 			Serve(t.Context(), *req, charged)
 		if err != nil || res.Status != 201 && res.Status != 400 {
 			t.Fatalf("%d %s, %v", res.Status, res.Body, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // listening returns hooks that all append their events' names, and a summary's after
@@ -114,7 +115,7 @@ func TestSummaryOfARequest(t *testing.T) {
 			var told []string
 			var ended []idem.Summary
 			faulty := idemtest.Faulty(&idem.MemoryStore{}, nil)
-			engine := idem.New(faulty, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+			engine := idem.New(faulty, callertest.Anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 			if tt.before != nil {
 				tt.before(t, engine, faulty)
 			}
@@ -154,7 +155,7 @@ func TestSummaryOfAPanicAndOfANestedRequest(t *testing.T) {
 	t.Parallel()
 	var told []string
 	var ended []idem.Summary
-	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 	r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}
 	func() {
 		defer func() { _ = recover() }()
@@ -180,7 +181,7 @@ func TestCommittedTellsEveryStoredPhase(t *testing.T) {
 		const pause = 3 * time.Second
 		var told []idem.Event
 		var ended []idem.Summary
-		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.Hooks.Committed = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
 			o.Hooks.Ended = func(_ context.Context, s idem.Summary) { ended = append(ended, s) }
 		})
@@ -231,7 +232,7 @@ func TestSummaryOfACompletersTry(t *testing.T) {
 	var ended []idem.Summary
 	mem := &idem.MemoryStore{}
 	now := time.Now()
-	engine := idem.New(mem, anybody, func(o *idem.Options) {
+	engine := idem.New(mem, callertest.Anybody, func(o *idem.Options) {
 		o.Resumable, o.Function, o.Now = true, "f", func() time.Time { return now }
 		o.Hooks = listening(&told, &ended)
 	})
@@ -291,7 +292,7 @@ func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
 		var told []string
 		var ended []idem.Summary
 		faulty := idemtest.Faulty(&idem.MemoryStore{}, func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: down} })
-		engine := idem.New(faulty, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+		engine := idem.New(faulty, callertest.Anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 		_, err := engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}, fn)
 		if want := []string{"Failed", "Ended"}; !errors.Is(err, down) || !slices.Equal(told, want) {
 			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)
@@ -304,7 +305,7 @@ func TestEventTellsTheRestOfTheLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var got idem.Event
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.Lease, o.Hooks.InFlight = time.Minute, func(_ context.Context, ev idem.Event) { got = ev }
 		})
 		go func() { _, _ = e.Serve(t.Context(), keyed("k"), slow(10*time.Second, new(atomic.Int64))) }()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A request that can't be stored is refused before the claim: its key stays free,
@@ -37,7 +38,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 			t.Parallel()
 			var st idem.MemoryStore
 			var refused error
-			engine := idem.New(&st, anybody, func(o *idem.Options) {
+			engine := idem.New(&st, callertest.Anybody, func(o *idem.Options) {
 				o.Function, o.Resumable, o.MaxInput = "f", true, store.MaxStoredRequest
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
 			})
@@ -51,7 +52,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 				t.Errorf("Hooks.Refused was told %v", refused)
 			}
 			// A request that isn't stored has no such limit.
-			plain := idem.New(new(idem.MemoryStore), anybody)
+			plain := idem.New(new(idem.MemoryStore), callertest.Anybody)
 			if res, err := plain.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, nil
 			}); err != nil || res.Status != 201 {

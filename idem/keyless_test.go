@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
@@ -21,7 +22,7 @@ func TestKeylessPassesInItsOwnOperationOnly(t *testing.T) {
 	headed.Header = http.Header{idem.KeyHeader: {"its-own"}}
 	a := abandon(t)
 	a.leaseOver()
-	other := idem.New(&a.mem, anybody)
+	other := idem.New(&a.mem, callertest.Anybody)
 	var over context.Context
 	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 		over = context.WithoutCancel(ctx)
@@ -57,7 +58,7 @@ func TestKeylessPassesInItsOwnOperationOnly(t *testing.T) {
 func TestKeyIsMade(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+	e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
 	keyless := idem.Request{Method: "POST", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}
 	res, err := e.Serve(t.Context(), keyless, func(ctx context.Context) (idem.Response, error) {
 		res, err := e.Serve(ctx, keyless, answers(201))
@@ -82,7 +83,7 @@ func TestKeyFoundElsewhereIsChecked(t *testing.T) {
 	for key, want := range map[string]int{"a-b": 201, "a b": 400, "a\nb": 400} {
 		r := request
 		r.Key = key
-		if res, err := idem.New(&idem.MemoryStore{}, anybody).Serve(t.Context(), r, answers(201)); err != nil || res.Status != want {
+		if res, err := idem.New(&idem.MemoryStore{}, callertest.Anybody).Serve(t.Context(), r, answers(201)); err != nil || res.Status != want {
 			t.Errorf("%q: %+v, %v", key, res, err)
 		}
 	}
@@ -92,7 +93,7 @@ func TestKeyFoundElsewhereIsChecked(t *testing.T) {
 func TestObserveOfAnOptionalKey(t *testing.T) {
 	t.Parallel()
 	var o observed
-	e := o.engine(&o.mem, anybody, func(o *idem.Options) { o.KeyOptionalOn = []string{"POST"} })
+	e := o.engine(&o.mem, callertest.Anybody, func(o *idem.Options) { o.KeyOptionalOn = []string{"POST"} })
 	if _, err := e.Serve(t.Context(), idem.Request{Method: "POST"}, answers(201)); err != nil || len(o.told) != 1 || !errors.Is(o.told[0], idem.ErrKeyMissing) {
 		t.Errorf("%v, told %v", err, o.told)
 	}
@@ -111,7 +112,7 @@ func TestHeadersThatTheEngineMakes(t *testing.T) {
 		preset       func(*idem.Options)
 		id, original string
 	}{"default": {asIs, "req_own", ""}, "Stripe": {idem.StripeV1, "req_own", "req_own"}, "ACP": {idem.ACP, "req_1", ""}} {
-		res, err := idem.New(&idem.MemoryStore{}, tt.preset, anybody).Serve(t.Context(), r, handler)
+		res, err := idem.New(&idem.MemoryStore{}, tt.preset, callertest.Anybody).Serve(t.Context(), r, handler)
 		if h := res.Header; err != nil || h[idem.ReplayedHeader] != nil || h.Get("Request-Id") != tt.id || h.Get("Original-Request") != tt.original {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}
@@ -120,7 +121,7 @@ func TestHeadersThatTheEngineMakes(t *testing.T) {
 		o.Problem = func(p idem.Problem) idem.Response { return idem.Response{Status: p.Status} }
 	}
 	r.Key = "a b"
-	if res, err := idem.New(&idem.MemoryStore{}, idem.ACP, anybody, bare).Serve(t.Context(), r, never(t)); err != nil || res.Status != 400 || res.Header.Get("Request-Id") != "req_1" {
+	if res, err := idem.New(&idem.MemoryStore{}, idem.ACP, callertest.Anybody, bare).Serve(t.Context(), r, never(t)); err != nil || res.Status != 400 || res.Header.Get("Request-Id") != "req_1" {
 		t.Errorf("a bare refusal: %+v, %v", res, err)
 	}
 }
@@ -133,7 +134,7 @@ func TestPassHandsTheSenderOn(t *testing.T) {
 		"its own": {"", "jane", "jane"}, "of its context": {"bob", "", "bob"}, "its own first": {"bob", "jane", "jane"},
 	} {
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody)
+		e := idem.New(&mem, callertest.Anybody)
 		ctx := t.Context()
 		if tt.outer != "" {
 			ctx = idem.WithSender(ctx, &idem.Request{Tenant: tt.outer})
@@ -151,7 +152,7 @@ func TestPassHandsTheSenderOn(t *testing.T) {
 // What a handler responds in an inner wrapper is an error there: the outer one answers.
 func TestRespondInAnInnerWrapper(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	res, err := e.Serve(t.Context(), keyed("k"), func(ctx context.Context) (idem.Response, error) {
 		res, err := e.Serve(ctx, keyed("k"), responds(402))
 		if err == nil || !res.Passed {
@@ -169,7 +170,7 @@ func TestTraceOfALooseJob(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
 	var mem idem.MemoryStore
-	_, err := idem.New(&mem, anybody, func(o *idem.Options) { o.Tracer = &tracer }).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Tracer = &tracer }).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201}, idem.Stage(ctx, receipt)
 	})
 	want := find(t, tracer.Spans(), "operation", "").Identity()
@@ -184,7 +185,7 @@ func TestTraceOfALooseJob(t *testing.T) {
 func TestKeyOfAPath(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, idem.ACP, anybody)
+	e := idem.New(&mem, idem.ACP, callertest.Anybody)
 	a, b := request, request
 	a.Path, b.Path = "/checkouts/1", "/checkouts/2"
 	c, d := request, request

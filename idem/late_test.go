@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // lateStore reports a failure for the first commit of a phase, but applies the
@@ -76,7 +77,7 @@ func TestWhatWasStoredCounts(t *testing.T) {
 					return idem.Response{Status: 201, Body: fmt.Appendf(nil, "phase %d, answer %d", n, answer)}, nil
 				})
 			}
-			e := idem.New(&lateStore{MemoryStore: &mem, tell: idem.ErrConflict, after: tc.after}, anybody, tc.opt)
+			e := idem.New(&lateStore{MemoryStore: &mem, tell: idem.ErrConflict, after: tc.after}, callertest.Anybody, tc.opt)
 			for i := range 2 {
 				res, err := do(t, e, handler)
 				if err != nil || string(res.Body) != tc.want || res.Replayed != (i > 0) {
@@ -99,7 +100,7 @@ func TestWhatWasStoredCounts(t *testing.T) {
 func TestReleaseAfterALateCommitKeepsIt(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, anybody)
+	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, callertest.Anybody)
 	handler := answering(func(ctx context.Context) error {
 		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
 		return err
@@ -125,7 +126,7 @@ func TestAnswerAfterALateCommitIsNotTakenForStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	var finished []idem.Event
-	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, anybody, func(o *idem.Options) {
+	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, callertest.Anybody, func(o *idem.Options) {
 		o.Hooks.Finished = func(_ context.Context, ev idem.Event) { finished = append(finished, ev) }
 	})
 	_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -145,7 +146,7 @@ func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	lost := 0
-	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, anybody, func(o *idem.Options) {
+	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, callertest.Anybody, func(o *idem.Options) {
 		o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ }
 	})
 	_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -165,7 +166,7 @@ func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
 func TestFailedCallKeepsItsDerivedKey(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	var keys []string
 	handler := answering(func(ctx context.Context) error {
 		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
@@ -198,7 +199,7 @@ func TestConflictSendsACallsCommitAgain(t *testing.T) {
 		return nil
 	}}
 	calls := 0
-	res, err := do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), answering(func(ctx context.Context) error {
 		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
 			calls++
 			tx.Write(note("charged"))
@@ -217,7 +218,7 @@ func TestOneReadTellsWhereEveryAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	st := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
-	res, err := do(t, idem.New(st, anybody), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+	res, err := do(t, idem.New(st, callertest.Anybody), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 	if err != nil || res.Status != 201 || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 1 {
 		t.Errorf("%+v, %v after %d commits; want it known to be stored after one", res, err, st.Calls(idemtest.Commit))
 	}

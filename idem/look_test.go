@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/retrysign"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -196,13 +197,13 @@ func (m *met) sends(t *testing.T, r idem.Request) became {
 // settings are engines for which a request may be a retry, and those that made its record
 // if they are others.
 var settings = map[string]struct{ opt, made func(*idem.Options) }{
-	"plain":               {opt: anybody},
-	"resumable":           {opt: func(o *idem.Options) { anybody(o); o.Resumable = true }},
-	"open":                {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeOpen }},
-	"waiting":             {opt: func(o *idem.Options) { anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
-	"within the quota":    {opt: func(o *idem.Options) { anybody(o); (&gate{}).set(o) }},
-	"over the quota":      {opt: func(o *idem.Options) { anybody(o); (&gate{wait: time.Minute}).set(o) }, made: anybody},
-	"observing":           {opt: func(o *idem.Options) { anybody(o); o.Mode = idem.ModeObserve }, made: anybody},
+	"plain":               {opt: callertest.Anybody},
+	"resumable":           {opt: func(o *idem.Options) { callertest.Anybody(o); o.Resumable = true }},
+	"open":                {opt: func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeOpen }},
+	"waiting":             {opt: func(o *idem.Options) { callertest.Anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
+	"within the quota":    {opt: func(o *idem.Options) { callertest.Anybody(o); (&gate{}).set(o) }},
+	"over the quota":      {opt: func(o *idem.Options) { callertest.Anybody(o); (&gate{wait: time.Minute}).set(o) }, made: callertest.Anybody},
+	"observing":           {opt: func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeObserve }, made: callertest.Anybody},
 	"one of two scopes":   {opt: scopeChanges(true)},
 	"the other scope":     {opt: scopeChanges(true), made: scopeChanges(false)},
 	"the other, and over": {opt: func(o *idem.Options) { scopeChanges(true)(o); (&gate{wait: time.Minute}).set(o) }, made: scopeChanges(false)},
@@ -387,7 +388,7 @@ func TestNoSignIsNoRead(t *testing.T) {
 		m := meets(t, "plain", "done")
 		r := ordered("{}")
 		r.Header = h
-		m.opt = anybody
+		m.opt = callertest.Anybody
 		if b := m.sends(t, r); !b.Replayed || m.store.Calls(idemtest.Load) != 0 || m.store.Calls(idemtest.Claim) != 1 {
 			t.Errorf("%v: %+v after %d reads", h, b, m.store.Calls(idemtest.Load))
 		}
@@ -417,7 +418,7 @@ func TestLookThatHangs(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
 		defer cancel()
-		res, err := idem.New(s, anybody).Do(ctx, retried(ordered("{}")), func(context.Context) (idem.Response, error) {
+		res, err := idem.New(s, callertest.Anybody).Do(ctx, retried(ordered("{}")), func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: http.StatusCreated}, nil
 		})
 		if err != nil || res.Status != http.StatusCreated || res.Replayed {
@@ -431,7 +432,7 @@ func TestSlowTakeOverAfterALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := idemtest.Faulty(new(bodiesElsewhere), nil)
-		e := idem.New(s, anybody)
+		e := idem.New(s, callertest.Anybody)
 		died(t, e, s)
 		s.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb != idemtest.Commit {

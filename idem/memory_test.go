@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // MemoryStore refuses a result or an answer that a table would refuse.
@@ -19,7 +20,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a phase's result", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem, anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return large, nil })
 			return idem.Response{}, err
 		})
@@ -30,7 +31,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a job", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem, anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 				tx.Stage(idem.NewJob("receipt", large))
 				return idem.Response{}, nil
@@ -43,7 +44,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("headers: the status is kept, as in a table", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		engine := idem.New(&mem, anybody)
+		engine := idem.New(&mem, callertest.Anybody)
 		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"Link": {large}}}, nil
 		}); err != nil {
@@ -56,7 +57,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a body lies elsewhere", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		engine := idem.New(&mem, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
+		engine := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte(large)}, nil
 		}); err != nil {

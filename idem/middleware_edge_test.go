@@ -17,11 +17,12 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 func TestObserveExecutesLargeBodies(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 10 })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 10 })
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprint(w, len(b))
@@ -36,7 +37,7 @@ func TestObserveExecutesLargeBodies(t *testing.T) {
 
 func TestObserveStreams(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if ask(t, h, "POST", "", "{}"); err != nil {
@@ -46,7 +47,7 @@ func TestObserveStreams(t *testing.T) {
 
 func TestIgnoredKeysPassUntouched(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxRequest = 10 })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxRequest = 10 })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if r := ask(t, h, "GET", "k", ""); err != nil || r.Header.Get("Idempotency-Status") != "ignored" {
@@ -62,7 +63,7 @@ func TestStrictKeySaysQuotes(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"quote": idem.IETF, "100": func(o *idem.Options) { o.MaxKey = 100 },
 	} {
-		h := idem.New(&idem.MemoryStore{}, anybody, opt).Middleware(http.NotFoundHandler())
+		h := idem.New(&idem.MemoryStore{}, callertest.Anybody, opt).Middleware(http.NotFoundHandler())
 		if got := bodyOf(t, ask(t, h, "POST", strings.Repeat("k", 101), "")); !strings.Contains(got, name) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -72,7 +73,7 @@ func TestStrictKeySaysQuotes(t *testing.T) {
 // A multipart form is submitted twice: each submission has its own boundary.
 func TestMultipartDoubleSubmit(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
 	n := 0
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; w.WriteHeader(201) }))
 	for range 2 {
@@ -95,7 +96,7 @@ func TestMultipartDoubleSubmit(t *testing.T) {
 func TestFormErrorHoldsBody(t *testing.T) {
 	t.Parallel()
 	var seen error
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.KeyFrom = idem.FormKey("token")
 		o.Hooks.Refused = func(_ context.Context, ev idem.Event) { seen = ev.Err }
 	})
@@ -120,7 +121,7 @@ func TestFormErrorHoldsBody(t *testing.T) {
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.Lease = 700 * time.Millisecond })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.Lease = 700 * time.Millisecond })
 		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -137,7 +138,7 @@ func TestObserveCancelsHandler(t *testing.T) {
 
 func TestObserveParsedForm(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	ran := false
 	h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true }))
 	r := httptest.NewRequest("POST", "/", strings.NewReader("a=b"))
@@ -153,7 +154,7 @@ func TestObserveParsedForm(t *testing.T) {
 
 func TestObserveMaxInt(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.MaxRequest = math.MaxInt64 })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve; o.MaxRequest = math.MaxInt64 })
 	got := "not run"
 	h := e.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); got = string(b) }))
 	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("charge 5")))
@@ -168,7 +169,7 @@ func TestObserveMaxInt(t *testing.T) {
 // Two multipart bodies with the same boundary differ in a field's value.
 func TestBoundaryCollision(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	seen := []string{}
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseMultipartForm(1 << 20); err != nil {
@@ -196,7 +197,7 @@ func TestBoundaryCollision(t *testing.T) {
 func TestQueryCollision(t *testing.T) {
 	t.Parallel()
 	for first, second := range map[string]string{"to=%25zz": "to=%zz", "x=1;y=2": "x=1%3By=2", "x=1%3By%3D2": "x=1;y=2"} {
-		e := idem.New(&idem.MemoryStore{}, anybody)
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 		n, last := 0, 0
 		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; _, _ = w.Write([]byte(r.URL.RawQuery)) }))
 		for _, q := range []string{first, second} {
@@ -228,7 +229,7 @@ func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
 		"observed, and too large to be read": func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 1<<10 },
 	} {
 		files := 0
-		h := idem.New(&idem.MemoryStore{}, anybody, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := idem.New(&idem.MemoryStore{}, callertest.Anybody, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if err := r.ParseMultipartForm(1 << 10); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -264,7 +265,7 @@ func entries(t *testing.T, folder string) int {
 func TestMiddlewareLeavesTheHandlersRequestID(t *testing.T) {
 	t.Parallel()
 	for name, outer := range map[string]string{"none around it": "", "one around it": "req_outer"} {
-		h := idem.New(&idem.MemoryStore{}, idem.StripeV1, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := idem.New(&idem.MemoryStore{}, idem.StripeV1, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Request-Id", "req_own")
 		}))
 		around := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -289,7 +290,7 @@ func TestMiddlewareLeavesTheHandlersRequestID(t *testing.T) {
 func TestObserveReadsAKeyElsewhere(t *testing.T) {
 	t.Parallel()
 	var told []error
-	h := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.Mode, o.KeyFrom, o.MaxRequest = idem.ModeObserve, idem.FormKey("key"), 20
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) }))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A stored answer can't be streamed, and a hijacked connection has no answer: a
@@ -32,7 +33,7 @@ func TestMiddlewareRefusesStreaming(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				runs++
 				if err := try(w); !errors.Is(err, http.ErrNotSupported) {
 					t.Errorf("it says %v, want http.ErrNotSupported", err)
@@ -78,7 +79,7 @@ func postTo(t *testing.T, url, key string) *http.Response {
 // Trailers would come after the body, when the answer is already stored.
 func TestMiddlewareSendsNoTrailers(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Trailer", "X-Sum")
 		w.Header().Set(http.TrailerPrefix+"X-Early", "1")
 		fmt.Fprint(w, "body")
@@ -103,7 +104,7 @@ func TestMiddlewareSendsNoTrailers(t *testing.T) {
 func TestMiddlewareLetsOthersStream(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
-	srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "first")
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			t.Error(err)
@@ -147,7 +148,7 @@ func TestMiddlewareSniffsAsNetHTTPDoes(t *testing.T) {
 			t.Parallel()
 			bare := httptest.NewServer(handler)
 			t.Cleanup(bare.Close)
-			srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, anybody).Middleware(handler))
+			srv := httptest.NewServer(idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(handler))
 			t.Cleanup(srv.Close)
 			want := postTo(t, bare.URL, "k").Header["Content-Type"]
 			for range 2 {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // ask sends a request through the middleware and returns what a client gets.
@@ -40,7 +41,7 @@ func bodyOf(t *testing.T, r *http.Response) string {
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxRequest = 1000 })
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxRequest = 1000 })
 	h := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		runs++
 		body, err := io.ReadAll(r.Body)
@@ -107,7 +108,7 @@ func TestMiddleware(t *testing.T) {
 // A request that passes reaches the handler with all features of the server.
 func TestMiddlewarePassesUntouched(t *testing.T) {
 	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyOptional })
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional })
 	var flushes error
 	h := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		flushes = http.NewResponseController(w).Flush()
@@ -144,7 +145,7 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := idem.New(&idem.MemoryStore{}, anybody).Middleware(tt.handler)
+			h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(tt.handler)
 			for i, replayed := range []string{"", "true"} {
 				r := ask(t, h, "POST", "k", "")
 				if got := bodyOf(t, r); r.StatusCode != tt.status || got != tt.body || r.Header.Get(idem.ReplayedHeader) != replayed {
@@ -162,7 +163,7 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 func TestMiddlewarePanic(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if runs++; runs == 1 {
 			panic(http.ErrAbortHandler)
 		}
@@ -186,7 +187,7 @@ func TestMiddlewareInvalidStatus(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{0, 99, 1000} {
 		runs := 0
-		h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if runs++; runs == 1 {
 				w.WriteHeader(status)
 			}
@@ -204,7 +205,7 @@ func TestMiddlewareInvalidStatus(t *testing.T) {
 func TestMiddlewareClientGoesAway(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		runs++
 		fmt.Fprint(w, "done")
 	}))
@@ -223,7 +224,7 @@ func TestMiddlewareClientGoesAway(t *testing.T) {
 func TestMiddlewareScope(t *testing.T) {
 	t.Parallel()
 	type user struct{}
-	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.Scope = func(ctx context.Context, _ *idem.Request) (string, error) {
 			name, ok := ctx.Value(user{}).(string)
 			if !ok {

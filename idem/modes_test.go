@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // recordless is a way in which a request runs without a record.
@@ -64,7 +65,7 @@ func TestPhasesNeedARecord(t *testing.T) {
 				true:  func(error) (idem.Response, error) { return idem.Response{Status: 201}, nil },
 			} {
 				var log bytes.Buffer
-				e := idem.New(set.store(), anybody, set.options, func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+				e := idem.New(set.store(), callertest.Anybody, set.options, func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 				r := keyed("k")
 				r.Route = "POST /rides"
 				for try := range 2 {
@@ -90,7 +91,7 @@ func TestMiddlewareWithoutARecord(t *testing.T) {
 	t.Parallel()
 	for mode, set := range recordlessModes {
 		for phase, status := range map[bool]int{true: 503, false: 201} {
-			h := idem.New(set.store(), anybody, set.options).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h := idem.New(set.store(), callertest.Anybody, set.options).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if phase {
 					_ = idem.Stage(r.Context(), idem.NewJob("mail", 1))
 				}
@@ -158,7 +159,7 @@ func TestModeOpenStaysShut(t *testing.T) {
 	} {
 		var told []error
 		runs := 0
-		e := idem.New(&spoilt{Store: new(idem.MemoryStore), claim: failsWith(tt.err), load: unread}, anybody, func(o *idem.Options) {
+		e := idem.New(&spoilt{Store: new(idem.MemoryStore), claim: failsWith(tt.err), load: unread}, callertest.Anybody, func(o *idem.Options) {
 			o.Mode, o.Now = idem.ModeOpen, idemtest.NewClock().Now
 			o.Hooks.Unprotected = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 		})

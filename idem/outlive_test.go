@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A phase for which the handler didn't wait comes too late: its attempt has ended
@@ -14,7 +15,7 @@ func TestPhaseThatOutlivesItsHandlerWritesNothing(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	_, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		go func() {
 			_, err := idem.Atomic(ctx, "late", func(_ context.Context, tx *idem.Tx) (int, error) {
 				close(started)
@@ -63,7 +64,7 @@ func TestNoAnswerLeavesWhileAPhaseRuns(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
 			started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-			res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+			res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 				go func() {
 					over <- tt.phase(ctx, func(context.Context, *idem.Tx) (int, error) {
 						close(started)

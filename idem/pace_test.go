@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // paces are the delays of answers behind the end of a handler, and the reads of each waiter.
@@ -113,7 +114,7 @@ func TestWaitingIsNoLater(t *testing.T) {
 // each, in virtual time.
 func waitInTurns(t *testing.T, from, to time.Duration, handlers, waiters int, anyTime bool) (was, is paces) {
 	t.Helper()
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, time.Hour })
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, time.Hour })
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	var mu sync.Mutex
@@ -250,7 +251,7 @@ func TestWaitingOutAnOutage(t *testing.T) {
 }
 
 func waitsOn(s store.Store) *idem.Engine {
-	return idem.New(s, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+	return idem.New(s, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 }
 
 // heldRecord returns ann's record while an attempt works.

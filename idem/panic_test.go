@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // overHTTP serves h over real HTTP, and returns the client's view of an answer.
@@ -58,7 +59,7 @@ func TestPanicIsAnswered(t *testing.T) {
 			var log bytes.Buffer
 			runs := 0
 			store := &idem.MemoryStore{}
-			e := idem.New(store, anybody, func(o *idem.Options) {
+			e := idem.New(store, callertest.Anybody, func(o *idem.Options) {
 				o.Function, o.Logger, o.Resumable = "f", slog.New(slog.NewTextHandler(&log, nil)), true // so that the record stays
 			})
 			send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -106,7 +107,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int32
-			h := idem.New(&idem.MemoryStore{}, anybody, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			h := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if runs.Add(1) == 1 {
 					panic(tc.value)
 				}
@@ -138,7 +139,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 func TestPanicInANestedWrapper(t *testing.T) {
 	t.Parallel()
 	went := make(chan any, 1)
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	inner := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
 	send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -158,7 +159,7 @@ func TestPanicInANestedWrapper(t *testing.T) {
 // An answer that a phase has stored is final, whatever happens afterwards.
 func TestPanicAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	runs := 0
 	for i := range 2 {
 		r := ann
@@ -189,7 +190,7 @@ func TestPanicOfDoGoesOn(t *testing.T) {
 		"after the answer": {asIs, finishes, 1},
 	} {
 		st := idemtest.Faulty(new(idem.MemoryStore), nil)
-		e := idem.New(st, anybody, tt.opt)
+		e := idem.New(st, callertest.Anybody, tt.opt)
 		func() {
 			defer func() {
 				if v := recover(); v != "boom" {

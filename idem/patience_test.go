@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // down is a plan for a table that is unreachable for a while: each call hangs
@@ -72,7 +73,7 @@ func TestFinishHasAllTheTimeThereIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mem idem.MemoryStore
 				store := idemtest.Faulty(&mem, nil)
-				e, effects := idem.New(store, anybody), 0
+				e, effects := idem.New(store, callertest.Anybody), 0
 				handler := func(ctx context.Context) (idem.Response, error) {
 					effects++
 					store.Reset(down(time.Now().Add(tc.away), tc.hangs))
@@ -113,7 +114,7 @@ func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 			}
 			return idemtest.Fault{}
 		})
-		res, err := inTime(t, 10*time.Second, idem.New(st, anybody), answers(201))
+		res, err := inTime(t, 10*time.Second, idem.New(st, callertest.Anybody), answers(201))
 		if err != nil || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 2 {
 			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, st.Calls(idemtest.Commit))
 		}
@@ -166,7 +167,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 					if opt == nil {
 						opt = func(*idem.Options) {}
 					}
-					e := idem.New(store, anybody, opt)
+					e := idem.New(store, callertest.Anybody, opt)
 					if tc.before != nil {
 						tc.before(t, e, store)
 					}
@@ -213,7 +214,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
 					begun := time.Now()
-					e := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
+					e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 					res, err := e.Resume(ctx, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 						<-ctx.Done()
 						return idem.Response{}, ctx.Err()
@@ -252,7 +253,7 @@ func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := idemtest.Faulty(new(idem.MemoryStore), down(time.Now().Add(time.Hour), true, idemtest.Claim))
 		begun := time.Now()
-		_, err := inTime(t, 15*time.Minute, idem.New(store, anybody), never(t))
+		_, err := inTime(t, 15*time.Minute, idem.New(store, callertest.Anybody), never(t))
 		if took := time.Since(begun); !errors.Is(err, idem.ErrUnavailable) || took > time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A deploy changes a handler's phases while an operation is in progress: the
@@ -357,7 +358,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 		return idemtest.Fault{Err: errors.New("access denied")}
 	}
 	st := idemtest.Faulty(mem, plan)
-	_, err := do(t, idem.New(st, anybody, opt), b.handler(d.v1, d.acc, st))
+	_, err := do(t, idem.New(st, callertest.Anybody, opt), b.handler(d.v1, d.acc, st))
 	seen.happened = seen.happened || errors.Is(err, errAccident) || st.Crashed() || errors.Is(err, idem.ErrStuck)
 	if !seen.happened {
 		return seen, b
@@ -369,7 +370,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	if d.opt2 == nil {
 		d.opt2 = func(*idem.Options) {}
 	}
-	e := idem.New(mem, anybody, opt, d.opt2)
+	e := idem.New(mem, callertest.Anybody, opt, d.opt2)
 	v2 := b.handler(d.v2, accident{}, nil)
 	for range 3 {
 		r := one(mem)

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // variant is a way to run the three phases of Rocket Rides.
@@ -44,7 +45,7 @@ type story struct {
 }
 
 func (p *story) engine(s store.Store) *idem.Engine {
-	return idem.New(s, anybody, p.opt, func(o *idem.Options) {
+	return idem.New(s, callertest.Anybody, p.opt, func(o *idem.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 var receipt = idem.NewJob("receipt", "r1")
@@ -40,7 +41,7 @@ func TestStageBeforeANotIdempotentPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	called := false
-	_, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		if err := idem.Stage(ctx, receipt); err != nil {
 			return idem.Response{}, err
 		}
@@ -65,7 +66,7 @@ func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 		}
 		return nil
 	}}
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Write(note("ride"))
 			if err := idem.Stage(ctx, receipt); err != nil {
@@ -84,7 +85,7 @@ func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 func TestStageInAnAbortedPhase(t *testing.T) {
 	t.Parallel()
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "paid", func(ctx context.Context, tx *idem.Tx) (string, error) {
 			tx.Write(note("ride"))
 			return "", idem.Stage(ctx, receipt)
@@ -105,7 +106,7 @@ func TestStageAfterFinish(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	var serr error
-	_, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		re, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 		serr = idem.Stage(ctx, receipt)
 		return re, err
@@ -123,7 +124,7 @@ func TestTooManyLooseJobs(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	var serr error
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		for range 51 {
 			serr = errors.Join(serr, idem.Stage(ctx, receipt))
 		}
@@ -151,7 +152,7 @@ func TestAnswerWithoutItsJobs(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
 			store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("item too large")}))
-			res, err := do(t, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
+			res, err := do(t, idem.New(store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 				if err := before(ctx); err != nil {
 					return idem.Response{}, err
 				}
@@ -189,7 +190,7 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	e := idem.New(st, anybody)
+	e := idem.New(st, callertest.Anybody)
 	n := 0
 	handler := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -219,12 +220,12 @@ func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
 	clock := idemtest.NewClock()
 	with := func(o *idem.Options) { o.Now = clock.Now }
 	dying := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(dying, anybody, with), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(dying, callertest.Anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) { dying.Crash(); return "x", nil }, idem.NotIdempotent())
 		return idem.Response{}, err
 	})
 	clock.Advance(time.Hour)
-	_, err := do(t, idem.New(&mem, anybody, with), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, callertest.Anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "transfer", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("transfer")); return "x", nil })
 		return idem.Response{Status: 201}, err
 	})
@@ -241,7 +242,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	clock := idemtest.NewClock()
 	with := func(o *idem.Options) { o.Now = clock.Now }
 	dying := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(dying, anybody, with), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(dying, callertest.Anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "a", func(_ context.Context, tx *idem.Tx) (string, error) { return "x", nil })
 		dying.Crash()
 		return idem.Response{}, err
@@ -255,7 +256,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
-	err := idem.New(st, anybody, with).MarkStuck(ctx, jobs.TicketFor(one(&mem)), "nobody")
+	err := idem.New(st, callertest.Anybody, with).MarkStuck(ctx, jobs.TicketFor(one(&mem)), "nobody")
 	if r := one(&mem); err == nil && r.State != store.Stuck {
 		t.Errorf("MarkStuck: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
 	}
@@ -273,7 +274,7 @@ func TestRefusalThatIsNotStored(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	e := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true })
+	e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true })
 	rate := 3
 	handler := func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("ride")); return "r", nil })
@@ -302,7 +303,7 @@ func TestRespondWhileAPhaseRuns(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	started, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		go func() {
 			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) {
 				close(started)
@@ -329,7 +330,7 @@ func TestRespondWhileAPhaseRuns(t *testing.T) {
 func TestStatusOutOfRange(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Write(note("charge"))
 			return idem.Response{Status: 20}, nil
@@ -370,8 +371,8 @@ func TestAnswerPastARecordedPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
-			_, _ = do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error { return errors.Join(reserve(ctx), errors.New("later")) }))
-			res, err := do(t, idem.New(&mem, anybody, tt.opt), tt.fn)
+			_, _ = do(t, idem.New(&mem, callertest.Anybody), answering(func(ctx context.Context) error { return errors.Join(reserve(ctx), errors.New("later")) }))
+			res, err := do(t, idem.New(&mem, callertest.Anybody, tt.opt), tt.fn)
 			if res.Status != tt.status || !errors.Is(err, tt.want) || errors.Is(err, idem.ErrUnavailable) || one(&mem).State != store.Open {
 				t.Errorf("%+v, %v; the record is %s", res, err, one(&mem).State)
 			}
@@ -383,7 +384,7 @@ func TestAnswerPastARecordedPhase(t *testing.T) {
 func TestLastErrorHasNoQuery(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	_, _ = do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) {
 			return "", fmt.Errorf("pay: %w", &url.Error{Op: "Post", URL: "https://bank.example/pay?token=sk_live_123", Err: io.EOF})
 		}, idem.NotIdempotent())
@@ -402,7 +403,7 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	ctx, leave := context.WithTimeout(t.Context(), ample)
 	calls := 0
 	st := idemtest.Faulty(&mem, nil)
-	_, err := idem.New(st, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(st, callertest.Anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
 			return idem.Response{}, err
 		}
@@ -445,13 +446,13 @@ func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 		return idem.Response{Status: 201}, err
 	}
 	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}
-	if _, err := idem.New(slow, anybody).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+	if _, err := idem.New(slow, callertest.Anybody).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
 		t.Errorf("got %v after %d calls", err, called)
 	}
 	if r := one(&mem); r.State != store.Open || len(r.Phases) != 0 {
 		t.Errorf("%s with phases %v", r.State, r.Phases)
 	}
-	if res, err := idem.New(&mem, anybody).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
+	if res, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
 		t.Errorf("the retry: %+v, %v, %d calls", res, err, called)
 	}
 }
@@ -484,9 +485,9 @@ func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
 					_, err := idem.Atomic(ctx, "two", stage(second))
 					return err
 				})
-				_, err := do(t, idem.New(&mem, anybody), handler)
+				_, err := do(t, idem.New(&mem, callertest.Anybody), handler)
 				if between != nil {
-					_, err = do(t, idem.New(&mem, anybody), handler)
+					_, err = do(t, idem.New(&mem, callertest.Anybody), handler)
 				}
 				if !errors.Is(err, want) || want == nil && jobsOf(&mem) != 50 || want != nil && jobsOf(&mem) != 30 {
 					t.Errorf("30 and %d jobs: %v, %d are staged", second, err, jobsOf(&mem))
@@ -508,7 +509,7 @@ func TestConflictsThatLastAreAnswered(t *testing.T) {
 			}
 			return nil
 		}}
-		e := idem.New(&mem, anybody, idem.OneScope)
+		e := idem.New(&mem, callertest.Anybody, idem.OneScope)
 		serve := func() idem.Result {
 			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			defer cancel()
@@ -544,7 +545,7 @@ func TestDerivedKeysAreOfTheServersID(t *testing.T) {
 	t.Parallel()
 	keys := make(map[string]bool)
 	for range 3 {
-		e := idem.New(new(idem.MemoryStore), anybody)
+		e := idem.New(new(idem.MemoryStore), callertest.Anybody)
 		var id, first string
 		for _, fail := range []error{errors.New("down"), nil} {
 			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A phase without a result is an error for its handler, which would go on with a zero one.
@@ -113,14 +114,14 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 // A function's own error is its phase's, as it is, also beside a write that can't be built.
 func TestPhaseHasItsFunctionsError(t *testing.T) {
 	t.Parallel()
-	_, _ = do(t, idem.New(&idem.MemoryStore{}, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 0, declined{} })
 		if err != error(declined{}) { //nolint:errorlint // exactly this value
 			t.Errorf("of a call: %v", err)
 		}
 		return idem.Response{}, err
 	})
-	_, _ = do(t, idem.New(&idem.MemoryStore{}, anybody), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "write", func(_ context.Context, tx *idem.Tx) (int, error) {
 			tx.Write(brokenWrite{})
 			return 0, declined{}
@@ -137,7 +138,7 @@ func TestPhaseHasItsFunctionsError(t *testing.T) {
 func TestKeyOfAnAtomicIsNoCall(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	_, _ = do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error {
+	_, _ = do(t, idem.New(&mem, callertest.Anybody), answering(func(ctx context.Context) error {
 		if err := reserve(ctx); err != nil {
 			return err
 		}
@@ -187,7 +188,7 @@ func TestWhatAPhaseWritesAndStagesIsCommitted(t *testing.T) {
 		}, 1, 1},
 	} {
 		var mem idem.MemoryStore
-		res, err := do(t, idem.New(&mem, anybody), answering(tt.phase))
+		res, err := do(t, idem.New(&mem, callertest.Anybody), answering(tt.phase))
 		if err != nil || res.Status != 200 || len(mem.Writes()) != tt.writes || jobsOf(&mem) != tt.jobs {
 			t.Errorf("%s: %+v, %v: %d writes, %d jobs", name, res, err, len(mem.Writes()), jobsOf(&mem))
 		}
@@ -206,7 +207,7 @@ func TestNotIdempotentTakesNoWrites(t *testing.T) {
 			"a result": nil, "an answer": idem.Respond(idem.Response{Status: 402}), "that it is safe": idem.SafeToRetry(errors.New("refused")),
 		} {
 			var mem idem.MemoryStore
-			res, err := do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error {
+			res, err := do(t, idem.New(&mem, callertest.Anybody), answering(func(ctx context.Context) error {
 				_, err := idem.Foreign(ctx, "fax", func(_ context.Context, tx *idem.Tx) (int, error) { add(tx); return 1, end }, idem.NotIdempotent())
 				return err
 			}))
@@ -221,7 +222,7 @@ func TestNotIdempotentTakesNoWrites(t *testing.T) {
 func TestAnswerOfAPhaseIsClean(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]idem.PhaseOption{"a call": nil, "a call that is not repeated": {idem.NotIdempotent()}} {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.StoreHeaders = []string{"X-Good", "X-Bad"} })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.StoreHeaders = []string{"X-Good", "X-Bad"} })
 		for range 2 {
 			res, err := do(t, e, answering(func(ctx context.Context) error {
 				_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
@@ -260,7 +261,7 @@ func TestConflictOfTheEnginesOwnCommit(t *testing.T) {
 			t.Parallel()
 			calls := 0
 			st := idemtest.Faulty(new(idem.MemoryStore), idemtest.At(idemtest.Commit, tt.at, idemtest.Fault{Err: idem.ErrConflict}))
-			res, err := do(t, idem.New(st, anybody), answering(func(ctx context.Context) error { return tt.phase(ctx, &calls) }))
+			res, err := do(t, idem.New(st, callertest.Anybody), answering(func(ctx context.Context) error { return tt.phase(ctx, &calls) }))
 			if err != nil || res.Status != 200 || calls != 1 {
 				t.Errorf("%+v, %v after %d calls", res, err, calls)
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // charging returns a handler whose only phase before the finish calls the
@@ -44,9 +45,9 @@ func TestRenamedForeignKeepsItsKey(t *testing.T) {
 	opt := func(o *idem.Options) { o.Now = clock.Now }
 	var w outside
 	store := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(store, anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, callertest.Anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(time.Hour)
-	res, err := do(t, idem.New(&mem, anybody, opt), charging("payment", w.charge))
+	res, err := do(t, idem.New(&mem, callertest.Anybody, opt), charging("payment", w.charge))
 	if err != nil || res.Status != 201 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -63,9 +64,9 @@ func TestKeyThatTheProviderMayHaveForgottenIsNotSent(t *testing.T) {
 	opt := func(o *idem.Options) { o.Now = clock.Now }
 	var w outside
 	store := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(store, anybody, opt, func(o *idem.Options) { o.Function, o.Resumable = "f", true }), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, callertest.Anybody, opt, func(o *idem.Options) { o.Function, o.Resumable = "f", true }), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(25 * time.Hour)
-	_, err := do(t, idem.New(&mem, anybody, opt), charging("charge", w.charge))
+	_, err := do(t, idem.New(&mem, callertest.Anybody, opt), charging("charge", w.charge))
 	if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
 		t.Errorf("got %v after %d calls, want ErrStuck after one", err, len(w.calls))
 	}
@@ -86,7 +87,7 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := idemtest.Faulty(new(idem.MemoryStore), nil)
-			_, err := do(t, idem.New(store, anybody, tc.opt), func(ctx context.Context) (idem.Response, error) {
+			_, err := do(t, idem.New(store, callertest.Anybody, tc.opt), func(ctx context.Context) (idem.Response, error) {
 				return charging("charge", func(string) {}, tc.opts...)(ctx)
 			})
 			if err != nil {
@@ -142,7 +143,7 @@ func TestReusedKeysAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := keysOf(t, idem.New(new(idem.MemoryStore), anybody), tc.phases...)
+			keys, err := keysOf(t, idem.New(new(idem.MemoryStore), callertest.Anybody), tc.phases...)
 			different := len(slices.Compact(slices.Sorted(slices.Values(keys))))
 			if refused := errors.Is(err, idem.ErrKeyReused); refused != tc.refused || !refused && err != nil {
 				t.Errorf("got %v", err)
@@ -183,9 +184,9 @@ func TestResumedRunGoesOnCounting(t *testing.T) {
 	}
 	var w outside
 	store := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(store, anybody, opt), handler(&w, func(string) { store.Crash() }))
+	_, _ = do(t, idem.New(store, callertest.Anybody, opt), handler(&w, func(string) { store.Crash() }))
 	clock.Advance(time.Hour)
-	if _, err := do(t, idem.New(&mem, anybody, opt), handler(&w, func(string) {})); err != nil {
+	if _, err := do(t, idem.New(&mem, callertest.Anybody, opt), handler(&w, func(string) {})); err != nil {
 		t.Fatal(err)
 	}
 	if len(tips) != 1 || len(w.calls) != 2 || len(w.charged()) != 2 {
@@ -205,9 +206,9 @@ func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside
 	mem, clock := new(idem.MemoryStore), idemtest.NewClock()
 	opt := func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true }
 	store := idemtest.Faulty(mem, nil)
-	_, _ = do(t, idem.New(store, anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, callertest.Anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(age)
-	err := again(idem.New(mem, anybody, opt), &w)
+	err := again(idem.New(mem, callertest.Anybody, opt), &w)
 	return mem, clock, &w, err
 }
 
@@ -256,7 +257,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		clock := idemtest.NewClock()
 		calls := 0
 		run := func(now func() time.Time) error {
-			_, err := do(t, idem.New(&mem, anybody, func(o *idem.Options) { o.Now = now }), func(ctx context.Context) (idem.Response, error) {
+			_, err := do(t, idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Now = now }), func(ctx context.Context) (idem.Response, error) {
 				_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { calls++; return 0, errors.New("down") }, idem.Remembers(0))
 				return idem.Response{}, err
 			})
@@ -281,12 +282,12 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		mem, clock, w, _ := memoryOf(t, 22*time.Hour, func(*idem.Engine, *outside) error { return nil })
 		opt := func(o *idem.Options) { o.Now = clock.Now }
 		st := idemtest.Faulty(mem, nil)
-		_, _ = do(t, idem.New(st, anybody, opt), inserted(w, func() error { st.Crash(); return errors.New("died") }))
+		_, _ = do(t, idem.New(st, callertest.Anybody, opt), inserted(w, func() error { st.Crash(); return errors.New("died") }))
 		if r := one(mem); len(r.Phases) != 1 {
 			t.Fatalf("phases %v", r.Phases)
 		}
 		clock.Advance(2 * time.Hour)
-		_, err := do(t, idem.New(mem, anybody, opt), inserted(w, func() error { return nil }))
+		_, err := do(t, idem.New(mem, callertest.Anybody, opt), inserted(w, func() error { return nil }))
 		if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
 			t.Errorf("%v after %d calls", err, len(w.calls))
 		}
@@ -295,7 +296,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+		e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 		var w outside
 		for i := range 2 {
 			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -318,7 +319,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+		e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 		var w outside
 		down := errors.New("down")
 		for i := range 3 { // the charge fails and is repeated; the tip fails a day later, and is a separate call
@@ -368,7 +369,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 				_, err := do(t, e, charging("charge", w.charge))
 				return err
 			})
-			e := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+			e := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 			err := e.Settle(t.Context(), one(mem).PK, tc.settlement)
 			if errors.Is(err, idem.ErrResult) != tc.refused || !tc.refused && err != nil {
 				t.Fatal(err)
@@ -404,7 +405,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		t.Parallel()
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
 			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
-			e := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+			e := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 			if err := e.MarkStuck(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
@@ -444,11 +445,11 @@ func TestRepeats(t *testing.T) {
 		})
 	}
 	nothing := func() error { return nil }
-	_, _ = do(t, idem.New(&mem, anybody, opt), call(func() error { return errors.New("no answer") })) // two first calls; the second call fails
+	_, _ = do(t, idem.New(&mem, callertest.Anybody, opt), call(func() error { return errors.New("no answer") })) // two first calls; the second call fails
 	died := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(died, anybody, opt), call(func() error { died.Crash(); return nil })) // a repeated call
+	_, _ = do(t, idem.New(died, callertest.Anybody, opt), call(func() error { died.Crash(); return nil })) // a repeated call
 	clock.Advance(time.Hour)
-	if _, err := do(t, idem.New(&mem, anybody, opt), call(nothing)); err != nil { // once more
+	if _, err := do(t, idem.New(&mem, callertest.Anybody, opt), call(nothing)); err != nil { // once more
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]bool{false, false, true, true}, got); diff != "" {
@@ -469,7 +470,7 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 	stored := v1{"o1", 9007199254740993, map[string]any{"a": true}, []ride{{"r1"}, {"r2"}}}
 	retry := func(second func(context.Context) (string, error)) (string, error) {
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody)
+		e := idem.New(&mem, callertest.Anybody)
 		_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (v1, error) { return stored, nil })
 			return idem.Response{}, errors.Join(err, errors.New("down"))
@@ -595,14 +596,14 @@ func TestSends(t *testing.T) {
 				})
 			}
 			st := idemtest.Faulty(&mem, nil)
-			_, _ = do(t, idem.New(st, anybody, tc.opt, now), handler(20, func() error {
+			_, _ = do(t, idem.New(st, callertest.Anybody, tc.opt, now), handler(20, func() error {
 				if tc.dies {
 					st.Crash()
 				}
 				return errors.New("no answer")
 			}))
 			clock.Advance(time.Hour)
-			_, err := do(t, idem.New(&mem, anybody, tc.opt, now), handler(tc.price, func() error { return nil }))
+			_, err := do(t, idem.New(&mem, callertest.Anybody, tc.opt, now), handler(tc.price, func() error { return nil }))
 			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -653,14 +654,14 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 			return err
 		})
 	}
-	if _, err := do(t, idem.New(store, anybody), charge(20)); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+	if _, err := do(t, idem.New(store, callertest.Anybody), charge(20)); !errors.Is(err, idem.ErrNoTime) || called != 0 {
 		t.Fatalf("the first attempt: %v, %d calls", err, called)
 	}
 	if r := one(&mem); len(r.Phases) != 1 || len(r.Doubts)+len(r.Sent) > 0 {
 		t.Errorf("phases %v, in doubt %v, sent %v", r.Phases, r.Doubts, r.Sent)
 	}
 	store.commit = func() {}
-	if _, err := do(t, idem.New(store, anybody), charge(25)); err != nil || called != 1 {
+	if _, err := do(t, idem.New(store, callertest.Anybody), charge(25)); err != nil || called != 1 {
 		t.Errorf("the next attempt: %v, %d calls", err, called)
 	}
 }
@@ -698,7 +699,7 @@ func TestRecordedCallIsInNoDoubt(t *testing.T) {
 	var mem idem.MemoryStore
 	var w outside
 	store := &lateCommit{MemoryStore: &mem, at: 1}
-	if _, err := do(t, idem.New(store, anybody, opt), charging("charge", w.charge)); err == nil {
+	if _, err := do(t, idem.New(store, callertest.Anybody, opt), charging("charge", w.charge)); err == nil {
 		t.Fatal("no error")
 	}
 	for _, r := range mem.Records() {
@@ -707,7 +708,7 @@ func TestRecordedCallIsInNoDoubt(t *testing.T) {
 		}
 	}
 	clock.Advance(time.Hour)
-	res, err := do(t, idem.New(&mem, anybody, opt), charging("charge", w.charge))
+	res, err := do(t, idem.New(&mem, callertest.Anybody, opt), charging("charge", w.charge))
 	if err != nil || res.Status != 201 || len(w.calls) != 1 {
 		t.Errorf("got %d, %v after %d calls", res.Status, err, len(w.calls))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // rollback is a row of the table in docs/start/phases.md: a change that
@@ -120,7 +121,7 @@ func (r rollback) run(t *testing.T, acc accident, met map[fate]map[bool]int) {
 	if seen.ended {
 		return
 	}
-	e := idem.New(&mem, anybody, func(o *idem.Options) {
+	e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) {
 		o.Function, o.Now, o.Resumable, o.Retention = "f", b.clock.Now, true, 30*24*time.Hour
 	})
 	res, err := do(t, e, b.handler(r.new, accident{}, nil))

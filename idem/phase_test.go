@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // note is a user's write; the tests' stores remember notes.
@@ -133,7 +134,7 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 			if tc.opt == nil {
 				tc.opt = func(*idem.Options) {}
 			}
-			e := idem.New(store, anybody, tc.opt)
+			e := idem.New(store, callertest.Anybody, tc.opt)
 			var w outside
 			res, err := do(t, e, w.rides(nil, tc.opts...))
 			if err != nil || res.Status != 201 || string(res.Body) != "r1 ch_1" || res.Replayed {
@@ -161,7 +162,7 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody, opt)
+		e := idem.New(&mem, callertest.Anybody, opt)
 		var w outside
 		down := errors.New("provider is down")
 		_, err := do(t, e, w.rides(func(string) error { return down }))
@@ -186,7 +187,7 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 func TestRetryKeepsTheOperationsID(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
-		e := idem.New(&idem.MemoryStore{}, anybody, opt)
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, opt)
 		var ids []string
 		run := func(fail error) {
 			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -214,7 +215,7 @@ func TestRetryKeepsTheOperationsID(t *testing.T) {
 func TestRespondInAPhaseIsStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	var w outside
 	decline := func(string) error { return idem.Respond(idem.Response{Status: 402, Body: []byte("declined")}) }
 	for i := range 3 {
@@ -237,7 +238,7 @@ func TestRespondInAPhaseIsStored(t *testing.T) {
 func TestFalseConditionCommitsNothing(t *testing.T) {
 	t.Parallel()
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	runs := 0
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (int, error) {
@@ -275,7 +276,7 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}} {
 		conflicts = 3
 		runs := 0
-		e := idem.New(&mem, anybody, opt, func(o *idem.Options) { o.Namespace = fmt.Sprint("n", len(mem.Writes())) })
+		e := idem.New(&mem, callertest.Anybody, opt, func(o *idem.Options) { o.Namespace = fmt.Sprint("n", len(mem.Writes())) })
 		res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 			n, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
 				runs++
@@ -295,7 +296,7 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 func TestSwallowedPhaseErrorIsNotStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	fail, status := true, 201
 	oops := errors.New("oops")
 	fn := func(ctx context.Context) (idem.Response, error) {
@@ -348,7 +349,7 @@ func TestPhasesOutOfOrderAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
-			e := idem.New(&mem, anybody)
+			e := idem.New(&mem, callertest.Anybody)
 			if _, err := do(t, e, answering(first)); err == nil {
 				t.Fatal("no error")
 			}
@@ -439,7 +440,7 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
-			e := idem.New(&mem, anybody)
+			e := idem.New(&mem, callertest.Anybody)
 			var heard error
 			_, err := do(t, e, answering(func(ctx context.Context) error { heard = tc.fn(ctx); return heard }))
 			if !errors.Is(err, tc.want) || !errors.Is(heard, tc.want) {
@@ -474,7 +475,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody)
+		e := idem.New(&mem, callertest.Anybody)
 		calls := 0
 		for range 3 {
 			if _, err := do(t, e, call(&calls, errors.New("timeout"))); !errors.Is(err, idem.ErrStuck) {
@@ -499,7 +500,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("safe to retry", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody)
+		e := idem.New(&mem, callertest.Anybody)
 		calls := 0
 		if _, err := do(t, e, call(&calls, idem.SafeToRetry(errors.New("connection refused")))); err == nil || errors.Is(err, idem.ErrStuck) {
 			t.Fatal(err)
@@ -511,7 +512,7 @@ func TestNotIdempotent(t *testing.T) {
 	})
 	t.Run("answered", func(t *testing.T) {
 		t.Parallel()
-		e := idem.New(new(idem.MemoryStore), anybody)
+		e := idem.New(new(idem.MemoryStore), callertest.Anybody)
 		calls := 0
 		for i := range 2 {
 			res, err := do(t, e, call(&calls, idem.Respond(idem.Response{Status: 402})))
@@ -523,7 +524,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("panic", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem, anybody)
+		e := idem.New(&mem, callertest.Anybody)
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -559,7 +560,7 @@ func stuckKey(t *testing.T, mem *idem.MemoryStore) string {
 func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	fail := true
 	fn := func(ctx context.Context) (idem.Response, error) {
 		if err := idem.Stage(ctx, idem.NewJob("before", 0)); err != nil {
@@ -612,7 +613,7 @@ func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 func TestOperationIDsAndDerivedKeys(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	keys := make(map[string]string)
 	_, err := do(t, e, answering(func(ctx context.Context) error {
 		for _, name := range []string{"one", "two"} {
@@ -642,7 +643,7 @@ func TestHooksOfPhases(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody, func(o *idem.Options) {
+	e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) {
 		o.Hooks.Committed = func(ctx context.Context, ev idem.Event) {
 			op, ok := idem.FromContext(ctx)
 			seen = append(seen, fmt.Sprint(ev.Phase, " ", ok && op.ID() == ev.ID))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // The presets against the documentation of their contracts. Each preset's table
@@ -34,7 +35,7 @@ type desk struct {
 func (d *desk) options(more ...func(*idem.Options)) { d.store(&idem.MemoryStore{}, more...) }
 
 func (d *desk) store(s store.Store, more ...func(*idem.Options)) {
-	d.engine = idem.New(s, append([]func(*idem.Options){anybody, d.preset}, more...)...)
+	d.engine = idem.New(s, append([]func(*idem.Options){callertest.Anybody, d.preset}, more...)...)
 }
 
 // ask sends a request and lets the handler do what fn does.

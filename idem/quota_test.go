@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // gate is a quota that a test opens and closes.
@@ -40,7 +41,7 @@ func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 		t.Error("a new operation within its quota reads the record")
 		return nil, errors.New("down")
 	}}
-	engine := idem.New(unread, anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
+	engine := idem.New(unread, callertest.Anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
 	for _, r := range []idem.Request{
 		{Key: "k1", Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}, Tenant: "t", Route: "POST /rides", Body: []byte("12345")},
 		{Key: "k2", Source: "queue", Operation: "charge|s", DeliveryKey: true},
@@ -98,7 +99,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 			t.Parallel()
 			g, mem := &gate{}, &idem.MemoryStore{}
 			if tc.before != nil {
-				if _, err := idem.New(mem, anybody).Do(t.Context(), request, tc.before); err != nil {
+				if _, err := idem.New(mem, callertest.Anybody).Do(t.Context(), request, tc.before); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,7 +109,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = idem.New(mem, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request, tc.fn)
+				_, _ = idem.New(mem, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), request, tc.fn)
 			}()
 			if len(g.asked) != 1 || len(g.ended) != 1 {
 				t.Fatalf("asked %v, ended %v, want one of each", g.asked, g.ended)
@@ -127,7 +128,7 @@ func TestQuotaPlaceOfAFailedClaim(t *testing.T) {
 	down := &spoilt{Store: &idem.MemoryStore{}, claim: func(context.Context, store.Claim) (*store.Record, error) {
 		return nil, errors.New("throttled")
 	}}
-	if _, err := idem.New(down, anybody, g.set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+	if _, err := idem.New(down, callertest.Anybody, g.set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]idem.QuotaUse{{}}, g.ended); diff != "" {
@@ -141,7 +142,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
 	g := &gate{err: errors.New("the table of quotas is down")}
-	if _, err := idem.New(mem, anybody).Do(t.Context(), request, answers(201)); err != nil {
+	if _, err := idem.New(mem, callertest.Anybody).Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
 	other := request
@@ -149,7 +150,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"default": func(*idem.Options) {}, "open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
 	} {
-		engine := idem.New(mem, anybody, g.set, opt)
+		engine := idem.New(mem, callertest.Anybody, g.set, opt)
 		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {
 			t.Errorf("%s: a known key: %+v, %v", name, res, err)
 		}
@@ -158,7 +159,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 		}
 	}
 	down := &spoilt{Store: mem, load: func(context.Context, string) (*store.Record, error) { return nil, errors.New("down") }}
-	if _, err := idem.New(down, anybody, (&gate{wait: 1}).set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) || errors.Is(err, idem.ErrQuota) {
+	if _, err := idem.New(down, callertest.Anybody, (&gate{wait: 1}).set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) || errors.Is(err, idem.ErrQuota) {
 		t.Errorf("over the quota, without the table: %v", err)
 	}
 	if g.ended != nil || len(mem.Records()) != 1 {
@@ -170,7 +171,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 func TestQuotaOfANestedOperation(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
-	e := idem.New(&idem.MemoryStore{}, anybody, g.set)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, g.set)
 	inner := request
 	inner.Key = "inner"
 	_, err := e.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
@@ -208,7 +209,7 @@ func TestQuotaOfRequestsThatWaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Quota, o.InFlight, o.RenewFor = &single{}, idem.InFlightWait, -1 })
+				e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Quota, o.InFlight, o.RenewFor = &single{}, idem.InFlightWait, -1 })
 				var runs, limited, done atomic.Int64
 				var wg sync.WaitGroup
 				for i := range 10 {
@@ -251,11 +252,11 @@ func TestQuotaIsNotAsked(t *testing.T) {
 	set := func(o *idem.Options) {
 		o.Key, o.Resumable, o.Function, o.Now = idem.KeyOptional, true, "f", func() time.Time { return now }
 	}
-	_, _ = idem.New(mem, anybody, set).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
+	_, _ = idem.New(mem, callertest.Anybody, set).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
 	var rec *store.Record
 	for _, rec = range mem.Records() {
 	}
-	engine := idem.New(mem, anybody, set, g.set)
+	engine := idem.New(mem, callertest.Anybody, set, g.set)
 	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 		return answers(201)(ctx)
 	}); err != nil {
@@ -276,7 +277,7 @@ func TestQuotaIsObserved(t *testing.T) {
 	t.Parallel()
 	var told []error
 	mem := &idem.MemoryStore{}
-	engine := idem.New(mem, anybody, (&gate{wait: time.Second}).set, func(o *idem.Options) {
+	engine := idem.New(mem, callertest.Anybody, (&gate{wait: time.Second}).set, func(o *idem.Options) {
 		o.Mode = idem.ModeObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	})

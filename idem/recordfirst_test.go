@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What is said about an operation is said after its record was looked at: today's rules are
@@ -93,7 +94,7 @@ func TestRecordFirst(t *testing.T) {
 				var st idem.MemoryStore
 				runs := 0
 				send := func(change func(*idem.Options), key string, limit time.Duration, by func(context.Context, *idem.Engine, idem.Request) idem.Response) idem.Response {
-					e := idem.New(&st, anybody, func(o *idem.Options) {
+					e := idem.New(&st, callertest.Anybody, func(o *idem.Options) {
 						if o.Methods = []string{"POST"}; change != nil {
 							change(o)
 						}
@@ -167,7 +168,7 @@ func TestTooLittleTimeForKnownWork(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var st idem.MemoryStore
-		e := idem.New(&st, anybody)
+		e := idem.New(&st, callertest.Anybody)
 		r := idem.Request{Method: "POST", Path: "/charges", Header: http.Header{idem.KeyHeader: {"k"}}}
 		send := func(limit time.Duration, fn func(context.Context) (idem.Response, error)) idem.Response {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -197,9 +198,9 @@ func TestRefusedAfterAWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var st idem.MemoryStore
 		r := idem.Request{Method: "POST", Path: "/charges", Header: http.Header{idem.KeyHeader: {"k"}}}
-		later := idem.New(&st, anybody, func(o *idem.Options) { o.MinKey, o.InFlight = 22, idem.InFlightWait })
+		later := idem.New(&st, callertest.Anybody, func(o *idem.Options) { o.MinKey, o.InFlight = 22, idem.InFlightWait })
 		heard := make(chan string)
-		_, err := idem.New(&st, anybody).Serve(t.Context(), r, func(context.Context) (idem.Response, error) {
+		_, err := idem.New(&st, callertest.Anybody).Serve(t.Context(), r, func(context.Context) (idem.Response, error) {
 			go func() {
 				res, _ := later.Serve(t.Context(), r, answers(201))
 				heard <- codeOf(res.Response)

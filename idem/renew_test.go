@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // sleeps works for d regardless of its context, like code without a context.
@@ -66,8 +67,8 @@ func TestHandlerThatOutlivesItsTimeKeepsItsKey(t *testing.T) {
 				if opt == nil {
 					opt = func(*idem.Options) {}
 				}
-				e := idem.New(idemtest.Faulty(&mem, renewals(&seen)), anybody, opt)
-				others := idem.New(&mem, anybody)
+				e := idem.New(idemtest.Faulty(&mem, renewals(&seen)), callertest.Anybody, opt)
+				others := idem.New(&mem, callertest.Anybody)
 				handler := sleeps(7300*time.Millisecond, &effects)
 				if tc.wrap != nil {
 					handler = tc.wrap(handler)
@@ -129,7 +130,7 @@ func TestAnsweredOperationIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
 		st := idemtest.Faulty(&mem, nil)
-		if _, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody), func(ctx context.Context) (idem.Response, error) {
+		if _, err := inTime(t, 2500*time.Millisecond, idem.New(st, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			res, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
 			return res, err
@@ -148,7 +149,7 @@ func TestRequestInTimeIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		effects, seen := 0, 0
 		store := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
-		if _, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), sleeps(2400*time.Millisecond, &effects)); err != nil {
+		if _, err := inTime(t, 2500*time.Millisecond, idem.New(store, callertest.Anybody), sleeps(2400*time.Millisecond, &effects)); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour) //nolint:forbidigo // virtual
@@ -172,7 +173,7 @@ func TestRenewalsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.RenewFor = tc.renewFor })
+				e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.RenewFor = tc.renewFor })
 				effects := 0
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -213,14 +214,14 @@ func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
 			return err
 		}
 		lost, called := 0, false
-		e := idem.New(st, anybody, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
+		e := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
 		res, err := inTime(t, 2500*time.Millisecond, e, func(ctx context.Context) (idem.Response, error) {
 			if err := order(ctx); err != nil {
 				return idem.Response{}, err
 			}
 			asleep.Store(true)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
-			if res, err := inTime(t, 0, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+			if res, err := inTime(t, 0, idem.New(&mem, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, order(ctx)
 			}); err != nil {
 				t.Errorf("the successor gets %+v, %v", res, err)
@@ -247,7 +248,7 @@ func TestLostLeaseEndsTheHandlersContext(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	clock := idemtest.NewClock()
-	e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+	e := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 		clock.Advance(time.Hour)
 		if _, err := do(t, e, answers(201)); err != nil {
@@ -301,7 +302,7 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 						}
 						return idemtest.Fault{}
 					})
-					e := idem.New(st, anybody, func(o *idem.Options) {
+					e := idem.New(st, callertest.Anybody, func(o *idem.Options) {
 						o.Lease, o.Hooks.LeaseLost = time.Second, func(context.Context, idem.Event) { lost++ }
 					})
 					const phases = 20
@@ -379,17 +380,17 @@ func TestRefusedAfterARenewal(t *testing.T) {
 				}
 				if tc.takes {
 					dying := idemtest.Faulty(&mem, nil)
-					_, _ = idem.New(dying, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("1"), func(context.Context) (idem.Response, error) {
+					_, _ = idem.New(dying, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), request("1"), func(context.Context) (idem.Response, error) {
 						dying.Crash()
 						return idem.Response{}, errors.New("died")
 					})
 					time.Sleep(time.Hour) //nolint:forbidigo // virtual
 				}
-				_, _ = idem.New(st, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("1"), tc.h)
+				_, _ = idem.New(st, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), request("1"), tc.h)
 				if seen == 0 {
 					t.Fatal("the lease was not renewed")
 				}
-				res, err := idem.New(&mem, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("corrected"), func(context.Context) (idem.Response, error) {
+				res, err := idem.New(&mem, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), request("corrected"), func(context.Context) (idem.Response, error) {
 					return idem.Response{Status: 201}, nil
 				})
 				if tc.frees && (err != nil || res.Status != 201) || !tc.frees && !errors.Is(err, idem.ErrMismatch) {
@@ -439,7 +440,7 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 			return nil
 		}}
 		effects := 0
-		res, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody, shortLease), sleeps(4*time.Second, &effects))
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(st, callertest.Anybody, shortLease), sleeps(4*time.Second, &effects))
 		if err != nil || res.Status != 201 || res.Expires.IsZero() {
 			t.Errorf("got %+v, %v", res, err)
 		}
@@ -470,7 +471,7 @@ func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
 		store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
-		res, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			resp, err := finishes(ctx)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
 			return resp, err
@@ -502,7 +503,7 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 					return idemtest.Fault{}
 				})
 				// The renewal begins half a margin after the deadline: the handler returns in the middle of it.
-				_, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), func(context.Context) (idem.Response, error) {
+				_, err := inTime(t, 2500*time.Millisecond, idem.New(store, callertest.Anybody), func(context.Context) (idem.Response, error) {
 					time.Sleep(3900 * time.Millisecond) //nolint:forbidigo // virtual
 					return idem.Response{Status: 201}, fails
 				})
@@ -525,7 +526,7 @@ func TestNoRenewalsWhereNoneAreWanted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			seen, effects := 0, 0
 			st := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
-			e := idem.New(st, anybody, shortLease, func(o *idem.Options) { o.RenewFor = renewFor })
+			e := idem.New(st, callertest.Anybody, shortLease, func(o *idem.Options) { o.RenewFor = renewFor })
 			_, _ = inTime(t, 2500*time.Millisecond, e, sleeps(4*time.Second, &effects))
 			if (seen > 0) != want || effects != 1 {
 				t.Errorf("RenewFor %v: %d renewals of %d runs", renewFor, seen, effects)

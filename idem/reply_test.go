@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Whatever record answers a request, the hook of that answer hears of it.
@@ -35,7 +36,7 @@ func TestHookOfEveryRecordInTheWay(t *testing.T) {
 func TestAcceptedIsToldAndReadable(t *testing.T) {
 	t.Parallel()
 	var told []string
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
 		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}}
 		o.Hooks.InFlight = func(_ context.Context, ev idem.Event) { told = append(told, ev.Name) }
@@ -59,7 +60,7 @@ func TestConflictIsNotAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := &spoilt{Store: &idem.MemoryStore{}, claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, idem.ErrConflict }}
-		e := idem.New(st, anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+		e := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 		if res, err := e.Serve(t.Context(), request, never(t)); err != nil || res.Status != 409 || res.Header.Get("Retry-After") != "1" {
 			t.Errorf("%+v, %v", res, err)
 		}
@@ -128,7 +129,7 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 		"its store has no way": {asIs, true, nil, idem.ErrNotKept, false, 0},
 	} {
 		st := elsewhereStore()
-		if _, err := idem.New(st, anybody, tt.opt).Do(t.Context(), request, answersLargely); err != nil {
+		if _, err := idem.New(st, callertest.Anybody, tt.opt).Do(t.Context(), request, answersLargely); err != nil {
 			t.Fatal(err)
 		}
 		var told []string
@@ -140,7 +141,7 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 		if tt.plain {
 			s = plain{faulty}
 		}
-		e := idem.New(s, anybody, tt.opt, func(o *idem.Options) {
+		e := idem.New(s, callertest.Anybody, tt.opt, func(o *idem.Options) {
 			o.Hooks = listening(&told, new([]idem.Summary))
 		})
 		for range 2 {
@@ -159,7 +160,7 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 // What becomes of an answer in its client's hands is nothing to the next one.
 func TestReplaysShareNothing(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	for range 3 {
 		res, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"Location": {"/1"}}, Body: []byte("body")}, nil
@@ -179,7 +180,7 @@ func TestReplaysShareNothing(t *testing.T) {
 func TestReplayOfAForeignRecordIsClean(t *testing.T) {
 	t.Parallel()
 	var mem, other idem.MemoryStore
-	if _, err := idem.New(&other, anybody).Do(t.Context(), request, answers(201)); err != nil {
+	if _, err := idem.New(&other, callertest.Anybody).Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
 	rec := one(&other).Clone()
@@ -187,7 +188,7 @@ func TestReplayOfAForeignRecordIsClean(t *testing.T) {
 	if _, err := mem.Claim(t.Context(), store.Claim{Next: rec, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	res, err := idem.New(&mem, anybody).Do(t.Context(), request, never(t))
+	res, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), request, never(t))
 	if err != nil || !res.Replayed || len(res.Header) != 1 || res.Header.Get("Location") != "/1" {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -197,7 +198,7 @@ func TestReplayOfAForeignRecordIsClean(t *testing.T) {
 func TestOvertakenByAnAttemptInFlight(t *testing.T) {
 	t.Parallel()
 	st := elsewhereStore()
-	_, err := idem.New(st, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+	_, err := idem.New(st, callertest.Anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 		old := one(st.MemoryStore)
 		next := old.Clone()
 		next.Owner, next.Ver = "another", old.Ver+1
@@ -217,7 +218,7 @@ func TestHeaderThatSplitsIsLogged(t *testing.T) {
 	t.Parallel()
 	for value, lines := range map[string]int{"a": 0, "a\nb": 1} {
 		var log strings.Builder
-		e := idem.New(&idem.MemoryStore{}, anybody, logsTo(&log))
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, logsTo(&log))
 		res, err := e.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"X-A": {value}}}, nil
 		})
@@ -254,7 +255,7 @@ func TestStoredAnswerWhoseBodyIsAway(t *testing.T) {
 			return idemtest.Fault{}
 		})
 		runs := 0
-		res, err := do(t, idem.New(faulty, anybody), func(ctx context.Context) (idem.Response, error) {
+		res, err := do(t, idem.New(faulty, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 				runs++
 				tx.Write(note("order"))
@@ -286,7 +287,7 @@ func TestReplaysInACodingThatTheClientTakes(t *testing.T) {
 		"excluded by the star": {"zstd", "*;q=0", 406},
 	} {
 		req := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Accept-Encoding": {tt.stored}}}
-		e := idem.New(&idem.MemoryStore{}, anybody)
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 		fn := func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{"Content-Encoding": {tt.stored}}}, nil
 		}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A result that storing would change is refused before the commit: a resumed run
@@ -14,7 +15,7 @@ import (
 func TestResultThatChangesInTheRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	_, err := do(t, idem.New(&mem, anybody), answering(func(ctx context.Context) error {
+	_, err := do(t, idem.New(&mem, callertest.Anybody), answering(func(ctx context.Context) error {
 		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (any, error) {
 			tx.Write(note("one"))
 			return int64(1<<53 + 1), nil // read back into any, the value is a float64

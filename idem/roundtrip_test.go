@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 type money struct {
@@ -88,7 +89,7 @@ func TestResultThatKeepsItsDataIsTaken(t *testing.T) {
 func commitResult[T any](t *testing.T, v T) (commits int, err error) {
 	t.Helper()
 	var store idem.MemoryStore
-	engine := idem.New(&store, anybody)
+	engine := idem.New(&store, callertest.Anybody)
 	_, err = engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "charge", func(context.Context, *idem.Tx) (T, error) { return v, nil })
 		return idem.Response{Status: 201}, err

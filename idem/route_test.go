@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // said answers with the path that the client sent and the path that was left over.
@@ -68,7 +69,7 @@ func TestThePathIsTheOneThatWasSent(t *testing.T) {
 		"by fingerprint and route": {[]func(*idem.Options){byRoute}, "200 /refunds/new"},
 		"by the route alone":       {[]func(*idem.Options){byRoute, skips}, "200 /refunds/new"},
 	} {
-		e := idem.New(new(idem.MemoryStore), append(tc.opt, anybody)...)
+		e := idem.New(new(idem.MemoryStore), append(tc.opt, callertest.Anybody)...)
 		for how, h := range mounts(e) {
 			t.Run(name+", "+how, func(t *testing.T) {
 				t.Parallel()
@@ -208,7 +209,7 @@ func TestWildcardsThatAreSkippedAreRefused(t *testing.T) {
 	for name, byRoute := range map[string]bool{"the route in the scope": true, "no route in the scope": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = true, byRoute })
+			e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = true, byRoute })
 			patterns := []string{"POST /orders/{id}/cancel"}
 			if !byRoute { // as the scope, the path tells them apart
 				patterns = append(patterns, "POST /orders/", "POST /", "/orders/{rest...}", "")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // R40: a record has the begin of its last attempt, and keeps the begin of its
@@ -16,7 +17,7 @@ func TestEachAttemptNotesItsTime(t *testing.T) {
 	begun := time.UnixMilli(1_800_000_000_000)
 	now := begun
 	store := &idem.MemoryStore{}
-	engine := idem.New(store, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+	engine := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 	for _, later := range []time.Duration{0, time.Minute, time.Hour} {
 		now = begun.Add(later)
 		_, _ = engine.Serve(t.Context(), keyed("k"), func(ctx context.Context) (idem.Response, error) {

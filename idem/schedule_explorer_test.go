@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // The explorer runs the real engine for a few clients that use one key. Every
@@ -337,7 +338,7 @@ func newWorld(sc *scenario, broken *brokenStore, story *strings.Builder) *world 
 
 func (w *world) client(name string) *client {
 	c := &client{w: w, name: name}
-	c.engine = idem.New(c, anybody, func(o *idem.Options) { o.Now = c.now })
+	c.engine = idem.New(c, callertest.Anybody, func(o *idem.Options) { o.Now = c.now })
 	return c
 }
 

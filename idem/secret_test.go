@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // TTL deletes late. A record whose lifetime is over needs its secret no more, wherever
@@ -18,7 +19,7 @@ func TestExpiredRecordNeedsNoSecret(t *testing.T) {
 	newer := idem.Secret{ID: "2", Key: bytes.Repeat([]byte{2}, 32)}
 	mem, now := &idem.MemoryStore{}, time.Now()
 	with := func(secret idem.Secret, more ...func(*idem.Options)) *idem.Engine {
-		return idem.New(mem, append([]func(*idem.Options){anybody, func(o *idem.Options) {
+		return idem.New(mem, append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) {
 			o.Now, o.Fingerprint.Secrets = func() time.Time { return now }, []idem.Secret{secret}
 		}}, more...)...)
 	}
@@ -63,7 +64,7 @@ func TestZeroSecret(t *testing.T) {
 					t.Errorf("New failed: %t", failed)
 				}
 			}()
-			engine := idem.New(mem, anybody, func(o *idem.Options) { o.Fingerprint.Secrets = tc.secrets })
+			engine := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.Secrets = tc.secrets })
 			if _, err := engine.Do(t.Context(), request, answers(201)); err != nil {
 				t.Fatal(err)
 			}

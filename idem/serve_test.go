@@ -10,12 +10,13 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A request that passes and fails is its handler's alone: nothing is said of its key.
 func TestPassThatFailsIsPassed(t *testing.T) {
 	t.Parallel()
-	res, err := idem.New(&idem.MemoryStore{}, anybody).Pass(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) {
+	res, err := idem.New(&idem.MemoryStore{}, callertest.Anybody).Pass(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) {
 		return idem.Response{}, declined{}
 	})
 	if err != error(declined{}) || !res.Passed || res.Header != nil { //nolint:errorlint // exactly this value
@@ -26,7 +27,7 @@ func TestPassThatFailsIsPassed(t *testing.T) {
 // The inner one of two wrappers leaves the key to the outer one, and says nothing of it.
 func TestInnerWrapperSaysNothingOfTheKey(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	_, err := e.Serve(t.Context(), keyed("k"), func(ctx context.Context) (idem.Response, error) {
 		res, err := e.Serve(ctx, keyed("k"), answers(201))
 		if !res.Passed || res.Status != 201 || res.Header != nil {
@@ -147,7 +148,7 @@ func TestFingerprintThatFails(t *testing.T) {
 func TestNamesOfAnAttempt(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	if _, err := idem.New(&mem, anybody).Do(t.Context(), request, answers(201)); err != nil {
+	if _, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
 	if r := one(&mem); len(r.Owner) != 26 || len(r.ID) != 26 || r.Owner == r.ID {

@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // stuckOperation was abandoned and given up.
@@ -161,7 +162,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 func TestFreedKeyIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
+	e := idem.New(&mem, callertest.Anybody)
 	if _, err := do(t, e, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("fails") }); err == nil {
 		t.Fatal("no error")
 	}
@@ -197,7 +198,7 @@ func TestTwoOperatorsDecideOnce(t *testing.T) {
 		if err := a.engine.Settle(t.Context(), pk, settlements["answered"]); err != nil {
 			t.Error(err)
 		}
-	}}, anybody, func(o *idem.Options) { o.Now = a.clock.Now })
+	}}, callertest.Anybody, func(o *idem.Options) { o.Now = a.clock.Now })
 	if err := slow.Settle(t.Context(), pk, idem.Settlement{}); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("the slower operator gets %v", err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/chance"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 var update = flag.Bool("update", false, "write testdata/situations.txt as they are now")
@@ -361,7 +362,7 @@ func (p *situation) once(t *testing.T, strikes map[int]*mishap) (calls []string,
 		s := &stage{t: t, table: &bodied{MemoryStore: new(idem.MemoryStore), bodies: make(map[string][]byte)}, mishaps: strikes}
 		s.ctx = chance.With(t.Context(), func(n int64) int64 { return n / 2 })
 		s.store = idemtest.Faulty(s.table, nil)
-		s.opts = append([]func(*idem.Options){anybody, func(o *idem.Options) {
+		s.opts = append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) {
 			o.Function, o.Logger, o.Tracer = "f", slog.New(s), s
 			o.Now = func() time.Time { return time.Now().Add(time.Duration(s.frozen.Load())) }
 			o.Hooks.Ended = func(_ context.Context, sum idem.Summary) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Stripe's own client, used with an endpoint under the Stripe presets, must see
@@ -46,7 +47,7 @@ func newStripeServer(t *testing.T, preset func(*idem.Options)) *stripeServer {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"id":"pi_%d","object":"payment_intent","amount":%s}`, n, r.PostForm.Get("amount"))
 	})
-	s.srv = httptest.NewServer(idem.New(&idem.MemoryStore{}, anybody, preset).Middleware(charge))
+	s.srv = httptest.NewServer(idem.New(&idem.MemoryStore{}, callertest.Anybody, preset).Middleware(charge))
 	t.Cleanup(s.srv.Close)
 	return s
 }
@@ -319,7 +320,7 @@ func TestStripeClientOutlastsAStoreThatIsDown(t *testing.T) {
 			s := &stripeServer{}
 			store := &flickering{}
 			store.down.Store(2)
-			s.srv = httptest.NewServer(idem.New(store, anybody, preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			s.srv = httptest.NewServer(idem.New(store, callertest.Anybody, preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				fmt.Fprintf(w, `{"id":"pi_%d","object":"payment_intent"}`, s.charges.Add(1))
 			})))
 			t.Cleanup(s.srv.Close)

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // abandoned is an operation whose attempt died in its handler, with a store and a
@@ -25,9 +26,9 @@ func abandon(t *testing.T, optFns ...func(*idem.Options)) *abandoned {
 	t.Helper()
 	a := &abandoned{clock: idemtest.NewClock()}
 	optFns = append([]func(*idem.Options){func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)
-	a.engine = idem.New(&a.mem, append([]func(*idem.Options){anybody}, optFns...)...)
+	a.engine = idem.New(&a.mem, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
 	store := idemtest.Faulty(&a.mem, nil)
-	_, err := do(t, idem.New(store, append([]func(*idem.Options){anybody}, optFns...)...), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
 		store.Crash()
 		return idem.Response{}, errors.Join(err, errors.New("died"))
@@ -143,7 +144,7 @@ func TestTicketOfAnotherNamespaceIsRefused(t *testing.T) {
 	a := abandon(t, func(o *idem.Options) { o.Namespace = "a" })
 	a.leaseOver()
 	before := a.record(t)
-	other := idem.New(&a.mem, anybody, func(o *idem.Options) { o.Function, o.Namespace, o.Now, o.Resumable = "f", "b", a.clock.Now, true })
+	other := idem.New(&a.mem, callertest.Anybody, func(o *idem.Options) { o.Function, o.Namespace, o.Now, o.Resumable = "f", "b", a.clock.Now, true })
 	if err := a.resume(t, other, jobs.TicketFor(before), completes); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("got %v", err)
 	}
@@ -163,7 +164,7 @@ func TestTriesThatDieAreCounted(t *testing.T) {
 	for range tries + 1 {
 		a.leaseOver()
 		st := idemtest.Faulty(&a.mem, nil)
-		dying := idem.New(st, anybody, limit, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
+		dying := idem.New(st, callertest.Anybody, limit, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 		err := a.resume(t, dying, jobs.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
 			runs++
 			st.Crash()

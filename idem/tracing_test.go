@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
@@ -65,7 +66,7 @@ func TestTraceOfARequest(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
 	memory := &idem.MemoryStore{}
-	e := idem.New(memory, anybody, func(o *idem.Options) { o.Tracer = &tracer })
+	e := idem.New(memory, callertest.Anybody, func(o *idem.Options) { o.Tracer = &tracer })
 	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func TestTraceOfAResumedRequest(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
 	memory := &idem.MemoryStore{}
-	e := idem.New(memory, anybody, func(o *idem.Options) { o.Function, o.Tracer, o.Resumable = "f", &tracer, true })
+	e := idem.New(memory, callertest.Anybody, func(o *idem.Options) { o.Function, o.Tracer, o.Resumable = "f", &tracer, true })
 	secret := errors.New("card 4242")
 	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(secret)); !errors.Is(err, secret) {
 		t.Fatal(err)
@@ -171,7 +172,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tracer tracetest.Recorder
-			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer = &tracer }, tt.opt)
+			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Tracer = &tracer }, tt.opt)
 			if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +190,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 	t.Run("a panic", func(t *testing.T) {
 		t.Parallel()
 		var tracer tracetest.Recorder
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer, o.CallsOut = &tracer, true })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Tracer, o.CallsOut = &tracer, true })
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = e.Do(t.Context(), tracedPost("k"), func(ctx context.Context) (idem.Response, error) {
@@ -213,7 +214,7 @@ operation internal_error
 func TestNoTracerStoresNoTrace(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
-	if _, err := idem.New(memory, anybody).Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
+	if _, err := idem.New(memory, callertest.Anybody).Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 		t.Fatal(err)
 	}
 	rec := onlyRecord(t, memory)

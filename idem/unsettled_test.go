@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A call that fails may have had its effect, also if it asked for no key; one that
@@ -53,7 +54,7 @@ func TestFailedCallLeavesADoubt(t *testing.T) {
 // Of a body of which a part was read before Middleware, the fingerprint would miss it.
 func TestBodyPartlyReadIsRefused(t *testing.T) {
 	t.Parallel()
-	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it runs") }))
+	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it runs") }))
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders", strings.NewReader("0123456789"))
 	r.Header.Set("Idempotency-Key", "k")
 	if _, err := io.ReadFull(r.Body, make([]byte, 4)); err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A client gets the handler's answer even if it can't be stored, and learns that
@@ -37,7 +38,7 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 			if tc.denied {
 				store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("access denied")}))
 			}
-			e := idem.New(store, anybody)
+			e := idem.New(store, callertest.Anybody)
 			res, err := e.Serve(t.Context(), keyed("k"), tc.handler)
 			if tc.replay {
 				res, err = e.Serve(t.Context(), keyed("k"), tc.handler)

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 func keyed(key string) idem.Request {
@@ -56,7 +57,7 @@ func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), anybody, tc.opt)
+				e := idem.New(new(idem.MemoryStore), callertest.Anybody, tc.opt)
 				var runs atomic.Int64
 				var wg sync.WaitGroup
 				for range 1000 {
@@ -109,7 +110,7 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
+				e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
 				var runs atomic.Int64
 				fn := tc.first(&runs)
 				var wg sync.WaitGroup
@@ -145,7 +146,7 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 // answer, and only its own scope sees the status.
 func TestAcceptedAndStatus(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 	const key = "a/b key?"
 	req := keyed(`"` + key + `"`)
 	req.Header.Set("Idempotency-Key", "a/b-key?")
@@ -189,7 +190,7 @@ func TestAcceptedAndStatus(t *testing.T) {
 // change the key: clients and muxes take "." and ".." for folders.
 func TestStatusOfEveryKey(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) {
 		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
 		o.Scope = func(context.Context, *idem.Request) (string, error) { return "s", nil }
 	})
@@ -259,7 +260,7 @@ func TestStatusLogsNoKey(t *testing.T) {
 
 func TestStatusHandler(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.StatusURL = "/operations/" })
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.StatusURL = "/operations/" })
 	mux := http.NewServeMux()
 	mux.Handle("/operations/", e.StatusHandler())
 	mux.Handle("/orders", e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })))
@@ -287,7 +288,7 @@ func TestStatusHandler(t *testing.T) {
 func TestObserveExecutesAndCounts(t *testing.T) {
 	t.Parallel()
 	counts := make(map[error]int)
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) {
 		o.Mode = idem.ModeObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			for _, err := range []error{idem.ErrKeyMissing, idem.ErrKeyInvalid, idem.ErrMismatch, idem.ErrReplay, idem.ErrInFlight} {
@@ -357,7 +358,7 @@ func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 func TestObserveSurvivesItsStore(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]store.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
-		e := idem.New(st, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+		e := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 		boom := errors.New("handler's own")
 		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
 			t.Errorf("%s: %v", name, err)
@@ -386,7 +387,7 @@ func (downStore) Load(context.Context, string) (*store.Record, error) { return n
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) {
 		o.Retention, o.Tombstone = 24*time.Hour, 48*time.Hour
 		o.Now = func() time.Time { return time.Now().Add(ahead) }
 	})
@@ -417,7 +418,7 @@ func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 // What isn't protected says so.
 func TestIgnoredKeysAreMarked(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), anybody)
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody)
 	get := keyed("k")
 	get.Method = http.MethodGet
 	fine := func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }
@@ -435,7 +436,7 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 	if res, _ := off.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST to an engine that is disabled: %v", res.Header)
 	}
-	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 3 })
+	small := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Mode, o.MaxRequest = idem.ModeObserve, 3 })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST that is watched, and too large to be read: %d %v", r.StatusCode, r.Header)
@@ -446,9 +447,9 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 // engine inside of the handler has protected the request.
 func TestAnInnerEngineIsNotIgnored(t *testing.T) {
 	t.Parallel()
-	inner := idem.New(new(idem.MemoryStore), anybody)
+	inner := idem.New(new(idem.MemoryStore), callertest.Anybody)
 	off := idem.New(nil, func(o *idem.Options) { o.Mode = idem.ModeOff })
-	watching := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+	watching := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
 	for name, outer := range map[string]*idem.Engine{"disabled": off, "watching": watching} {
 		for i, want := range []string{"", "true"} {
@@ -504,7 +505,7 @@ func TestFormKey(t *testing.T) {
 	if _, err := idem.FormKey("token")(&idem.Request{Body: []byte("token=abc")}); !errors.Is(err, idem.ErrKeyMissing) {
 		t.Errorf("no Content-Type: %v", err)
 	}
-	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
 	var runs atomic.Int64
 	req := keyed("")
 	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
@@ -530,7 +531,7 @@ func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 			<-ctx.Done()
 			return idemtest.Fault{Err: ctx.Err()}
 		})
-		e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+		e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -573,7 +574,7 @@ type waiting struct {
 func waitFor(t *testing.T, handler time.Duration) waiting {
 	t.Helper()
 	s := waiting{store: &countingLoads{}, runs: new(atomic.Int64), first: new(sync.WaitGroup)}
-	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+	s.engine = idem.New(s.store, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	s.ctx = ctx
 	s.first.Go(func() { _, _ = s.engine.Serve(ctx, keyed("k"), slow(handler, s.runs)) })
@@ -645,7 +646,7 @@ func TestWaitingEndsWithItsRecord(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := waitFor(t, 8*time.Second)
 			damaged := &spoilt{Store: s.store, load: func(context.Context, string) (*store.Record, error) { return &store.Record{State: store.Done}, err }}
-			e := idem.New(damaged, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+			e := idem.New(damaged, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 			begun := time.Now()
 			res, err := e.Serve(s.ctx, keyed("k"), slow(0, s.runs))
 			if waited := time.Since(begun); err != nil || res.Status != http.StatusInternalServerError || waited > time.Second {
@@ -681,7 +682,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 				}
 				accept := func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 				serve := func(status int, set ...func(*idem.Options)) {
-					res, err := idem.New(&st, append([]func(*idem.Options){anybody}, set...)...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
+					res, err := idem.New(&st, append([]func(*idem.Options){callertest.Anybody}, set...)...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
 					if got := res.Header.Get("Retry-After"); err != nil || res.Status != status || got != tc.want {
 						t.Errorf("%d, Retry-After %q, %v; want %d, %q", res.Status, got, err, status, tc.want)
 					}
@@ -690,7 +691,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 				serve(http.StatusAccepted, tc.set, accept)
 				r := ann
 				r.Method = http.MethodGet
-				if got := idem.New(&st, anybody, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
+				if got := idem.New(&st, callertest.Anybody, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
 					t.Errorf("status: Retry-After %q, want %q", got, tc.want)
 				}
 			})

@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 func refuses(t *testing.T) func(context.Context, *idem.Request) (idem.Response, error) {
@@ -33,7 +34,7 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 		t.Fatalf("the record names the %v", before.Handler)
 	}
 	ticket := jobs.TicketFor(before)
-	refunds := idem.New(&a.mem, anybody, function("refunds"), func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
+	refunds := idem.New(&a.mem, callertest.Anybody, function("refunds"), func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 	for name, as := range map[string]struct {
 		engine *idem.Engine
 		opt    func(*idem.ResumeOptions)
@@ -79,7 +80,7 @@ func TestTakeOverByAClientNamesItsHandler(t *testing.T) {
 	a := abandon(t, func(o *idem.Options) { o.Function = "charges" })
 	a.leaseOver()
 	store := idemtest.Faulty(&a.mem, nil)
-	renamed := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "payments", a.clock.Now, true })
+	renamed := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "payments", a.clock.Now, true })
 	if _, err := do(t, renamed, func(context.Context) (idem.Response, error) {
 		store.Crash()
 		return idem.Response{}, errors.New("died")
@@ -101,7 +102,7 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 			a := abandon(t)
 			a.leaseOver()
 			st := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: applied}))
-			engine := idem.New(st, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
+			engine := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 			if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 				t.Fatal(err)
 			}
@@ -128,7 +129,7 @@ func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
 	a.leaseOver()
-	engine := idem.New(resent{&a.mem}, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
+	engine := idem.New(resent{&a.mem}, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 	if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 		t.Error(err)
 	}
@@ -148,21 +149,21 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 		return func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, name }
 	}
 	ticket := jobs.TicketFor(a.record(t))
-	if err := a.resume(t, idem.New(plain{&a.mem}, anybody, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrInFlight) {
+	if err := a.resume(t, idem.New(plain{&a.mem}, callertest.Anybody, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrInFlight) {
 		t.Errorf("before the lease is over: %v", err)
 	}
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.resume(t, idem.New(plain{&a.mem}, anybody, option("refunds")), ticket, refuses(t)); !errors.Is(err, jobs.ErrNotMine) {
+	if err := a.resume(t, idem.New(plain{&a.mem}, callertest.Anybody, option("refunds")), ticket, refuses(t)); !errors.Is(err, jobs.ErrNotMine) {
 		t.Errorf("another function: %v", err)
 	}
 	if diff := cmp.Diff(before, a.record(t)); diff != "" {
 		t.Errorf("the record was written (-before +after):\n%s", diff)
 	}
-	if err := a.resume(t, idem.New(plain{&a.mem}, anybody, option("charges")), ticket, completes); err != nil {
+	if err := a.resume(t, idem.New(plain{&a.mem}, callertest.Anybody, option("charges")), ticket, completes); err != nil {
 		t.Error(err)
 	}
-	if err := a.resume(t, idem.New(plain{&a.mem}, anybody, option("charges")), ticket, refuses(t)); !errors.Is(err, jobs.ErrMoved) {
+	if err := a.resume(t, idem.New(plain{&a.mem}, callertest.Anybody, option("charges")), ticket, refuses(t)); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("the ticket again: %v", err)
 	}
 }
@@ -171,7 +172,7 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 func TestFunctionIsNamedByItsPlatform(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
 	var st idem.MemoryStore
-	if _, err := do(t, idem.New(&st, anybody), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
+	if _, err := do(t, idem.New(&st, callertest.Anybody), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range st.Records() {

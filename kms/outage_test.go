@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/kms"
 	"github.com/samekey/samekey/seal"
 )
@@ -63,7 +64,7 @@ func TestBadInput26OutagesOfKMS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine := idem.New(store, anybody, func(o *idem.Options) { o.Lease = 5 * time.Minute })
+			engine := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Lease = 5 * time.Minute })
 			serve := func() (status int, header http.Header, body string, ran bool) {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A9 and A10: what a request gets while another one with its key is at work.
@@ -26,7 +27,7 @@ func TestA09HundredAtOnce(t *testing.T) {
 			}
 			return created(ctx, body)
 		})
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		payload := s.payload(t, newCall("k"))
 		outs := make(chan []byte, all)
 		send := func(n int) {
@@ -82,7 +83,7 @@ func TestA10WaitForTheFirst(t *testing.T) {
 			<-store.seen // the provider hangs until somebody waits
 			return created(ctx, body)
 		})
-		wrapped := s.wrap(idem.New(store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait }), h)
+		wrapped := s.wrap(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait }), h)
 		answers := make([]answer, 2)
 		var wg sync.WaitGroup
 		for i := range answers {

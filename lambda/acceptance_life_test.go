@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // The scenarios in the life of a key: new, replayed,
@@ -23,7 +24,7 @@ func TestA01NewRequest(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		store := &watched{}
 		h, runs := counted(created)
-		a := s.send(t, s.wrap(idem.New(store, anybody), h), newCall("k"))
+		a := s.send(t, s.wrap(idem.New(store, callertest.Anybody), h), newCall("k"))
 		a.accepted(t, 201, createdBody, false)
 		if a.value("Location") != "/rides/1" || a.value("Content-Type") != "application/json" {
 			t.Errorf("the handler's headers came out as %v", a.header)
@@ -45,7 +46,7 @@ func TestA02SameRequestAgain(t *testing.T) {
 		h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(body)}, nil
 		})
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		for i := range 3 {
 			s.send(t, wrapped, newCall("k")).accepted(t, 201, body, i > 0)
 		}
@@ -67,7 +68,7 @@ func TestA03SameKeyOtherRequest(t *testing.T) {
 			t.Parallel()
 			each(t, sources, func(t *testing.T, s source) {
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, contract.preset), h)
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, contract.preset), h)
 				s.send(t, wrapped, newCall(`"k"`)).accepted(t, 201, createdBody, false)
 				changed := newCall(`"k"`)
 				changed.body = []byte(`{"origin_lat":1}`)
@@ -90,7 +91,7 @@ func TestA04SameKeyOtherRoute(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		for _, byRoute := range []bool{false, true} {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.ScopeRoute = byRoute }), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.ScopeRoute = byRoute }), h)
 			// Each route as its gateway names it; the ones without names go by the path.
 			tips := editedSource(s, func(ev map[string]any) {
 				if _, ok := ev["resource"]; ok {
@@ -122,7 +123,7 @@ func TestA11DeclinedCard(t *testing.T) {
 		h, pay := counted(func(context.Context, []byte) (idem.Response, error) {
 			return idem.Response{Status: http.StatusPaymentRequired, Body: []byte(declined)}, nil
 		})
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		s.send(t, wrapped, newCall("k")).accepted(t, 402, declined, false)
 		s.send(t, wrapped, newCall("k")).accepted(t, 402, declined, true)
 		ran(t, pay, 1)
@@ -150,7 +151,7 @@ func TestA12ProviderDown(t *testing.T) {
 			}
 			return created(ctx, body)
 		}
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		for range 2 {
 			a := s.send(t, wrapped, newCall("k"))
 			a.refused(t, 500, "internal_error")
@@ -183,7 +184,7 @@ func TestA13ServerErrors(t *testing.T) {
 					}
 					return idem.Response{Status: 201, Body: []byte("a")}, nil
 				})
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, tc.preset), h)
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.preset), h)
 				s.send(t, wrapped, newCall("k")).accepted(t, 500, "a", false)
 				broken = false
 				s.send(t, wrapped, newCall("k")).accepted(t, tc.again, "a", tc.again == 500)
@@ -200,7 +201,7 @@ func TestA17Expired(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				now := time.Now()
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 					o.Tombstone, o.Now = tombstone, func() time.Time { return now }
 				}), h)
 				s.send(t, wrapped, newCall("k")).accepted(t, 201, createdBody, false)
@@ -224,7 +225,7 @@ func TestA29Observe(t *testing.T) {
 		var mu sync.Mutex
 		var log bytes.Buffer
 		var would []error
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.Mode, o.Logger = idem.ModeObserve, slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 				mu.Lock()
@@ -268,7 +269,7 @@ func TestA32SecretsAreNotReplayed(t *testing.T) {
 			"Set-Cookie": "session=secret", "Authorization": "Bearer secret", "Www-Authenticate": "secret", "X-Amzn-Remapped-Authorization": "secret",
 			"X-Session-Token": "secret",
 		}
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.StoreHeaders = []string{"x-ride-id"} }),
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.StoreHeaders = []string{"x-ride-id"} }),
 			func(context.Context, []byte) (idem.Response, error) {
 				r := idem.Response{Status: 201, Header: http.Header{}}
 				for _, m := range []map[string]string{kept, secrets} {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // The scenarios where the form of the event matters; those of a key's life are in acceptance_life_test.go.
@@ -26,7 +27,7 @@ func TestA05MissingKey(t *testing.T) {
 			store := &watched{}
 			var log bytes.Buffer
 			h, runs := counted(created)
-			a := s.send(t, s.wrap(idem.New(store, anybody, func(o *idem.Options) {
+			a := s.send(t, s.wrap(idem.New(store, callertest.Anybody, func(o *idem.Options) {
 				o.Key, o.Logger = mode, slog.New(slog.NewTextHandler(&log, nil))
 			}), h), withoutKey())
 			switch mode {
@@ -56,7 +57,7 @@ func TestA06KeyLength(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		key := strings.Repeat("k", 255)
-		a := s.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody), created), newCall(key))
+		a := s.send(t, s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), created), newCall(key))
 		a.accepted(t, 201, createdBody, false)
 		if got := a.value("Idempotency-Key"); got != key {
 			t.Errorf("the echoed key is %q", got)
@@ -69,7 +70,7 @@ func TestA07StrictKey(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.StrictKey = true }), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.StrictKey = true }), h)
 		s.send(t, wrapped, newCall(`"k"`)).accepted(t, 201, createdBody, false)
 		s.send(t, wrapped, newCall("new")).refused(t, 400, "idempotency_key_invalid")
 		s.send(t, wrapped, newCall("k")).accepted(t, 201, createdBody, true)
@@ -83,7 +84,7 @@ func TestA08TwoUsers(t *testing.T) {
 	t.Parallel()
 	each(t, []source{httpAPI, rest, functionURL}, func(t *testing.T, s source) {
 		n := 0
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), func(context.Context, []byte) (idem.Response, error) {
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), func(context.Context, []byte) (idem.Response, error) {
 			n++
 			return idem.Response{Status: 201, Body: []byte{'0' + byte(n)}}, nil
 		})
@@ -104,7 +105,7 @@ func TestA08TwoUsers(t *testing.T) {
 func TestOneUserTwoAPIs(t *testing.T) {
 	t.Parallel()
 	h, runs := counted(created)
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	c := newCall("k")
 	c.user = "alice"
 	httpAPI.send(t, httpAPI.wrap(e, h), c).accepted(t, 201, createdBody, false)
@@ -122,7 +123,7 @@ func TestA14RefusedRequestKeepsItsKeyFree(t *testing.T) {
 				}
 				return created(ctx, body)
 			})
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 			bad := newCall("k")
 			bad.body = []byte(`{"origin_lat":1000}`)
 			s.send(t, wrapped, bad).accepted(t, status, "no", false)
@@ -138,7 +139,7 @@ func TestA15OtherTokenAndTrace(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		for i, try := range []string{"first", "second"} {
 			c := newCall("k")
 			for _, name := range []string{"Authorization", "Traceparent", "X-Request-Id", "X-Amzn-Trace-Id", "Cookie", "User-Agent"} {
@@ -163,13 +164,13 @@ func TestHandlerError(t *testing.T) {
 			return created(ctx, body)
 		}
 		store := &idem.MemoryStore{}
-		a := s.send(t, s.wrap(idem.New(store, anybody), h), newCall("k"))
+		a := s.send(t, s.wrap(idem.New(store, callertest.Anybody), h), newCall("k"))
 		a.refused(t, 500, "internal_error")
 		if strings.Contains(string(a.body), "secret") {
 			t.Errorf("the error leaks: %s", a.body)
 		}
 		failing = false
-		again := s.wrap(idem.New(store, anybody), h)
+		again := s.wrap(idem.New(store, callertest.Anybody), h)
 		s.send(t, again, newCall("k")).accepted(t, 201, createdBody, false)
 		s.send(t, again, newCall("k")).accepted(t, 201, createdBody, true)
 	})

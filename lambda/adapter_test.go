@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -163,7 +164,7 @@ func TestUnnamedCallerIsRefused(t *testing.T) {
 	} {
 		s := editedSource(httpAPI, func(ev map[string]any) { ev["requestContext"].(map[string]any)["authorizer"] = authorizer })
 		t.Run(name, func(t *testing.T) {
-			s.send(t, s.wrap(idem.New(store, anybody), h), newCall("k")).refused(t, 500, "scope_unknown")
+			s.send(t, s.wrap(idem.New(store, callertest.Anybody), h), newCall("k")).refused(t, 500, "scope_unknown")
 		})
 	}
 	store.untouched(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -89,7 +90,7 @@ func TestAdapterConvertsAnswers(t *testing.T) {
 		req.Answer = func(any) (idem.Response, error) { converted++; return idem.Response{Status: 207}, nil }
 		return req, err
 	}
-	h := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), api, answersInAPhase)
+	h := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), api, answersInAPhase)
 	if re, err := h.Handle(t.Context(), post("k", "")); err != nil || re.StatusCode != 207 || converted != 1 {
 		t.Errorf("got %+v, %v, converted %d times", re, err, converted)
 	}
@@ -100,7 +101,7 @@ func TestAdapterConvertsAnswers(t *testing.T) {
 		req.Answer = func(any) (idem.Response, error) { converted++; return idem.Response{Body: []byte("7")}, nil }
 		return req, err
 	}
-	d := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), typed, func(ctx context.Context, _ order) (int, error) {
+	d := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), typed, func(ctx context.Context, _ order) (int, error) {
 		_, err := answersInAPhase(ctx, v2Request{})
 		return 0, err
 	})

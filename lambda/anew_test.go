@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -25,7 +26,7 @@ func overdueFunction() {
 	start := rand.Text()
 	b := lambda.SQS
 	b.RecordTimeout = time.Second
-	lambda.Start(lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	lambda.Start(lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println("start", start, os.Getpid(), m.MessageId)
 		if m.Body == "ignore" {
 			<-make(chan struct{})

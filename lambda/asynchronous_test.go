@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -66,7 +67,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 					gone, dies, done, began := make(chan struct{}), true, time.Duration(0), time.Now()
 					defer synctest.Wait()
 					defer close(gone)
-					engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
+					engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
 					invoke := handler(engine, func() error {
 						if dies {
 							<-gone // the process died

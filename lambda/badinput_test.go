@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -31,7 +32,7 @@ func TestBadInput(t *testing.T) {
 						if values == nil {
 							delete(c.header, "Idempotency-Key")
 						}
-						s.send(t, s.wrap(idem.New(store, anybody), h), c).refused(t, 400, code)
+						s.send(t, s.wrap(idem.New(store, callertest.Anybody), h), c).refused(t, 400, code)
 						store.untouched(t)
 						ran(t, runs, 0)
 					})
@@ -45,7 +46,7 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			each(t, sources, func(t *testing.T, s source) {
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 				for i, edit := range []func(*call){first, second} {
 					c := newCall("k")
 					edit(&c)
@@ -88,7 +89,7 @@ func TestBadInput(t *testing.T) {
 				store := &watched{}
 				c := newCall("a")
 				c.header["idempotency-key"] = []string{"b"}
-				s.send(t, s.wrap(idem.New(store, anybody), created), c).refused(t, 400, "idempotency_key_invalid")
+				s.send(t, s.wrap(idem.New(store, callertest.Anybody), created), c).refused(t, 400, "idempotency_key_invalid")
 				store.untouched(t)
 			})
 		})
@@ -118,7 +119,7 @@ func badInput10(t *testing.T) {
 			t.Parallel()
 			each(t, sources, func(t *testing.T, s source) {
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 					o.Methods = []string{"POST", "PUT"}
 				}), h)
 				c := newCall("k")
@@ -147,7 +148,7 @@ func badInput14(t *testing.T) {
 				store := &watched{}
 				h, runs := counted(created)
 				bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = body, true })
-				bad.send(t, s.wrap(idem.New(store, anybody), h), newCall("k")).refused(t, 400, "request_invalid")
+				bad.send(t, s.wrap(idem.New(store, callertest.Anybody), h), newCall("k")).refused(t, 400, "request_invalid")
 				store.untouched(t)
 				ran(t, runs, 0)
 			})
@@ -159,7 +160,7 @@ func badInput14(t *testing.T) {
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
 		c := newCall("k")
 		c.method = "PUT"
-		if a := bad.send(t, s.wrap(idem.New(&watched{}, anybody), h), c); a.status != 415 {
+		if a := bad.send(t, s.wrap(idem.New(&watched{}, callertest.Anybody), h), c); a.status != 415 {
 			t.Errorf("got %d, want the handler's 415", a.status)
 		} else if got := a.value("Idempotency-Status"); got != "ignored" {
 			t.Errorf("%s: %q, want ignored: the key protects nothing", "Idempotency-Status", got)
@@ -183,7 +184,7 @@ func badInput15(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		now := time.Now()
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 		var twin answer
 		h, runs := counted(func(ctx context.Context, body []byte) (idem.Response, error) {
 			twin = s.send(t, s.wrap(e, created), newCall("k")) // not in ctx: another invocation
@@ -202,7 +203,7 @@ func badInput15(t *testing.T) {
 func badInput22(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.StoreHeaders = []string{"X-Good", "X-Evil"}
 		}), func(context.Context, []byte) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{
@@ -237,7 +238,7 @@ func badInput29(t *testing.T) {
 				h, runs := counted(created)
 				ctx, cancel := context.WithTimeout(t.Context(), left)
 				defer cancel()
-				out, err := s.wrap(idem.New(store, anybody), h).Invoke(ctx, s.payload(t, newCall("k")))
+				out, err := s.wrap(idem.New(store, callertest.Anybody), h).Invoke(ctx, s.payload(t, newCall("k")))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -289,7 +290,7 @@ func badInput33(t *testing.T) {
 		t.Parallel()
 		each(t, sources, func(t *testing.T, s source) {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 			for i, victim := range []string{"alice", "bob"} {
 				c := newCall("k")
 				for _, name := range []string{

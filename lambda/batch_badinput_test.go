@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -38,7 +39,7 @@ func TestInvokeEach(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, anybody), &runs)
+			h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
 			for range 3 {
 				out, err := h.Invoke(t.Context(), loadBatch(t, file))
 				if string(out) != want.answer || err != nil {
@@ -87,7 +88,7 @@ func TestWrongKindOfBatch(t *testing.T) {
 				for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeOff} {
 					store := &watched{}
 					var runs atomic.Int64
-					h := source.counted(idem.New(store, anybody, func(o *idem.Options) { o.Mode = mode }), &runs)
+					h := source.counted(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = mode }), &runs)
 					out, err := h.Invoke(t.Context(), []byte(p.json))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs.Load() != 0 {
 						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs.Load())
@@ -181,13 +182,13 @@ func TestUnusableKeyOfAMessage(t *testing.T) {
 	sqs := func(a events.SQSMessageAttribute) error {
 		m := message("1", "")
 		m.MessageAttributes = map[string]events.SQSMessageAttribute{lambda.KeyAttribute: a}
-		_, err := lambda.WrapEach(idem.New(&watched{}, anybody), quiet(lambda.SQS), (&worker{}).message).Handle(t.Context(), batch(m))
+		_, err := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.SQS), (&worker{}).message).Handle(t.Context(), batch(m))
 		return err
 	}
 	sns := func(a any) error {
 		r := notification("1")
 		r.SNS.MessageAttributes = map[string]any{lambda.KeyAttribute: a}
-		h := lambda.WrapEach(idem.New(&watched{}, anybody), quiet(lambda.SNS), func(context.Context, events.SNSEventRecord) error { return nil })
+		h := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.SNS), func(context.Context, events.SNSEventRecord) error { return nil })
 		_, err := h.Handle(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{r}})
 		return err
 	}
@@ -220,7 +221,7 @@ func unsequenced(t *testing.T) error {
 	t.Helper()
 	r := upload("a")
 	r.S3.Object.Sequencer = ""
-	h := lambda.WrapEach(idem.New(&watched{}, anybody), quiet(lambda.S3), func(context.Context, events.S3EventRecord) error { return nil })
+	h := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.S3), func(context.Context, events.S3EventRecord) error { return nil })
 	_, err := h.Handle(t.Context(), events.S3Event{Records: []events.S3EventRecord{r}})
 	return err
 }
@@ -229,7 +230,7 @@ func unidentified(t *testing.T) error {
 	t.Helper()
 	r := position("1")
 	r.EventID = ""
-	h := lambda.WrapEach(idem.New(&watched{}, anybody), quiet(lambda.Kinesis), func(context.Context, events.KinesisEventRecord) error { return nil })
+	h := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.Kinesis), func(context.Context, events.KinesisEventRecord) error { return nil })
 	_, err := h.Handle(t.Context(), events.KinesisEvent{Records: []events.KinesisEventRecord{r}})
 	return err
 }
@@ -250,7 +251,7 @@ func TestNotificationsOfAnObject(t *testing.T) {
 		"another bucket":            {func(r *events.S3EventRecord) { r.S3.Bucket.Name = "b" }, 2},
 	} {
 		var runs atomic.Int64
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.S3, func(context.Context, events.S3EventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.S3, func(context.Context, events.S3EventRecord) error {
 			runs.Add(1)
 			return nil
 		})

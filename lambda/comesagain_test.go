@@ -13,6 +13,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -157,7 +158,7 @@ func TestWhatComesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}, anybody), &runs)
+			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
 			for _, d := range []delivery{row.first, row.second} {
 				invoke(t, h, d)
 			}
@@ -193,7 +194,7 @@ func TestHowLongIsRemembered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const retention = 30 * 24 * time.Hour
 				var runs atomic.Int64
-				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Retention = retention }), &runs)
+				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Retention = retention }), &runs)
 				for i, step := range []struct {
 					wait time.Duration
 					runs int64

@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -32,7 +33,7 @@ func concurrentFunction() {
 	effects := make(map[string]int)
 	met, all := 0, make(chan struct{})
 	store := new(idem.MemoryStore)
-	engine := idem.New(store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+	engine := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 	lambda.Start(lambda.Wrap(engine, lambda.HTTPAPI, func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		none := events.APIGatewayV2HTTPResponse{}
 		if ev.RawPath == "/meet" { // all workers are in their handlers at the same time

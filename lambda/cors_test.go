@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -165,7 +166,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 					if tc.h != nil {
 						h = tc.h
 					}
-					send := d.open(t, idem.New(st, append([]func(*idem.Options){anybody}, optFns...)...), h)
+					send := d.open(t, idem.New(st, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), h)
 					c := newCall("k").from(origin)
 					if tc.before != nil {
 						first := c.from(origin)
@@ -207,7 +208,7 @@ func TestCORSOfUndecodable(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		a := bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, shopCORS), created), newCall("k").from(shopOrigin))
+		a := bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, shopCORS), created), newCall("k").from(shopOrigin))
 		a.refused(t, 400, "request_invalid")
 		a.readable(t)
 	})
@@ -233,7 +234,7 @@ func TestCORSLeavesTheHandlersAnswers(t *testing.T) {
 				t.Parallel()
 				play := func(optFns ...func(*idem.Options)) (answers []answer) {
 					now := time.Unix(1_800_000_000, 0)
-					send := d.open(t, idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Now = func() time.Time { return now } })...)...), h)
+					send := d.open(t, idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){callertest.Anybody}, append(optFns, func(o *idem.Options) { o.Now = func() time.Time { return now } })...)...), h)
 					for _, c := range []call{newCall("k"), newCall("k"), on("", "GET", "/rides")} {
 						answers = append(answers, send(c.from(shopOrigin)))
 					}
@@ -278,7 +279,7 @@ func TestCORSOfTheRouter(t *testing.T) {
 func TestCORSOfTheStatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		e := idem.New(&idem.MemoryStore{}, anybody, accepting, shopCORS)
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, accepting, shopCORS)
 		resource := s.status(e)
 		ask := func(method, key string) answer {
 			return s.send(t, resource, on("", method, "/operations/"+key).from(shopOrigin))

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -49,7 +50,7 @@ func charging(e *idem.Engine, optFns ...func(*lambda.DirectOptions[order])) (h *
 
 func TestDirectReplaysTheResult(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
 	const want = `{"order":"o-1","run":1,"note":"<&>` + "\\u2028" + `"}`
 	for range 3 {
 		out, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`))
@@ -78,7 +79,7 @@ type declined struct{ error }
 // error keeps its type, and frees the key.
 func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
 	t.Parallel()
-	h, runs, fail := charging(idem.New(&idem.MemoryStore{}, anybody))
+	h, runs, fail := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
 	*fail = declined{errBad}
 	for range 2 {
 		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); err != *fail { //nolint:errorlint // this very value
@@ -102,7 +103,7 @@ func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
 func TestDirectPanicGoesOnAndFreesTheKey(t *testing.T) {
 	t.Parallel()
 	panicking := true
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
 		if panicking {
 			panic("boom")
 		}
@@ -155,8 +156,8 @@ func TestDirectRefusals(t *testing.T) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
 	asked := func(o *lambda.DirectOptions[order]) { o.Synchronous = true }
-	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}, anybody) }
-	e := func() *idem.Engine { return idem.New(memory, anybody) }
+	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}, callertest.Anybody) }
+	e := func() *idem.Engine { return idem.New(memory, callertest.Anybody) }
 	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Source: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, nil
 	}); err != nil {
@@ -177,7 +178,7 @@ func TestDirectRefusals(t *testing.T) {
 		"doubtful scope": {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){doubtful}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
-		"store down":     {engine: idem.New(downStore{}, anybody), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
+		"store down":     {engine: idem.New(downStore{}, callertest.Anybody), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
 		"in flight":      {engine: record(func(*store.Record) {}), opts: []func(*lambda.DirectOptions[order]){asked}, in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
@@ -188,7 +189,7 @@ func TestDirectRefusals(t *testing.T) {
 		"answer not kept": {engine: record(func(r *store.Record) {
 			r.State, r.Overflow = store.Done, &store.Overflow{}
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
-		"no fingerprint": {engine: idem.New(memory, anybody, func(o *idem.Options) {
+		"no fingerprint": {engine: idem.New(memory, callertest.Anybody, func(o *idem.Options) {
 			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, errBad }
 			o.Fingerprint.FuncName = "fails"
 		}), in: order{ID: "1"}, want: idem.ErrRequest, called: "IdempotencyRequestInvalid"},
@@ -221,7 +222,7 @@ func TestDirectRefusals(t *testing.T) {
 // The error of a record by itself is named in the same way.
 func TestRefusalOfARecordIsNamed(t *testing.T) {
 	t.Parallel()
-	h := lambda.WrapEach(idem.New(downStore{}, anybody), quiet(lambda.SQS), (&worker{}).message)
+	h := lambda.WrapEach(idem.New(downStore{}, callertest.Anybody), quiet(lambda.SQS), (&worker{}).message)
 	payload, _ := json.Marshal(batch(message("1", "")))
 	_, err := h.Invoke(t.Context(), payload)
 	if refusal, ok := err.(messages.InvokeResponse_Error); !ok || refusal.Type != "IdempotencyStoreUnavailable" { //nolint:errorlint // as the runtime has it
@@ -236,7 +237,7 @@ func TestDirectOvertaken(t *testing.T) {
 	now := time.Now()
 	store := process{&idem.MemoryStore{}}
 	engine := func() *idem.Engine {
-		return idem.New(store, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		return idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 	}
 	second, _, _ := charging(engine())
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
@@ -261,7 +262,7 @@ func TestDirectOvertaken(t *testing.T) {
 // handler made is not the answer, and must not pass for one.
 func TestDirectLeaseLost(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&fenced{}, anybody))
+	h, runs, _ := charging(idem.New(&fenced{}, callertest.Anybody))
 	re, err := h.Handle(t.Context(), order{ID: "o-1"})
 	if re != (receipt{}) || !errors.Is(err, idem.ErrLeaseLost) {
 		t.Errorf("Handle: got %+v, %v", re, err)
@@ -295,7 +296,7 @@ func TestDirectRequestError(t *testing.T) {
 			req, _ := request(ctx, o)
 			return req, own
 		}
-		h := lambda.Wrap(idem.New(elsewhere{store}, anybody), a, func(context.Context, order) (receipt, error) {
+		h := lambda.Wrap(idem.New(elsewhere{store}, callertest.Anybody), a, func(context.Context, order) (receipt, error) {
 			t.Error("the handler ran")
 			return receipt{}, nil
 		})
@@ -306,7 +307,7 @@ func TestDirectRequestError(t *testing.T) {
 			t.Errorf("Invoke: got %s, %v, want %v", out, err, own)
 		}
 	}
-	h := lambda.Wrap(idem.New(elsewhere{store}, anybody), lambda.Direct[chan int, string](func(chan int) (string, error) { return "k", nil }),
+	h := lambda.Wrap(idem.New(elsewhere{store}, callertest.Anybody), lambda.Direct[chan int, string](func(chan int) (string, error) { return "k", nil }),
 		func(context.Context, chan int) (string, error) {
 			t.Error("the handler ran")
 			return "", nil
@@ -319,7 +320,7 @@ func TestDirectRequestError(t *testing.T) {
 
 func TestDirectScope(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
 	call := func(h *lambda.Handler[order, receipt], arn, tenant string, want int) {
 		t.Helper()
 		if _, err := h.Handle(invoked(t.Context(), arn), order{ID: "o-1", Tenant: tenant}); err != nil || *runs != want {
@@ -332,7 +333,7 @@ func TestDirectScope(t *testing.T) {
 	call(h, functionARN+":live", "", 2)
 	call(h, functionARN+"-2", "", 3)
 
-	h, runs, _ = charging(idem.New(&idem.MemoryStore{}, anybody), func(o *lambda.DirectOptions[order]) {
+	h, runs, _ = charging(idem.New(&idem.MemoryStore{}, callertest.Anybody), func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(_ context.Context, o order) (string, error) { return "tenant " + o.Tenant, nil }
 	})
 	call(h, functionARN, "a", 1)
@@ -355,7 +356,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		"an unknown name": {`{"id":"o-1","amount":20,"currency":"usd"}`, false, false},
 	} {
 		for _, canonical := range []bool{false, true} {
-			h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
+			h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
 			if _, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -370,7 +371,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		}
 	}
 
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
 		func(context.Context, oneWay) (string, error) { return "done", nil })
 	if _, err := h.Invoke(t.Context(), []byte(`{"amount":20}`)); err != nil {
 		t.Fatal(err)
@@ -403,8 +404,8 @@ func TestDirectNested(t *testing.T) {
 		return req, err
 	}
 	canonical := func(o *idem.Options) { o.Fingerprint.CanonicalJSON = true }
-	inner := lambda.Wrap(idem.New(store, anybody, canonical), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
-	outer := lambda.Wrap(idem.New(store, anybody, canonical), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
+	inner := lambda.Wrap(idem.New(store, callertest.Anybody, canonical), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
+	outer := lambda.Wrap(idem.New(store, callertest.Anybody, canonical), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
 		if re, err := inner.Handle(ctx, o); re.Order != o.ID || err != nil { // the same operation: transparent
 			t.Errorf("got %+v, %v", re, err)
 		}
@@ -426,7 +427,7 @@ func TestDirectResults(t *testing.T) {
 	key := func(string) (string, error) { return "k", nil }
 	t.Run("no JSON form", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, float64](key), func(context.Context, string) (float64, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, float64](key), func(context.Context, string) (float64, error) {
 			return math.NaN(), nil
 		})
 		if out, err := h.Invoke(t.Context(), []byte(`"in"`)); err == nil || out != nil {
@@ -435,7 +436,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, any](key), func(context.Context, string) (any, error) { return nil, nil })
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, any](key), func(context.Context, string) (any, error) { return nil, nil })
 		for range 2 {
 			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "null" || err != nil {
 				t.Errorf("got %s, %v", out, err)
@@ -444,7 +445,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("a type that JSON can't give back", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, fmt.Stringer](key), func(context.Context, string) (fmt.Stringer, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, fmt.Stringer](key), func(context.Context, string) (fmt.Stringer, error) {
 			return time.Second, nil
 		})
 		if re, err := h.Handle(t.Context(), "in"); re != time.Second || err != nil {
@@ -462,7 +463,7 @@ func TestDirectResults(t *testing.T) {
 	t.Run("too large to keep", func(t *testing.T) {
 		t.Parallel()
 		runs := 0
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			runs++
 			return strings.Repeat("x", defaults.MaxBody), nil
 		})
@@ -481,7 +482,7 @@ func TestDirectResults(t *testing.T) {
 				return idem.Finish(ctx, func(context.Context, *idem.Tx) (string, error) { return "stored", nil })
 			},
 		} {
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(ctx context.Context, _ string) (string, error) {
+			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(ctx context.Context, _ string) (string, error) {
 				return end(ctx)
 			})
 			for range 2 {
@@ -496,7 +497,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("of a phase, without a body", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			return "", idem.Respond(idem.Response{Status: 204})
 		})
 		for range 2 {
@@ -510,7 +511,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("of a phase, of another type", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			return "", idem.Respond(42)
 		})
 		if re, err := h.Handle(t.Context(), "in"); re != "" || !errors.Is(err, idem.ErrResult) {
@@ -522,7 +523,7 @@ func TestDirectResults(t *testing.T) {
 func TestDirectWithoutEngine(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }))
+	h, runs, fail := charging(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }))
 	for i, id := range []string{"o-1", "o-1", ""} {
 		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
 			t.Errorf("got %+v, %v", re, err)
@@ -541,7 +542,7 @@ func TestDirectWithoutEngine(t *testing.T) {
 func TestDirectBadPayload(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, _ := charging(idem.New(store, anybody))
+	h, runs, _ := charging(idem.New(store, callertest.Anybody))
 	for _, payload := range []string{``, `{`, `[]`, `{"id":1}`, `"warm"`} {
 		if out, err := h.Invoke(t.Context(), []byte(payload)); !errors.Is(err, lambda.ErrEvent) || out != nil {
 			t.Errorf("%q: got %s, %v", payload, out, err)
@@ -603,12 +604,12 @@ func TestKeysThatClientsChoose(t *testing.T) {
 	}{
 		"JSON-RPC":                    {lambda.JSONRPCKey(), byNobody, func(*idem.Options) {}, nil, true, false},
 		"JSON-RPC with a session":     {lambda.JSONRPCKey("/params/session"), byNobody, func(*idem.Options) {}, nil, true, false},
-		"JSON-RPC, OneScope":          {lambda.JSONRPCKey(), byNobody, anybody, event{"jsonrpc": "2.0", "id": 1, "method": "pay"}, false, true},
+		"JSON-RPC, OneScope":          {lambda.JSONRPCKey(), byNobody, callertest.Anybody, event{"jsonrpc": "2.0", "id": 1, "method": "pay"}, false, true},
 		"JSON-RPC, scoped":            {lambda.JSONRPCKey(), byUser, func(*idem.Options) {}, event{"jsonrpc": "2.0", "id": 1, "method": "pay"}, false, true},
 		"MCP":                         {lambda.MCPToolKey("/arguments/id"), byNobody, func(*idem.Options) {}, nil, true, false},
 		"MCP, compared in part":       {lambda.MCPToolKey().Comparing("/name"), byNobody, func(*idem.Options) {}, nil, true, false},
 		"AppSync with an API key":     {lambda.AppSyncKey("/key"), byNobody, func(*idem.Options) {}, anonymous, false, false},
-		"the same, OneScope":          {lambda.AppSyncKey("/key"), byNobody, anybody, anonymous, false, true},
+		"the same, OneScope":          {lambda.AppSyncKey("/key"), byNobody, callertest.Anybody, anonymous, false, true},
 		"the same, scoped":            {lambda.AppSyncKey("/key"), byUser, func(*idem.Options) {}, anonymous, false, true},
 		"a key that a producer sends": {lambda.JSONKey("/id"), byNobody, func(*idem.Options) {}, event{"id": "o-1"}, false, true},
 	} {

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -24,7 +25,7 @@ func TestRecordAfterADoneOneIsReadFirst(t *testing.T) {
 	t.Parallel()
 	st := idemtest.Faulty(&idem.MemoryStore{}, nil)
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(st, anybody), quiet(lambda.Kinesis), func(_ context.Context, r events.KinesisEventRecord) error {
+	h := lambda.WrapEach(idem.New(st, callertest.Anybody), quiet(lambda.Kinesis), func(_ context.Context, r events.KinesisEventRecord) error {
 		return w.do(string(r.Kinesis.Data))
 	})
 	var ev events.KinesisEvent
@@ -45,7 +46,7 @@ func TestRecordAfterADoneOneIsReadFirst(t *testing.T) {
 
 func TestWrapEachPanicsOnNil(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	h := func(context.Context, events.SQSMessage) error { return nil }
 	without := func(edit func(*lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse])) func() {
 		b := lambda.SQS
@@ -81,7 +82,7 @@ func TestDisabledEngine(t *testing.T) {
 	store := &watched{}
 	w := &worker{}
 	b := quiet(lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "", nil }))
-	h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }), b, w.message)
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }), b, w.message)
 	w.failing("2")
 	for range 2 {
 		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))
@@ -107,7 +108,7 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	}
 	t.Run("not kept", func(t *testing.T) {
 		t.Parallel()
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = 1 })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxBody = 1 })
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte("too large")}, nil
 		}); err != nil {
@@ -119,7 +120,7 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
 		st := &edited{edit: func(r *store.Record) { r.Until = time.Now().Add(-time.Minute) }}
-		e := idem.New(st, anybody)
+		e := idem.New(st, callertest.Anybody)
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestPhasesInARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs, fail := 0, true
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
 				_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (int, error) {
 					runs++
 					return runs, nil
@@ -198,7 +199,7 @@ func TestNilAfterAFailedPhase(t *testing.T) {
 		"Respond": {idem.Respond(idem.Response{}), 1},
 	} {
 		runs := 0
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
 			runs++
 			if _, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 0, errBad }); err == nil {
 				t.Error("the phase did not fail")
@@ -231,7 +232,7 @@ func TestUnreadableRecord(t *testing.T) {
 		return req, nil
 	}
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 	re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "bad"), message("3", "bad"), message("4", "")))
 	reported(t, re, err, "2", "3")
 	w.ran(t, "1", "4")

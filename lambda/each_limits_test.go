@@ -19,6 +19,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -35,7 +36,7 @@ func TestConcurrencyIsBounded(t *testing.T) {
 		}
 		b := lambda.SQS
 		b.Concurrency = 5
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(context.Context, events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(context.Context, events.SQSMessage) error {
 			count(1)
 			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			count(-1)
@@ -62,7 +63,7 @@ func TestConcurrencyKeepsGroupsInOrder(t *testing.T) {
 		order := make(map[string][]string)
 		b := lambda.SQS
 		b.Concurrency = 100
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			mu.Lock()
 			defer mu.Unlock()
@@ -96,7 +97,7 @@ func TestThousandRecords(t *testing.T) {
 			w := &worker{}
 			b := quiet(lambda.SQS)
 			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 			var messages []events.SQSMessage
 			var all, bad []string
 			for i := range 1000 {
@@ -125,11 +126,11 @@ func TestInFlightElsewhereIsReported(t *testing.T) {
 	t.Parallel()
 	store := process{&idem.MemoryStore{}}
 	var twin error
-	inner := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error {
+	inner := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error {
 		t.Error("worked on by two at once")
 		return nil
 	})
-	outer := lambda.WrapEach(idem.New(store, anybody), lambda.SQS, func(context.Context, events.SQSMessage) error {
+	outer := lambda.WrapEach(idem.New(store, callertest.Anybody), lambda.SQS, func(context.Context, events.SQSMessage) error {
 		_, twin = inner.Handle(t.Context(), batch(message("1", ""))) // not in the handler's context: another invocation
 		return nil
 	})
@@ -143,7 +144,7 @@ func TestInFlightElsewhereIsReported(t *testing.T) {
 func TestStoreDownFailsRecords(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(downStore{}, anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(downStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 	_, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "")))
 	if failed, ok := errors.AsType[*lambda.BatchError](err); !ok || len(failed.Records) != 2 || !errors.Is(err, idem.ErrUnavailable) {
 		t.Errorf("got %v, want both unavailable", err)
@@ -169,7 +170,7 @@ func TestNoTimeLeft(t *testing.T) {
 			b.NotRun = func(_ context.Context, m events.SQSMessage, err error) {
 				why = append(why, fmt.Errorf("%s: %w", m.MessageId, err))
 			}
-			h := lambda.WrapEach(idem.New(store, anybody), b, func(context.Context, events.SQSMessage) error {
+			h := lambda.WrapEach(idem.New(store, callertest.Anybody), b, func(context.Context, events.SQSMessage) error {
 				n++
 				time.Sleep(4700 * time.Millisecond) //nolint:forbidigo // virtual
 				return nil
@@ -193,7 +194,7 @@ func TestNoTimeLeft(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			store, w := &watched{}, &worker{}
-			h := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(lambda.SQS), w.message)
 			ctx, cancel := context.WithTimeout(t.Context(), defaults.Reserve*3/2-time.Millisecond)
 			defer cancel()
 			_, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
@@ -208,7 +209,7 @@ func TestNoTimeLeft(t *testing.T) {
 		t.Parallel()
 		store := &watched{}
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.SQS), w.message)
+		h := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(lambda.SQS), w.message)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := h.Handle(ctx, batch(message("1", "")))
@@ -233,7 +234,7 @@ func TestPanicIsTheRecordsFailure(t *testing.T) {
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
 			w := &worker{}
 			panicking := true
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(ctx context.Context, m events.SQSMessage) error {
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(ctx context.Context, m events.SQSMessage) error {
 				if m.MessageId == "2" && panicking {
 					panic("can't parse " + m.Body)
 				}
@@ -258,7 +259,7 @@ func TestPanicIsTheRecordsFailure(t *testing.T) {
 	}
 	t.Run("of the Go runtime", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {
 			_ = m.MessageAttributes["none"].StringListValues[len(m.Body)]
 			return nil
 		})
@@ -278,7 +279,7 @@ func TestGoexitLeavesNothingDone(t *testing.T) {
 	t.Parallel()
 	b := quiet(lambda.SQS)
 	b.Concurrency = 2
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		if m.MessageId != "1" {
 			runtime.Goexit()
 		}
@@ -297,7 +298,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(old) })
 	w := &worker{}
 	w.failing("1")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, func(ctx context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, func(ctx context.Context, m events.SQSMessage) error {
 		if m.MessageId == "2" {
 			panic(m.Body)
 		}

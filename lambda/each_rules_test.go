@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -32,7 +33,7 @@ func logged(t *testing.T, do func()) string {
 func TestWarningsOfABatch(t *testing.T) {
 	w := &worker{}
 	w.failing("2", "a1")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 	handle := func(messages ...events.SQSMessage) func() {
 		return func() { _, _ = h.Handle(t.Context(), batch(messages...)) }
 	}
@@ -47,14 +48,14 @@ func TestWarningsOfABatch(t *testing.T) {
 	}
 	b := quiet(lambda.SQS)
 	b.NotRun = func(context.Context, events.SQSMessage, error) {}
-	hooked := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+	hooked := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 	if log := logged(t, func() {
 		_, _ = hooked.Handle(t.Context(), batch(inGroup("A", "a1"), inGroup("A", "a2"), message("1", "")))
 	}); strings.Contains(log, "not tried") {
 		t.Errorf("a hook is told, and the log says: %s", log)
 	}
 	b.Failed = func(context.Context, events.SQSMessage, error) { panic("a hook") }
-	panics := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+	panics := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 	log := logged(t, func() { _, _ = panics.Handle(t.Context(), batch(message("1", ""), message("2", ""))) })
 	if !strings.Contains(log, "record failed") || !strings.Contains(log, "Batch.Failed") || !strings.Contains(log, "record=2") {
 		t.Errorf("a hook panics, and the log says: %s", log)
@@ -66,7 +67,7 @@ func TestBatchWithoutRecords(t *testing.T) {
 	t.Parallel()
 	b := lambda.SQS
 	b.Records = func(events.SQSEvent) ([]events.SQSMessage, error) { return nil, nil }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(context.Context, events.SQSMessage) error { return errors.New("ran") })
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(context.Context, events.SQSMessage) error { return errors.New("ran") })
 	re, err := h.Handle(t.Context(), events.SQSEvent{})
 	reported(t, re, err)
 }
@@ -81,7 +82,7 @@ func TestUnreadableRecordIsNotRun(t *testing.T) {
 		return idem.Request{Source: "q"}, unread
 	}
 	b.Key = func(events.SQSMessage) (string, error) { t.Error("the key function is asked"); return "", nil }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b, w.message)
 	if _, err := h.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, unread) {
 		t.Errorf("got %v", err)
 	}
@@ -95,14 +96,14 @@ func TestCallsUnderAnID(t *testing.T) {
 		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return err
 	}
-	bus := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.EventBridge, func(ctx context.Context, _ events.EventBridgeEvent) error { return call(ctx) })
+	bus := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.EventBridge, func(ctx context.Context, _ events.EventBridgeEvent) error { return call(ctx) })
 	if _, err := bus.Handle(t.Context(), events.EventBridgeEvent{ID: "1", Source: "s", DetailType: "d", Detail: []byte("{}")}); err != nil {
 		t.Errorf("a bus: %v", err)
 	}
 	queue := func(mod func(*lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse])) error {
 		b := quiet(lambda.SQS)
 		mod(&b)
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(ctx context.Context, _ events.SQSMessage) error { return call(ctx) })
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(ctx context.Context, _ events.SQSMessage) error { return call(ctx) })
 		_, err := h.Handle(t.Context(), batch(message("1", "")))
 		return err
 	}
@@ -125,7 +126,7 @@ func TestOverdueHandlerFailsOnce(t *testing.T) {
 		w, free := newHanging(), make(chan struct{})
 		b := w.hooked(lambda.SQS)
 		b.RecordTimeout = time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(context.Context, events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(context.Context, events.SQSMessage) error {
 			<-free
 			return errors.New("late")
 		})
@@ -148,7 +149,7 @@ func TestOverdueHandlerFailsOnce(t *testing.T) {
 func TestSetsHaveNoOrder(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.DynamoDBStream, func(context.Context, events.DynamoDBEventRecord) error { runs++; return nil })
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.DynamoDBStream, func(context.Context, events.DynamoDBEventRecord) error { runs++; return nil })
 	for i, set := range []map[string]events.DynamoDBAttributeValue{
 		{"s": events.NewStringSetAttribute([]string{"a", "b"}), "n": events.NewNumberSetAttribute([]string{"1", "2"}), "b": events.NewBinarySetAttribute([][]byte{{1}, {2}})},
 		{"s": events.NewStringSetAttribute([]string{"b", "a"}), "n": events.NewNumberSetAttribute([]string{"2", "1"}), "b": events.NewBinarySetAttribute([][]byte{{2}, {1}})},

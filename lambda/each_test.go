@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -176,7 +177,7 @@ func reported(t testing.TB, re events.SQSEventResponse, err error, want ...strin
 func TestEachRecordIsAnOperation(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 	ev := batch(message("1", "a"), message("2", "b"), message("3", "a"))
 
 	w.failing("2")
@@ -202,7 +203,7 @@ func TestFIFOGroupStopsAtItsFirstFailure(t *testing.T) {
 			w := &worker{}
 			b := quiet(lambda.SQS)
 			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 			ev := batch(inGroup("A", "a1"), inGroup("B", "b1"), inGroup("A", "a2"), inGroup("B", "b2"), inGroup("A", "a3"), inGroup("", "c1"))
 
 			w.failing("a2")
@@ -222,7 +223,7 @@ func TestFIFOGroupStopsAtItsFirstFailure(t *testing.T) {
 func TestStandardQueueHasNoOrder(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 	m1, m2 := message("1", ""), message("2", "")
 	m1.Attributes = map[string]string{"MessageGroupId": "tenant"}
 	m2.Attributes = m1.Attributes
@@ -239,7 +240,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 		w := &worker{}
 		b := quiet(lambda.Kinesis)
 		b.Concurrency = 8 // makes no difference within a shard
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, r events.KinesisEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, r events.KinesisEventRecord) error {
 			return w.do(string(r.Kinesis.Data))
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -253,7 +254,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 	t.Run("DynamoDBStream", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
 			return w.do(r.Change.SequenceNumber)
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -301,7 +302,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 	t.Run("SNS", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SNS), func(_ context.Context, r events.SNSEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SNS), func(_ context.Context, r events.SNSEventRecord) error {
 			return w.do(r.SNS.MessageID)
 		})
 		failsAfterAll(t, w, func() error {
@@ -312,7 +313,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 	t.Run("S3", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.S3), func(_ context.Context, r events.S3EventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.S3), func(_ context.Context, r events.S3EventRecord) error {
 			return w.do(r.S3.Object.Key)
 		})
 		failsAfterAll(t, w, func() error {
@@ -325,7 +326,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 		w := &worker{}
 		b := quiet(lambda.SQS)
 		b.Reply = nil
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 		failsAfterAll(t, w, func() error {
 			_, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))
 			return err
@@ -358,7 +359,7 @@ func failsAfterAll(t *testing.T, w *worker, deliver func() error) {
 func TestNothingDoneFailsTheInvocation(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 	w.failing("1", "2", "3", "4", "5")
 	re, err := h.Handle(t.Context(), batch(message("1", "")))
 	if err != errBad || len(re.BatchItemFailures) != 0 { //nolint:errorlint // it must be the handler's own, for its errorType
@@ -381,7 +382,7 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 				w := &worker{}
 				b := quiet(lambda.SQS)
 				b.Concurrency = concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(ctx context.Context, m events.SQSMessage) error {
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(ctx context.Context, m events.SQSMessage) error {
 					time.Sleep(time.Second) //nolint:forbidigo // virtual
 					return w.message(ctx, m)
 				})
@@ -431,7 +432,7 @@ func TestMismatchIsReported(t *testing.T) {
 			var why error
 			b := lambda.SQS
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
 			re, err := h.Handle(t.Context(), batch(keyed(message("1", "same"), "job-1"), tc.second))
 			if tc.refused {
 				reported(t, re, err, "2")
@@ -450,7 +451,7 @@ func TestMismatchIsReported(t *testing.T) {
 func TestRedeliveryIsTheSameMessage(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, w.message)
 	for i := range 3 {
 		m := message("1", "body")
 		m.ReceiptHandle = fmt.Sprint("handle-", i)
@@ -469,7 +470,7 @@ func TestRedeliveryIsTheSameMessage(t *testing.T) {
 // operations; a new version of a function goes on with the old one's.
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	w := &worker{}
 	queue := lambda.WrapEach(e, lambda.SQS, w.message)
 	topic := lambda.WrapEach(e, lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error { return w.do(r.SNS.MessageID) })
@@ -508,7 +509,7 @@ func TestWithKey(t *testing.T) {
 	}))
 	w := &worker{}
 	store := process{&idem.MemoryStore{}}
-	h := lambda.WrapEach(idem.New(store, anybody), byOrder, w.message)
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody), byOrder, w.message)
 	re, err := h.Handle(t.Context(), batch(message("1", `{"ID":"o-1"}`), message("2", `{"ID":"o-2"}`), message("3", `{"ID":"o-1"}`)))
 	reported(t, re, err)
 	w.ran(t, "1", "2")
@@ -528,7 +529,7 @@ func TestWithKey(t *testing.T) {
 			b := byOrder
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(store, anybody), b, w.message)
+			h := lambda.WrapEach(idem.New(store, callertest.Anybody), b, w.message)
 			re, err := h.Handle(t.Context(), batch(message("1", tc.body), message("2", `{"ID":"`+strconv.Itoa(len(name))+`"}`)))
 			reported(t, re, err, "1")
 			w.ran(t, "2")
@@ -571,7 +572,7 @@ func TestKeyInTwoGroupsIsRefused(t *testing.T) {
 					defer mu.Unlock()
 					refused[m.MessageId] = err
 				}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
 				one, other := m("A", "a1"), m("B", "b1")
 				one.Body, other.Body = "pay 20", "pay 20"
 				for range 2 { // what was refused comes again
@@ -592,7 +593,7 @@ func TestHookThatPanicsKeepsTheReport(t *testing.T) {
 	t.Parallel()
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) { panic("the hook's own") }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		if m.MessageId != "2" {
 			return errors.New("no such address")
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -76,7 +77,7 @@ func TestRecordsShareTheTime(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
 				b.Concurrency = tc.concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.handle)
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
 				var messages []events.SQSMessage
 				var all []string
 				for i := range tc.records {
@@ -106,7 +107,7 @@ func TestRecordsShareTheTime(t *testing.T) {
 func TestRecordsWithAWorkerEachHaveAllTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(ctx context.Context, m events.SQSMessage) error {
 			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) != 20*time.Second-defaults.Reserve {
 				t.Errorf("%s has %v", m.MessageId, time.Until(ends))
 			}
@@ -130,7 +131,7 @@ func TestRecordTimeout(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.Concurrency, b.RecordTimeout = 1, 2*time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.handle)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begun := time.Now()
@@ -156,7 +157,7 @@ func TestOverdueHandlerIsLeftBehind(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
 				b.Concurrency = concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.handle)
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				re, err := h.Handle(ctx, batch(
@@ -197,7 +198,7 @@ func TestLateHandlerCountsUntilTheReport(t *testing.T) {
 		b.RecordTimeout = 2 * time.Second
 		var mu sync.Mutex
 		runs := 0
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 			mu.Lock()
 			runs++
 			mu.Unlock()
@@ -230,7 +231,7 @@ func TestSameKeyWaitsForAnOverdueHandler(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.RecordTimeout = time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.handle)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
 		re, err := h.Handle(t.Context(), batch(keyed(message("1", "ignore"), "k"), keyed(message("2", "ignore"), "k"), message("3", "")))
 		reported(t, re, err, "1", "2")
 		w.ran(t, "1", "3")
@@ -248,7 +249,7 @@ func TestNotTriedIsLogged(t *testing.T) {
 	t.Cleanup(func() { slog.SetDefault(old) })
 	w := &worker{}
 	w.failing("a1")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, w.message)
 	re, err := h.Handle(t.Context(), batch(inGroup("A", "a1"), inGroup("A", "a2"), inGroup("A", "a3"), inGroup("B", "b1")))
 	reported(t, re, err, "a1", "a2", "a3")
 	const want = `level=WARN msg="records were not tried and come again" records=2 of=4 first=a2 error="not tried: an earlier record of its group failed"` + "\n"
@@ -266,7 +267,7 @@ func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.RecordTimeout = time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.handle)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
 		defer func() {
 			if err, ok := recover().(error); !ok || !errors.Is(err, lambda.ErrOverdue) {
 				t.Errorf("panicked %t, with %v", ok, err)
@@ -281,7 +282,7 @@ func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 func TestConcurrencyByDefault(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, func(context.Context, events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, func(context.Context, events.SQSMessage) error {
 			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			return nil
 		})
@@ -328,7 +329,7 @@ func TestSlowClaimDoesNotBeginTheHandler(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
 				b.Concurrency = 1
-				h := lambda.WrapEach(idem.New(&slowStore{claim: 6 * time.Second}, anybody), b, func(ctx context.Context, m events.SQSMessage) error {
+				h := lambda.WrapEach(idem.New(&slowStore{claim: 6 * time.Second}, callertest.Anybody), b, func(ctx context.Context, m events.SQSMessage) error {
 					time.Sleep(each) //nolint:forbidigo // virtual
 					return w.handle(ctx, m)
 				})
@@ -359,7 +360,7 @@ func TestRecordTimeoutBeginsWithTheHandler(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := quiet(lambda.SQS)
 		b.RecordTimeout = 2 * time.Second
-		h := lambda.WrapEach(idem.New(&slowStore{claim: 5 * time.Second}, anybody), b, func(ctx context.Context, _ events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&slowStore{claim: 5 * time.Second}, callertest.Anybody), b, func(ctx context.Context, _ events.SQSMessage) error {
 			if ends, _ := ctx.Deadline(); time.Until(ends) != 2*time.Second {
 				t.Errorf("the handler has %v", time.Until(ends))
 			}
@@ -380,7 +381,7 @@ func TestReportWaitsForWhatIsBeingStored(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.RecordTimeout = 2 * time.Second
-		h := lambda.WrapEach(idem.New(&slowStore{commit: 5 * time.Second}, anybody), b, w.handle)
+		h := lambda.WrapEach(idem.New(&slowStore{commit: 5 * time.Second}, callertest.Anybody), b, w.handle)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		re, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -24,7 +25,7 @@ func FuzzBatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source byte, payload []byte) {
 		file := batchFiles[int(source)%len(batchFiles)]
 		var runs atomic.Int64
-		h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, anybody), &runs)
+		h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)
@@ -98,7 +99,7 @@ func fuzzAgain[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], payload []byt
 	if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(idem.Request{}, "Query")); diff != "" {
 		t.Errorf("the request of the event made again (-want +got):\n%s", diff)
 	}
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	for i, req := range []idem.Request{before, after} {
 		req.Key, req.Scope = "k", "s"
 		res, err := e.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
@@ -116,7 +117,7 @@ func FuzzDirect(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Add([]byte("{\"id\":\"o-1\",\"tenant\":\"\\ud800\xff\"}"))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
+		h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -35,7 +36,7 @@ func fuzzInvoke(f *testing.F, kind string, s source) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := wrapped.Invoke(ctx, payload)
@@ -114,7 +115,7 @@ func FuzzSameRequest(f *testing.F) {
 		c.header["X-Any"] = []string{header}
 		c.body = body
 		h, runs := counted(created)
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
 		for i, s := range []source{httpAPI, rest, functionURL, albMulti} {
 			s.send(t, s.wrap(e, h), c).accepted(t, 201, "made: "+string(body), i > 0)
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // front is what stands between a client and a handler: net/http itself, or a
@@ -121,7 +122,7 @@ func (f front) openWith(t *testing.T, h handler, between func(awslambda.Handler)
 			}
 		})
 	}
-	srv := httptest.NewServer(f.serve(idem.New(s.store, append([]func(*idem.Options){anybody}, optFns...)...), h, between))
+	srv := httptest.NewServer(f.serve(idem.New(s.store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), h, between))
 	t.Cleanup(srv.Close)
 	s.addr = srv.Listener.Addr().String()
 	return s

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -49,7 +50,7 @@ func TestMembersBesideAnEnvelopesAreCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 			for _, id := range []string{"first", "again"} {
 				re, err := h.Handle(t.Context(), batch(message(id, body(20))))
 				reported(t, re, err)
@@ -78,7 +79,7 @@ func TestForgedEnvelopeIsOtherWork(t *testing.T) {
 			forged := message("forged", body)
 			for _, order := range [][2]events.SQSMessage{{own, forged}, {forged, own}} {
 				w := &worker{}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 				re, err := h.Handle(t.Context(), batch(order[0]))
 				reported(t, re, err)
 				if _, err := h.Handle(t.Context(), batch(order[1])); !errors.Is(err, idem.ErrMismatch) {

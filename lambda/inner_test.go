@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -107,7 +108,7 @@ func TestJobInAnEnvelopeIsDoneOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 			for i, body := range bodies {
 				m := message([]string{"first", "second"}[i], body)
 				if name == "bus" { // as EventBridge's own dead-letter queue has it
@@ -142,7 +143,7 @@ func TestOtherWorkInAnEnvelopeIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 			re, err := h.Handle(t.Context(), batch(message("first", tc.first)))
 			reported(t, re, err)
 			if _, err := h.Handle(t.Context(), batch(message("second", tc.second))); !errors.Is(err, idem.ErrMismatch) {
@@ -161,7 +162,7 @@ func TestEqualMessagesInEnvelopesAreTwo(t *testing.T) {
 		"bus": func(n string) string { return put(t, n, map[string]any{"tick": true}) },
 	} {
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
 		re, err := h.Handle(t.Context(), batch(message("first", body("1")), message("second", body("2"))))
 		reported(t, re, err)
 		if t.Logf("%s", name); len(w.did) != 2 {
@@ -226,7 +227,7 @@ func TestUnreadableEnvelope(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
 			store := &watched{}
-			_, err := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.SQS), w.message).Handle(t.Context(), batch(message("1", body)))
+			_, err := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(lambda.SQS), w.message).Handle(t.Context(), batch(message("1", body)))
 			if !errors.Is(err, idem.ErrKeyInvalid) || !strings.Contains(err.Error(), "WithKey") {
 				t.Errorf("got %v, want ErrKeyInvalid and what to do", err)
 			}
@@ -234,7 +235,7 @@ func TestUnreadableEnvelope(t *testing.T) {
 			store.untouched(t)
 
 			mine := func(events.SQSMessage) (string, error) { return "k", nil } // the way out
-			re, err := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS.WithKey(mine)), w.message).Handle(t.Context(), batch(message("1", body)))
+			re, err := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS.WithKey(mine)), w.message).Handle(t.Context(), batch(message("1", body)))
 			reported(t, re, err)
 			w.ran(t, "1")
 		})
@@ -305,7 +306,7 @@ func TestEventThroughSNSIsDoneOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SNS, func(context.Context, events.SNSEventRecord) error {
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SNS, func(context.Context, events.SNSEventRecord) error {
 				runs++
 				return nil
 			})
@@ -327,7 +328,7 @@ func TestEventThroughSNSIsDoneOnce(t *testing.T) {
 func TestJobOnABusIsDoneOnce(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.EventBridge, func(context.Context, events.EventBridgeEvent) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.EventBridge, func(context.Context, events.EventBridgeEvent) error {
 		runs++
 		return nil
 	})

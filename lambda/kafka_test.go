@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -20,7 +21,7 @@ import (
 func TestPartitionStopsAtItsFirstFailure(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
 		return w.do(string(r.Data))
 	})
 	deliver := func(want string, records ...events.KafkaRecord) {
@@ -91,7 +92,7 @@ func TestUnreadableKafkaEvent(t *testing.T) {
 		"cannot unmarshal object": json.RawMessage(`{"eventSource":"aws:kafka","eventSourceArn":"arn:x","records":{"t-0":[{"topic":"t","value":{"ride":1}}]}}`),
 	} {
 		w, store := &worker{}, &watched{}
-		h := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
+		h := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
 			return w.do(string(r.Data))
 		})
 		out, err := h.Invoke(t.Context(), []byte(marshalled(t, ev)))
@@ -109,7 +110,7 @@ func TestUnusableKeyOfAKafkaRecord(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{"empty": {""}, "not ASCII": {"schlüssel"}, "two": {"a", "b"}, "too long": {strings.Repeat("k", 256)}} {
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&watched{}, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
+		h := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
 		if _, err := h.Handle(t.Context(), partitions(namedRecord(moved(0, 1, "1"), keys...))); !errors.Is(err, idem.ErrKeyInvalid) {
 			t.Errorf("%s: got %v, want ErrKeyInvalid", name, err)
 		}
@@ -122,7 +123,7 @@ func TestKafkaKeyHeaderInAnyCase(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"} {
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
 		for offset := range int64(2) {
 			if _, err := h.Handle(t.Context(), partitions(header(moved(0, offset, "1"), name, "k1"))); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -153,7 +154,7 @@ func TestSameKafkaRecord(t *testing.T) {
 		"an odd header": {func(r *events.KafkaRecord) { *r = header(*r, "@key", "") }, true},
 	} {
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
 		if _, err := h.Handle(t.Context(), partitions(namedRecord(moved(0, 1, "1"), "k"))); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func TestKafkaReplyOfOtherIDs(t *testing.T) {
 	t.Parallel()
 	b := quiet(lambda.Kafka)
 	b.ID = func(r lambda.KafkaRecord) string { return url.QueryEscape(string(r.Data)) }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, r lambda.KafkaRecord) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, r lambda.KafkaRecord) error {
 		if string(r.Data) == "1" {
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An engine that forgets a key while its source may still bring the record would
@@ -46,7 +47,7 @@ func TestASourceThatOutlastsTheRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			tc.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+			tc.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				tc.options(o)
 			}), tc.keeps)

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -58,7 +59,7 @@ func TestDirectKeyModes(t *testing.T) {
 				store := &idem.MemoryStore{}
 				var log bytes.Buffer
 				var refused []error
-				e := idem.New(store, anybody, func(o *idem.Options) {
+				e := idem.New(store, callertest.Anybody, func(o *idem.Options) {
 					o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 					byMode(tc.mode)(o)
 					o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = append(refused, ev.Err) }
@@ -107,7 +108,7 @@ func TestGeneratedKeyOfANestedHandler(t *testing.T) {
 	t.Parallel()
 	store := process{&idem.MemoryStore{}}
 	e := func() *idem.Engine {
-		return idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+		return idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
 	}
 	charge := func(ctx context.Context, o order) (receipt, error) {
 		n, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { return len(tx.Key("payments")), nil })
@@ -129,7 +130,7 @@ func TestGeneratedKeyOfANestedRequest(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		store := &idem.MemoryStore{}
-		e := idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+		e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
 		h, runs := counted(created)
 		inner := idem.Request{Method: "POST", Path: "/inner"}
 		a := s.send(t, s.wrap(e, func(ctx context.Context, body []byte) (idem.Response, error) {
@@ -179,7 +180,7 @@ func TestEachKeyModes(t *testing.T) {
 			t.Parallel()
 			store := &idem.MemoryStore{}
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(store, anybody, byMode(tc.mode)), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
+			h := lambda.WrapEach(idem.New(store, callertest.Anybody, byMode(tc.mode)), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
 			for range 2 {
 				_, err := h.Handle(t.Context(), batch(tc.m))
 				if !errors.Is(err, tc.want) {
@@ -206,7 +207,7 @@ func TestEachWithoutKeyAtOnce(t *testing.T) {
 		b.Concurrency = 2
 		var both sync.WaitGroup
 		both.Add(b.Concurrency)
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
 			func(context.Context, events.SQSMessage) error {
 				both.Done()
 				both.Wait() // for ever, one after the other

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -27,7 +28,7 @@ func panicOf(f func()) (said string) {
 // charge.
 func TestTwoDirectHandlersHaveTheirOwnKeys(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	answers := func(what string) *lambda.Handler[order, string] {
 		return lambda.Wrap(e, lambda.Direct[order, string](orderID),
 			func(context.Context, order) (string, error) { return what, nil }, named(what))
@@ -46,7 +47,7 @@ func TestTwoDirectHandlersHaveTheirOwnKeys(t *testing.T) {
 // are in one function.
 func TestTwoConsumersHaveTheirOwnKeys(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	w := &worker{}
 	for _, name := range []string{"mails", "ledger", ""} {
 		h := lambda.WrapEach(e, quiet(lambda.SNS.WithName(name)), func(_ context.Context, r events.SNSEventRecord) error { return w.do(name) })
@@ -109,11 +110,11 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := panicOf(func() { tc.wrap(idem.New(&idem.MemoryStore{}, anybody)) })
+			said := panicOf(func() { tc.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody)) })
 			if (said != "") != (tc.want != "") || !strings.Contains(said, tc.want) {
 				t.Errorf("panicked with %q, want %q", said, tc.want)
 			}
-			if said := panicOf(func() { tc.wrap(idem.New(nil, anybody, func(o *idem.Options) { o.Mode = idem.ModeOff })) }); said != "" && !strings.Contains(said, "256") && !strings.Contains(said, "DirectOptions.Scope") {
+			if said := panicOf(func() { tc.wrap(idem.New(nil, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOff })) }); said != "" && !strings.Contains(said, "256") && !strings.Contains(said, "DirectOptions.Scope") {
 				t.Errorf("a disabled engine keeps nothing apart: %q", said)
 			}
 		})
@@ -127,7 +128,7 @@ func TestAFormerNamesKeysAreFound(t *testing.T) {
 	runs := 0
 	call := func(name, operation string) {
 		t.Helper()
-		h := lambda.Wrap(idem.New(store, anybody), lambda.Direct[order, string](orderID), func(context.Context, order) (string, error) {
+		h := lambda.Wrap(idem.New(store, callertest.Anybody), lambda.Direct[order, string](orderID), func(context.Context, order) (string, error) {
 			runs++
 			return "", nil
 		}, func(o *lambda.HandlerOptions) { o.Name, o.Operation = name, operation })
@@ -158,7 +159,7 @@ func TestAFormerNamesKeysAreFound(t *testing.T) {
 func TestTheOperationIsInTheScope(t *testing.T) {
 	t.Parallel()
 	store := &idem.MemoryStore{}
-	h := lambda.WrapEach(idem.New(store, anybody), lambda.SQS.WithName("a|b"), func(context.Context, events.SQSMessage) error { return nil })
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody), lambda.SQS.WithName("a|b"), func(context.Context, events.SQSMessage) error { return nil })
 	m := message("1", "")
 	re, err := h.Handle(t.Context(), batch(m))
 	reported(t, re, err)
@@ -186,7 +187,7 @@ func TestRoutesThatSkipThePathHaveTheirOwnKeysByScopeRoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
+			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
 			router := lambda.NewRouter(lambda.HTTPAPI)
 			answers := map[string]string{"/charge": "charged", "/refund": "refunded"}
 			for path, said := range answers {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestMessageOverTheQuotaComesBack(t *testing.T) {
 	t.Parallel()
 	ran, now := make(map[string]int), time.Now()
-	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 		o.Quota = quota.New(quota.Limits{PerMinute: 1}, func(o *quota.Options) { o.Now = func() time.Time { return now } })
 	})
 	h := lambda.WrapEach(engine, quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -69,7 +70,7 @@ func TestARedriveIsTheSameOperation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(&idem.MemoryStore{}, anybody)
+			e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 			b := &bank{down: errBad}
 			h := lambda.WrapEach(e, quiet(tc.batch), b.message)
 			for range 2 {
@@ -154,7 +155,7 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 			t.Run(name+", "+source, func(t *testing.T) {
 				t.Parallel()
 				store := &idem.MemoryStore{}
-				e := idem.New(store, anybody)
+				e := idem.New(store, callertest.Anybody)
 				b := &bank{}
 				work := tc.work(b)
 				var err error
@@ -208,7 +209,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		t.Parallel()
 		store := process{&idem.MemoryStore{}}
 		b := &bank{}
-		earlier := lambda.WrapEach(idem.New(store, anybody), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
+		earlier := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
 			if _, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 				return err
 			}
@@ -217,7 +218,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		if _, err := earlier.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, errBad) {
 			t.Fatal(err)
 		}
-		re, err := lambda.WrapEach(idem.New(store, anybody), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
+		re, err := lambda.WrapEach(idem.New(store, callertest.Anybody), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
 		reported(t, re, err)
 		if len(b.keys) != 1 {
 			t.Errorf("%d charges", len(b.keys))
@@ -228,7 +229,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		store := process{&idem.MemoryStore{}}
 		blocked := 0
 		e := func() *idem.Engine {
-			return idem.New(store, anybody, func(o *idem.Options) { o.Hooks.Blocked = func(context.Context, idem.Event) { blocked++ } })
+			return idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Hooks.Blocked = func(context.Context, idem.Event) { blocked++ } })
 		}
 		b := &bank{}
 		strict := lambda.WrapEach(e(), quiet(lambda.SQS), reserve(b))
@@ -252,7 +253,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 // get all records.
 func TestWithScope(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	w := &worker{}
 	queue := lambda.WrapEach(e, lambda.SQS.WithScope("orders"), w.message)
 	topic := lambda.WrapEach(e, lambda.SNS.WithScope("orders"), func(_ context.Context, r events.SNSEventRecord) error { return w.do(r.SNS.MessageID) })
@@ -316,7 +317,7 @@ func TestScopeOfStreamsAndBuses(t *testing.T) {
 		},
 	} {
 		store := &idem.MemoryStore{}
-		engine := func(string) *idem.Engine { return idem.New(process{store}, anybody) }
+		engine := func(string) *idem.Engine { return idem.New(process{store}, callertest.Anybody) }
 		for i, want := range []int{1, 1, 0} {
 			if got := runs(engine, functionARN+"-"+[]string{"a", "b", "a"}[i]); got != want {
 				t.Errorf("%s: invocation %d ran %d times, want %d", name, i, got, want)

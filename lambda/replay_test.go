@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An answer stored through one source must come out right through every other,
@@ -43,7 +44,7 @@ func TestA16ReplayAcrossSources(t *testing.T) {
 			t.Run(first.name+" then "+second.name, func(t *testing.T) {
 				t.Parallel()
 				h, runs := counted(handle)
-				e := idem.New(&idem.MemoryStore{}, anybody) // they have hosts of their own
+				e := idem.New(&idem.MemoryStore{}, callertest.Anybody) // they have hosts of their own
 
 				was := first.send(t, first.wrap(e, h), request())
 				was.accepted(t, 201, png, false)
@@ -84,7 +85,7 @@ func TestConcurrentSources(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
 	h, runs := counted(created)
-	e := idem.New(&idem.MemoryStore{}, anybody) // they have hosts of their own
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody) // they have hosts of their own
 	outs, errs := make([][]byte, rounds*len(sources)), make([]error, rounds*len(sources))
 	var wg sync.WaitGroup
 	for i := range outs {

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -117,7 +118,7 @@ func TestObserveExecutesUndecodable(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve }), h), newCall("k"))
+		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve }), h), newCall("k"))
 		ran(t, runs, 1)
 	})
 }
@@ -128,7 +129,7 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	now := time.Now()
 	st := new(idem.MemoryStore)
 	outerE := resumable(st, &now)
-	innerE := idem.New(st, anybody, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
+	innerE := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
 	dies := true
 	charges := 0
 	type re = events.APIGatewayV2HTTPResponse

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -24,7 +25,7 @@ import (
 // resumable is an engine whose operations a completer may take up, on a clock
 // that tests move.
 func resumable(store store.Store, now *time.Time, optFns ...func(*idem.Options)) *idem.Engine {
-	return idem.New(store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) {
+	return idem.New(store, append([]func(*idem.Options){callertest.Anybody}, append(optFns, func(o *idem.Options) {
 		o.Function = cmp.Or(o.Function, "f")
 		o.Resumable, o.Now, o.MaxTries = true, func() time.Time { return *now }, 2
 	})...)...)

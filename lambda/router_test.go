@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -90,9 +91,9 @@ func TestRouterFindsItsRoute(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		r := s.shop()
-		engine := idem.New(new(idem.MemoryStore), anybody)
+		engine := idem.New(new(idem.MemoryStore), callertest.Anybody)
 		r.keyed("POST /rides", engine, says("book"))
-		r.keyed("POST /rides/{id}/refunds", idem.New(new(idem.MemoryStore), anybody), says("refund "))
+		r.keyed("POST /rides/{id}/refunds", idem.New(new(idem.MemoryStore), callertest.Anybody), says("refund "))
 		r.route("GET /rides/{id}", says("show "))
 		r.route("GET /rides/latest", says("latest"))
 		r.route("/files/{id...}", says("file "))
@@ -285,7 +286,7 @@ func TestRouterBefore(t *testing.T) {
 		refusal := &idem.Response{Status: 422, Body: []byte("no")}
 		r := s.shop()
 		h, runs := counted(created)
-		r.before("POST /rides", idem.New(store, anybody), h, func() *idem.Response { return refusal })
+		r.before("POST /rides", idem.New(store, callertest.Anybody), h, func() *idem.Response { return refusal })
 		if a := s.send(t, r, newCall("k")); a.status != 422 || string(a.body) != "no" {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
@@ -303,7 +304,7 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 	none := func(context.Context, events.APIGatewayV2HTTPRequest) (re events.APIGatewayV2HTTPResponse, _ error) {
 		return re, nil
 	}
-	engine := func() *idem.Engine { return idem.New(new(idem.MemoryStore), anybody) }
+	engine := func() *idem.Engine { return idem.New(new(idem.MemoryStore), callertest.Anybody) }
 	router := func() *lambda.Router[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse] {
 		return lambda.NewRouter(lambda.HTTPAPI)
 	}
@@ -411,7 +412,7 @@ func TestRouterProtectsPATCH(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		r := s.shop()
 		h, runs := counted(created)
-		r.keyed("/wallets/{id}", idem.New(new(idem.MemoryStore), anybody), h)
+		r.keyed("/wallets/{id}", idem.New(new(idem.MemoryStore), callertest.Anybody), h)
 		for i := range 3 {
 			s.send(t, r, on("k", "PATCH", "/wallets/1")).accepted(t, 201, createdBody, i > 0)
 		}
@@ -473,7 +474,7 @@ func TestRouterHostsAndProblems(t *testing.T) {
 func TestRouterBeforeFails(t *testing.T) {
 	t.Parallel()
 	r, runs, failed := lambda.NewRouter(lambda.HTTPAPI), 0, errors.New("the check fails")
-	r.Keyed("POST /rides", idem.New(new(idem.MemoryStore), anybody), func(context.Context, v2Request) (re v2Response, _ error) {
+	r.Keyed("POST /rides", idem.New(new(idem.MemoryStore), callertest.Anybody), func(context.Context, v2Request) (re v2Response, _ error) {
 		runs++
 		return re, nil
 	}).Before(func(context.Context, v2Request) (*v2Response, error) { return nil, failed })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -128,7 +129,7 @@ func TestMiddlewareKnowsTheFacts(t *testing.T) {
 // Lambda's tenants are apart in a Middleware as they are in an adapter.
 func TestMiddlewareKnowsTheTenant(t *testing.T) {
 	t.Parallel()
-	inner := idem.New(new(idem.MemoryStore), anybody)
+	inner := idem.New(new(idem.MemoryStore), callertest.Anybody)
 	runs := 0
 	h := inHTTP(inner.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })))
 	r := lambda.NewRouter(lambda.HTTPAPI)

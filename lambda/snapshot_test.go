@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -414,8 +415,8 @@ func TestNoSnapshotOfReads(t *testing.T) {
 // its engines does.
 func TestSnapshotOnlyOfStoredRequests(t *testing.T) {
 	t.Parallel()
-	plain := idem.New(&idem.MemoryStore{}, anybody)
-	stores := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "rides" })
+	plain := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	stores := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "rides" })
 	var got idem.Request
 	api := lambda.HTTPAPI
 	api.Request = func(ctx context.Context, ev v2Request) (req idem.Request, err error) {
@@ -454,7 +455,7 @@ func TestUnstorableIdentity(t *testing.T) {
 	store := &watched{}
 	ran := false
 	wrap := func(s *watched, resumable bool) *lambda.Handler[v2Request, v2Response] {
-		return lambda.Wrap(idem.New(s, anybody, func(o *idem.Options) { o.Resumable, o.Function = resumable, "rides" }), lambda.HTTPAPI,
+		return lambda.Wrap(idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Resumable, o.Function = resumable, "rides" }), lambda.HTTPAPI,
 			func(context.Context, v2Request) (v2Response, error) {
 				ran = true
 				return v2Response{StatusCode: 201}, nil

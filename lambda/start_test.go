@@ -18,6 +18,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -101,7 +102,7 @@ func started(t *testing.T, function string) {
 
 func startFunction() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	h := func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		if ev.Body == "panic" {
 			panic("boom: secret")
@@ -136,7 +137,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		e := idem.New(&idem.MemoryStore{}, anybody)
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 		panicking := s.wrap(e, func(context.Context, []byte) (idem.Response, error) { panic("boom: secret") })
 		a := s.send(t, panicking, newCall("k"))
 		a.refused(t, 500, "internal_error")
@@ -152,7 +153,7 @@ func TestPanicIsAnswered(t *testing.T) {
 //
 //nolint:paralleltest // the environment is this process's
 func TestPanicOfHandleInAFunctionGoesOn(t *testing.T) {
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI,
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI,
 		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			panic("boom")
 		})

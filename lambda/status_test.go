@@ -10,6 +10,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -31,7 +32,7 @@ func (s source) status(e *idem.Engine) awslambda.Handler {
 func TestA10StatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
+		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
 			o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
 		})
 		const key = `a/b%"c:d?`

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -23,7 +24,7 @@ func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		for _, user := range []string{"", "alice"} {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 			for i, tenant := range []string{"blue", "green", "blue", ""} {
 				c := newCall("k")
 				c.user = user
@@ -42,7 +43,7 @@ func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 
 func TestTenantsOfDirectInvocations(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
 	for i, tenant := range []string{"blue", "green", "blue", ""} {
 		if _, err := h.Handle(asTenant(t.Context(), tenant), order{ID: "o-1"}); err != nil {
 			t.Error(err)
@@ -72,7 +73,7 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 		{"", idem.Identity{Kind: "jwt", Subject: "x"}},
 	} {
 		store := &idem.MemoryStore{}
-		_, err := idem.New(store, anybody).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
+		_, err := idem.New(store, callertest.Anybody).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
 			func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 		if err != nil {
 			t.Fatal(err)
@@ -90,7 +91,7 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 func TestTenantsStatus(t *testing.T) {
 	t.Parallel()
 	h, _ := counted(created)
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), ample)
 	defer cancel()
 	if _, err := httpAPI.wrap(e, h).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
@@ -157,7 +158,7 @@ func TestTenantsOfAQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
 			ev := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:1:orders"}}}
 			for i, tenant := range []string{"blue", "green", "blue", ""} {
 				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || len(re.BatchItemFailures) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -83,7 +84,7 @@ func TestConsumersContinueTheTrace(t *testing.T) {
 			t.Parallel()
 			var tracer tracetest.Recorder
 			memory := &idem.MemoryStore{}
-			h := tt.wrap(idem.New(memory, anybody, func(o *idem.Options) { o.Tracer = &tracer }))
+			h := tt.wrap(idem.New(memory, callertest.Anybody, func(o *idem.Options) { o.Tracer = &tracer }))
 			payload, err := json.Marshal(tt.ev)
 			if err != nil {
 				t.Fatal(err)

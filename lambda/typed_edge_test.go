@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -30,7 +31,7 @@ type paid struct {
 // Engine shared with HTTP routes in 202 mode: second delivery while first runs is reported done.
 func TestAcceptLosesRecord(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, accepts)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, accepts)
 	begun, fail := make(chan struct{}), make(chan struct{})
 	runs := 0
 	h := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error {
@@ -52,7 +53,7 @@ func TestAcceptLosesRecord(t *testing.T) {
 
 func TestAcceptDirectAnswersStatusDocument(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, accepts)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, accepts)
 	begun, end := make(chan struct{}), make(chan struct{})
 	h := lambda.Wrap(e, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }, func(o *lambda.DirectOptions[in]) { o.Synchronous = true }), func(context.Context, in) (paid, error) {
 		close(begun)
@@ -74,14 +75,14 @@ func TestDirectReportsInnerRefusalAsOwn(t *testing.T) {
 	store := &idem.MemoryStore{}
 	now := time.Now()
 	clock := func(o *idem.Options) { o.Now = func() time.Time { return now } }
-	inner := idem.New(store, anybody, clock, func(o *idem.Options) { o.Namespace = "inner"; o.Tombstone = 24 * time.Hour })
+	inner := idem.New(store, callertest.Anybody, clock, func(o *idem.Options) { o.Namespace = "inner"; o.Tombstone = 24 * time.Hour })
 	use := func(ctx context.Context) error {
 		_, err := inner.Do(ctx, idem.Request{Key: "shared", Scope: "s"}, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
 		return err
 	}
 	_ = use(t.Context())
 	now = now.Add(30 * time.Hour)
-	outer := idem.New(store, anybody, clock)
+	outer := idem.New(store, callertest.Anybody, clock)
 	h := lambda.Wrap(outer, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(ctx context.Context, _ in) (paid, error) {
 		if err := use(ctx); err != nil {
 			return paid{}, err
@@ -97,7 +98,7 @@ func TestDirectReportsInnerRefusalAsOwn(t *testing.T) {
 // A result with no JSON form frees the key: each retry charges again.
 func TestDirectResultWithoutJSONIsDoneAllTheSame(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	type out struct{ Rate float64 }
 	charges := 0
 	h := lambda.Wrap(e, lambda.Direct[in, out](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (out, error) {
@@ -118,7 +119,7 @@ func TestDirectResultWithoutJSONIsDoneAllTheSame(t *testing.T) {
 // ModeObserve is ignored by Direct/WrapEach: they enforce.
 func TestObserveOnSources(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	runs := 0
 	h := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { runs++; return nil })
 	ev := events.SQSEvent{Records: []events.SQSMessage{sqsMessage("1", "pay")}}
@@ -140,7 +141,7 @@ func TestObserveOnSources(t *testing.T) {
 // IAM role session changes (credentials refreshed, other ECS task) => second execution.
 func TestRoleScope(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Scope = lambda.RoleScope })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Scope = lambda.RoleScope })
 	charges := 0
 	h := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		charges++
@@ -179,7 +180,7 @@ func TestRoleScopeNeedsAVerifiedRole(t *testing.T) {
 // Function URL: all users of one identity pool have one session name.
 func TestFunctionURLPoolUsers(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	n := 0
 	h := lambda.Wrap(e, lambda.FunctionURL, func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
 		n++
@@ -202,7 +203,7 @@ func TestFunctionURLPoolUsers(t *testing.T) {
 
 func TestWrapRefusesAPolicyThatKeepsNoResult(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
 	for name, wrap := range map[string]func(){
 		"WrapEach": func() { lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { return nil }) },
 		"Direct": func() {
@@ -228,7 +229,7 @@ func TestNoFormCoversFailedPhase(t *testing.T) {
 	rate := 1.0
 	fails := true
 	phase := 0
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	h := lambda.Wrap(e, lambda.Direct[in, out](func(i in) (string, error) { return i.ID, nil }), func(ctx context.Context, _ in) (out, error) {
 		_, err := idem.Atomic(ctx, "pay", func(context.Context, *idem.Tx) (int, error) {
 			if fails {
@@ -256,7 +257,7 @@ func TestNoFormCoversFailedPhase(t *testing.T) {
 // Direct: an operator's or phase's own 500 answer.
 func TestRespond500(t *testing.T) {
 	t.Parallel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (paid, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (paid, error) {
 		return paid{}, idem.Respond(idem.Response{Status: 500, Body: []byte(`{"status":"failed for good","Paid":0}`)})
 	})
 	for range 2 {
@@ -270,7 +271,7 @@ func TestRespond500(t *testing.T) {
 // An attribute that only sounds like tracing identifies the work: two orders, one key, no mismatch.
 func TestTraceInBusinessName(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) {}
 	n := 0
@@ -290,7 +291,7 @@ func TestTraceInBusinessName(t *testing.T) {
 func TestBrowsersCanReadReplays(t *testing.T) {
 	t.Parallel()
 	type re = events.APIGatewayProxyResponse
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.REST, func(context.Context, events.APIGatewayProxyRequest) (re, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.REST, func(context.Context, events.APIGatewayProxyRequest) (re, error) {
 		return re{StatusCode: 201, Headers: map[string]string{"Access-Control-Allow-Origin": "https://shop.example", "Content-Type": "application/json"}, Body: "{}"}, nil
 	})
 	for i, body := range []string{"a", "a"} {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -31,7 +32,7 @@ func TestWholeBodyCounts(t *testing.T) {
 				t.Run(d.name, func(t *testing.T) {
 					t.Parallel()
 					h, runs := counted(func(context.Context, []byte) (idem.Response, error) { return idem.Response{Status: 204}, nil })
-					send := d.open(t, idem.New(&idem.MemoryStore{}, anybody), h)
+					send := d.open(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
 					c := newCall("k")
 					c.header = http.Header{"Content-Type": {"text/asItIs"}, "Idempotency-Key": {"k"}}
 					c.body = []byte(first)
@@ -47,7 +48,7 @@ func TestWholeBodyCounts(t *testing.T) {
 				t.Parallel()
 				type order struct{ ID, Note string }
 				runs := 0
-				h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[order, int](func(o order) (string, error) { return o.ID, nil }),
+				h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[order, int](func(o order) (string, error) { return o.ID, nil }),
 					func(context.Context, order) (int, error) { runs++; return runs, nil })
 				payload := func(note string) []byte { return fill(t, map[string]any{"ID": "o-1"}, note, "Note") }
 				if out, err := h.Invoke(t.Context(), payload(first)); err != nil || string(out) != "1" {
@@ -83,7 +84,7 @@ func wholeBody[Ev, Rec, Re any](b lambda.Batch[Ev, Rec, Re], file string, as fun
 		t.Parallel()
 		runs, why := 0, error(nil)
 		b.Failed = func(_ context.Context, _ Rec, err error) { why = err }
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(context.Context, Rec) error { runs++; return nil })
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(context.Context, Rec) error { runs++; return nil })
 		ctx := invoked(t.Context(), functionARN)
 		for _, tc := range []struct {
 			content string

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -42,7 +43,7 @@ func TestWrapOnAResumableEngineWantsAName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){anybody, func(o *idem.Options) {
+			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) {
 				o.Function, o.Resumable, o.Now = "f", true, func() time.Time { return now }
 			}}, tc.optFns...)...)
 			got := panics(func() {

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -37,7 +38,7 @@ func post(key, body string) v2Request {
 
 func TestWrapPanicsOnNil(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	h := func(context.Context, v2Request) (v2Response, error) { return v2Response{}, nil }
 	for name, wrap := range map[string]func(){
 		"engine":  func() { lambda.Wrap(nil, lambda.HTTPAPI, h) },
@@ -93,7 +94,7 @@ func TestPassedRequestIsUntouched(t *testing.T) {
 				if tc.opt != nil {
 					optFns = append(optFns, tc.opt)
 				}
-				h := lambda.Wrap(idem.New(store, append([]func(*idem.Options){anybody}, optFns...)...), lambda.HTTPAPI, func(_ context.Context, ev v2Request) (v2Response, error) {
+				h := lambda.Wrap(idem.New(store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), lambda.HTTPAPI, func(_ context.Context, ev v2Request) (v2Response, error) {
 					if diff := cmp.Diff(tc.ev, ev); diff != "" {
 						t.Errorf("the handler's event (-want +got):\n%s", diff)
 					}
@@ -144,7 +145,7 @@ func TestPassedKeyIsMarked(t *testing.T) {
 func TestModeOpenIsMarked(t *testing.T) {
 	t.Parallel()
 	own := v2Response{StatusCode: 201, Headers: map[string]string{"x-lower": "1"}, Body: "YQ==", IsBase64Encoded: true}
-	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen }), lambda.HTTPAPI,
+	h := lambda.Wrap(idem.New(downStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOpen }), lambda.HTTPAPI,
 		func(context.Context, v2Request) (v2Response, error) { return own, nil })
 	got, err := h.Handle(t.Context(), post("k", ""))
 	want := v2Response{StatusCode: 201, Headers: map[string]string{"X-Lower": "1", "Idempotency-Status": "ignored"}, Body: "a"}
@@ -158,7 +159,7 @@ func TestA31StoreDown(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		a := s.send(t, s.wrap(idem.New(downStore{}, anybody), h), newCall("k"))
+		a := s.send(t, s.wrap(idem.New(downStore{}, callertest.Anybody), h), newCall("k"))
 		a.refused(t, 503, "store_unavailable")
 		if a.value("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -182,7 +183,7 @@ func (downStore) Load(context.Context, string) (*store.Record, error) { return n
 func TestUndecodableResponse(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
 		return v2Response{StatusCode: 201, Body: "{}", IsBase64Encoded: true}, nil
 	})
@@ -237,7 +238,7 @@ func TestWrongKindOfEvent(t *testing.T) {
 				store := &watched{}
 				h, runs := counted(created)
 				for _, mode := range []idem.Mode{idem.ModeEnforce, idem.ModeOff} {
-					e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = mode })
+					e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = mode })
 					out, err := s.wrap(e, h).Invoke(t.Context(), []byte(ev.payload))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil {
 						t.Errorf("%.60s: got %s, %v, want ErrEvent", ev.payload, out, err)
@@ -257,7 +258,7 @@ func TestWrongKindOfEvent(t *testing.T) {
 	}
 	t.Run("through Handle", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			t.Error("the handler ran")
 			return v2Response{}, nil
 		})
@@ -278,7 +279,7 @@ func TestWrongTypeInEvent(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
 		bad := editedSource(s, func(ev map[string]any) { ev["body"] = map[string]any{"no": "string"} })
-		out, err := s.wrap(idem.New(&watched{}, anybody), h).Invoke(t.Context(), bad.payload(t, newCall("k")))
+		out, err := s.wrap(idem.New(&watched{}, callertest.Anybody), h).Invoke(t.Context(), bad.payload(t, newCall("k")))
 		if !errors.Is(err, lambda.ErrEvent) || out != nil {
 			t.Errorf("got %s, %v", out, err)
 		}
@@ -292,7 +293,7 @@ func TestHandlerContext(t *testing.T) {
 	type key struct{}
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), ample)
 	defer cancel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
 		outer, _ := ctx.Deadline()
 		inner, ok := hctx.Deadline()
 		if got := outer.Sub(inner); !ok || got != defaults.Reserve {
@@ -314,7 +315,7 @@ func TestHandlerContext(t *testing.T) {
 // A wrapper in a wrapper would else answer "in flight" to itself.
 func TestNestedWrapper(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody)
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	runs := 0
 	inner := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
@@ -345,7 +346,7 @@ func TestInvokeLeavesHTMLAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
+	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
 		t.Errorf("err %v; the runtime's encoding (-) and ours (+):\n%s", err, diff)
 	}
@@ -365,7 +366,7 @@ func TestLargeBodies(t *testing.T) {
 			h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: body}, nil
 			})
-			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }), h)
+			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }), h)
 			c := newCall("k")
 			if name == "binary" {
 				c.body = body
@@ -406,7 +407,7 @@ func TestOwnAdapter(t *testing.T) {
 		},
 	}
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), adapter, func(context.Context, order) (string, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), adapter, func(context.Context, order) (string, error) {
 		runs++
 		return fmt.Sprint("run ", runs), nil
 	})
@@ -433,7 +434,7 @@ func TestUnencodableResponse(t *testing.T) {
 		Response: func(chan int) (idem.Response, error) { return idem.Response{}, nil },
 		Reply:    func(idem.Response) chan int { return nil },
 	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
 	if out, err := h.Invoke(t.Context(), []byte(`""`)); err == nil || out != nil {
 		t.Errorf("got %s, %v, want an error", out, err)
 	}
@@ -446,7 +447,7 @@ func TestRespondWithoutKey(t *testing.T) {
 		"optional key": func(o *idem.Options) { o.Key = idem.KeyOptional },
 		"disabled":     func(o *idem.Options) { o.Mode = idem.ModeOff },
 	} {
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			return v2Response{}, idem.Respond(v2Response{StatusCode: 402, Body: "declined"})
 		})
 		re, err := h.Handle(t.Context(), post("", ""))
@@ -460,7 +461,7 @@ func TestRespondWithoutKey(t *testing.T) {
 // its status.
 func TestRespondInTheHandlersType(t *testing.T) {
 	t.Parallel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
 		switch ev.Body {
 		case "finish":
 			return idem.Finish(ctx, func(context.Context, *idem.Tx) (v2Response, error) {
@@ -488,7 +489,7 @@ func TestRespondInTheHandlersType(t *testing.T) {
 // A name may have 256 bytes, and an engine for HTTP may keep no 200.
 func TestWrapTakesWhatItMay(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
 	lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (re v2Response, _ error) { return re, nil },
 		func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 256) })
 }
@@ -510,8 +511,8 @@ func TestTenantOfAnAdapter(t *testing.T) {
 			return req, err
 		}
 		stores := []*idem.MemoryStore{new(idem.MemoryStore), new(idem.MemoryStore)}
-		h := lambda.Wrap(idem.New(stores[0], anybody), api, func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil })
-		each := lambda.WrapEach(idem.New(stores[1], anybody), b, func(context.Context, events.SQSMessage) error { return nil })
+		h := lambda.Wrap(idem.New(stores[0], callertest.Anybody), api, func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil })
+		each := lambda.WrapEach(idem.New(stores[1], callertest.Anybody), b, func(context.Context, events.SQSMessage) error { return nil })
 		_, err1 := h.Handle(asTenant(t.Context(), "lambda's"), post("k", ""))
 		_, err2 := each.Handle(asTenant(t.Context(), "lambda's"), batch(message("1", "")))
 		if err1 != nil || err2 != nil {
@@ -532,7 +533,7 @@ func TestTenantOfAnAdapter(t *testing.T) {
 //nolint:paralleltest // the environment is this process's
 func TestFunctionGoesOn(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
-	e := func() *idem.Engine { return idem.New(&idem.MemoryStore{}, anybody) }
+	e := func() *idem.Engine { return idem.New(&idem.MemoryStore{}, callertest.Anybody) }
 	each := lambda.WrapEach(e(), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error { return nil })
 	if re, err := each.Handle(t.Context(), batch(message("1", ""))); err != nil || len(re.BatchItemFailures) != 0 {
 		t.Errorf("a batch: %+v, %v", re, err)

@@ -29,6 +29,7 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -130,11 +131,11 @@ func newStack(t *testing.T, p *provider) *stack {
 		t.Fatal(err)
 	}
 	s := &stack{recorded: record(t), delivered: make(chan struct{}), consumed: make(chan struct{}), resumed: make(chan string, 10)}
-	engine := idem.New(store, anybody, s.Engine, func(o *idem.Options) { o.Function, o.Resumable = "rides", true })
+	engine := idem.New(store, callertest.Anybody, s.Engine, func(o *idem.Options) { o.Function, o.Resumable = "rides", true })
 	s.api = lambda.Wrap(engine, lambda.HTTPAPI, p.ride, func(o *lambda.HandlerOptions) { o.Name = "rides" })
 
 	receipts := &queue{t: t, taken: s.consumed, handler: lambda.WrapEach(
-		idem.New(store, anybody, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS, mail,
+		idem.New(store, callertest.Anybody, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS, mail,
 	)}
 	tickets := &queue{t: t}
 	w := worker.New(client, store, completer.NewQueue(tickets, "https://tickets"), func(o *worker.Options) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -51,7 +52,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	reader, hooked := metric.NewManualReader(), 0
 	telemetry := otel.Telemetry{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
 	own := func(o *idem.Options) { o.Hooks.Claimed = func(context.Context, idem.Event) { hooked++ } }
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, own, telemetry.Engine), lambda.HTTPAPI, newProvider(t).ride)
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, own, telemetry.Engine), lambda.HTTPAPI, newProvider(t).ride)
 	for _, body := range []string{"", "", "", "other"} {
 		send(t, h, post(t, clientParent, body))
 	}

@@ -13,6 +13,7 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -34,7 +35,7 @@ func send(t *testing.T, h awslambda.Handler, payload []byte) events.APIGatewayV2
 func TestTraceOfARequest(t *testing.T) {
 	t.Parallel()
 	r, p := record(t), newProvider(t)
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, r.Engine), lambda.HTTPAPI, p.ride)
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, r.Engine), lambda.HTTPAPI, p.ride)
 	if re := send(t, h, post(t, clientParent, "")); re.StatusCode != http.StatusCreated {
 		t.Fatalf("got %+v", re)
 	}
@@ -87,7 +88,7 @@ func TestTraceOfARequest(t *testing.T) {
 func TestTraceOfFailures(t *testing.T) {
 	t.Parallel()
 	r, p := record(t), newProvider(t)
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, r.Engine), lambda.HTTPAPI, p.ride)
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, r.Engine), lambda.HTTPAPI, p.ride)
 	p.failOnce()
 	if re := send(t, h, post(t, clientParent, "")); re.StatusCode != http.StatusInternalServerError {
 		t.Fatalf("got %+v", re)
@@ -121,7 +122,7 @@ func TestTraceOfFailures(t *testing.T) {
 func TestParentOfAMessage(t *testing.T) {
 	t.Parallel()
 	r := record(t)
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, r.Engine), lambda.SQS, mail)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, r.Engine), lambda.SQS, mail)
 	text := func(s string) *string { return &s }
 	message := func(id, parent string) events.SQSMessage {
 		return events.SQSMessage{
@@ -160,7 +161,7 @@ func TestParentOfARequest(t *testing.T) {
 	t.Parallel()
 	r, p := record(t), newProvider(t)
 	tracer := r.TracerProvider.Tracer("test")
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, r.Engine), lambda.HTTPAPI, p.ride)
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, r.Engine), lambda.HTTPAPI, p.ride)
 	ctx, outer := tracer.Start(t.Context(), "invocation")
 	if _, err := h.Invoke(ctx, post(t, clientParent, "")); err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestParentOfARequest(t *testing.T) {
 	linkedTo(t, s, "client", client)
 
 	r.Untrusted = true
-	h = lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, r.Engine), lambda.HTTPAPI, p.ride)
+	h = lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, r.Engine), lambda.HTTPAPI, p.ride)
 	send(t, h, post(t, clientParent, ""))
 	s = r.spans().named(t, "samekey operation")
 	if s.Parent.IsValid() || s.SpanContext.TraceID().String() == clientTrace {

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
@@ -58,7 +59,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	return &desk{
 		client: client, store: s, env: map[string]string{"IDEM_TABLE": table, "IDEM_NAMESPACE": "rides", "USER": "jane"},
-		engine: idem.New(s, anybody, func(o *idem.Options) { o.Namespace = "rides" }),
+		engine: idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Namespace = "rides" }),
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
@@ -220,7 +221,7 @@ func newDuty(t *testing.T) *duty {
 	}
 	functions := tableOf(d.fn)
 	d.handler = func(o *dutyOptions) handling {
-		e := idem.New(functions, anybody, func(eo *idem.Options) {
+		e := idem.New(functions, callertest.Anybody, func(eo *idem.Options) {
 			eo.Logger, eo.Function, eo.Lease = logger, o.function, time.Minute
 			eo.Hooks = idem.Join(m.Hooks(), idem.Log(logger))
 			if o.engine != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -128,7 +129,7 @@ func TestErase(t *testing.T) {
 func TestEraseOnlyWhatIsAsSeen(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
-	e := idem.New(mem, anybody)
+	e := idem.New(mem, callertest.Anybody)
 	only := func() *store.Record {
 		for _, r := range mem.Records() {
 			return r
@@ -167,7 +168,7 @@ func TestEraseEveryForm(t *testing.T) {
 	finish := func(namespace string, change func(*idem.Request), opts ...func(*idem.Options)) {
 		r := of("https://id.example|jane", "key-of-jane-in-this-form")
 		change(&r)
-		e := idem.New(d.store, append([]func(*idem.Options){anybody, func(o *idem.Options) { o.Namespace = namespace }}, opts...)...)
+		e := idem.New(d.store, append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) { o.Namespace = namespace }}, opts...)...)
 		if _, err := e.Do(t.Context(), r, func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Body: []byte("secret")}, nil
 		}); err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A record is found by everything that a person may have in hand, and the customer's
@@ -129,7 +130,7 @@ func TestScopesAsTheEngineMakesThem(t *testing.T) {
 			if tt.req.Key == "" {
 				tt.req.Key = "k"
 			}
-			e := idem.New(mem, anybody, func(o *idem.Options) {
+			e := idem.New(mem, callertest.Anybody, func(o *idem.Options) {
 				o.Namespace = "rides"
 				if tt.opts != nil {
 					tt.opts(o)
@@ -251,7 +252,7 @@ func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	d, calls := newDesk(t), 0
 	const retention, tombstone = 720 * time.Hour, 24 * time.Hour
 	pay := func(after time.Duration) (idem.Result, error) {
-		engine := idem.New(d.store, anybody, func(o *idem.Options) {
+		engine := idem.New(d.store, callertest.Anybody, func(o *idem.Options) {
 			o.Namespace, o.Retention, o.Tombstone = "rides", retention, tombstone
 			o.Now = func() time.Time { return time.Now().Add(after) }
 		})
@@ -598,7 +599,7 @@ func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
 // held against what was asked for, by every command that takes a REF.
 func TestOnlyWhatWasAskedForIsFound(t *testing.T) {
 	d := newDesk(t)
-	d.engine = idem.New(d.store, anybody, func(o *idem.Options) { o.Namespace = "checkout" })
+	d.engine = idem.New(d.store, callertest.Anybody, func(o *idem.Options) { o.Namespace = "checkout" })
 	d.env["IDEM_NAMESPACE"] = "checkout"
 	calls := 0
 	if _, err := d.pay(t.Context(), &calls); err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 	"github.com/samekey/samekey/seal/program"
@@ -62,7 +63,7 @@ func (d *desk) sealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.store, d.engine = s, idem.New(s, anybody, func(o *idem.Options) { o.Namespace = "rides" })
+	d.store, d.engine = s, idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Namespace = "rides" })
 }
 
 // keys gives the commands a program for data keys.

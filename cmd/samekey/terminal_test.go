@@ -31,6 +31,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -72,7 +73,7 @@ func onTerminal(t *testing.T, name string, play func(*terminal)) {
 
 // of has operations be of a namespace from now on.
 func (s *terminal) of(namespace string) {
-	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.Namespace, o.Logger = namespace, slog.New(slog.DiscardHandler) })
+	s.engine = idem.New(s.store, callertest.Anybody, func(o *idem.Options) { o.Namespace, o.Logger = namespace, slog.New(slog.DiscardHandler) })
 }
 
 var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)

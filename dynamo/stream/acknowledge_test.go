@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Two drains deliver the same last job. The one that is late finds a record
@@ -167,7 +168,7 @@ func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 			}
 			return nil
 		}}
-		run(t, idem.New(tab.Store, anybody), staging)
+		run(t, idem.New(tab.Store, callertest.Anybody), staging)
 		drain := newDrain(t, tab, out)
 		if seq := handle(t, drain, feed.event(t)); seq == "" {
 			t.Fatal("the failure isn't reported")

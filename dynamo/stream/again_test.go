@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 var errInjected = errors.New("injected")
@@ -62,7 +63,10 @@ func TestFailedActIsTriedByTheNextRun(t *testing.T) {
 			t.Helper()
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
 		}, func(r *stream.Report) int { return r.Queued }},
-		"a delivery":   {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store, anybody), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
+		"a delivery": {func(t *testing.T, tab *table) {
+			t.Helper()
+			run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
+		}, func(r *stream.Report) int { return r.Delivered }},
 		"a letting go": {func(t *testing.T, tab *table) { t.Helper(); tab.finished(t, nil) }, func(r *stream.Report) int { return r.LetGo }},
 		"a giving up":  {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.MadeStuck }},
 	} {

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // After a deploy that renames a recorded phase the operation is listed at once,
@@ -18,7 +19,7 @@ import (
 func TestBlockedIsListedAtOnce(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.Store, anybody, resumable), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := idem.New(tab.Store, callertest.Anybody, resumable), tabletest.Post(tabletest.NewKey(), "{}")
 	version := func(phase string, then error) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, phase, func(context.Context, *idem.Tx) (int, error) { return 1, nil })

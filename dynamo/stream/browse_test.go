@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Browse judges as List does, shows every record, and nothing personal.
@@ -25,7 +26,7 @@ func TestBrowse(t *testing.T) {
 	tab := newTable(t)
 	crowd(t, tab)
 	req := tabletest.Post(tabletest.NewKey(), `{"card":"secret-body"}`)
-	if _, err := idem.New(tab.Store, anybody).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+	if _, err := idem.New(tab.Store, callertest.Anybody).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "secret", func(context.Context, *idem.Tx) (string, error) { return "secret-result", nil })
 		return idem.Response{Status: 201, Body: []byte("secret-answer")}, err
 	}); err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/worker"
 )
 
@@ -74,7 +75,7 @@ var errCrash = errors.New("crash")
 func begin(t testing.TB, tab *table, req idem.Request, fn func(context.Context) error, optFns ...func(*idem.Options)) {
 	t.Helper()
 	dead := &dying{Store: tab.Store}
-	_, err := idem.New(dead, append([]func(*idem.Options){anybody}, append(optFns, resumable)...)...).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(dead, append([]func(*idem.Options){callertest.Anybody}, append(optFns, resumable)...)...).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		if err := fn(ctx); err != nil {
 			t.Error(err)
 		}
@@ -134,7 +135,7 @@ func TestBatchIsNetted(t *testing.T) {
 		feed, queue := tab.tail(t), &tickets{}
 		completer := newCompleter(tab, queue)
 		for range 5 {
-			run(t, idem.New(tab.Store, anybody, resumable), staging)
+			run(t, idem.New(tab.Store, callertest.Anybody, resumable), staging)
 		}
 		if seq := handle(t, completer, feed.event(t)); seq != "" || len(queue.all()) != 0 {
 			t.Errorf("finished requests: reported %q, queued %v", seq, queue.got)
@@ -228,7 +229,7 @@ func TestLeaseThatPeopleEndMakesATicket(t *testing.T) {
 			tab := newTable(t)
 			feed, queue := tab.tail(t), &tickets{}
 			completer := newCompleter(tab, queue)
-			req, engine := tabletest.Post(tabletest.NewKey(), `1`), idem.New(tab.Store, anybody, resumable)
+			req, engine := tabletest.Post(tabletest.NewKey(), `1`), idem.New(tab.Store, callertest.Anybody, resumable)
 			begin(t, tab, req, func(ctx context.Context) error {
 				handle(t, completer, feed.event(t)) // the claim
 				_, err := idem.Atomic(ctx, "booked", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
@@ -268,7 +269,7 @@ func TestRetryOfAStuckOperationMakesATicket(t *testing.T) {
 			tab := newTable(t)
 			feed, queue := tab.tail(t), &tickets{}
 			completer := newCompleter(tab, queue)
-			engine := idem.New(tab.Store, anybody, resumable)
+			engine := idem.New(tab.Store, callertest.Anybody, resumable)
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), phase)
 			handle(t, completer, feed.event(t))
 			if err := engine.EndLease(t.Context(), jobs.TicketFor(tab.Only(t)), "jane"); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -82,7 +83,7 @@ func completions(t *testing.T, test func(t *testing.T, newCompletion makeComplet
 			test(t, func(t testing.TB, tab *table, fn func(context.Context, *idem.Request) (idem.Response, error), optFns ...func(*idem.Options)) *completion {
 				t.Helper()
 				c := &completion{feed: tab.tail(t), queue: &tickets{}, outcomes: make(map[completer.TicketOutcomeKind]int)}
-				c.engine = idem.New(tab.Store, append([]func(*idem.Options){anybody, resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
+				c.engine = idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody, resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
 				connect(c, tab, completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
 					_, err := c.engine.Resume(ctx, t, fn)
 					return err

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // handle lets h work on an event as the runtime does, and returns the sequence
@@ -106,7 +107,7 @@ func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 		tab := newTable(t)
 		feed, out := tab.tail(t), &outbox{}
 		drain := newDrain(t, tab, out)
-		run(t, idem.New(tab.Store, anybody), staging)
+		run(t, idem.New(tab.Store, callertest.Anybody), staging)
 		ev := feed.event(t)
 		tab.Transport.Reset()
 		if seq := handle(t, drain, ev); seq != "" {
@@ -165,7 +166,7 @@ func TestJobsDeliveredBeforeTheFinishTakeTwoUpdates(t *testing.T) {
 		feed, out := tab.tail(t), &outbox{}
 		drain := newDrain(t, tab, out)
 		var pk string
-		run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
+		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "early", func(_ context.Context, tx *idem.Tx) (int, error) {
 				tx.Stage(idem.NewJob("early", 1))
 				return 1, nil
@@ -200,7 +201,7 @@ func TestA20AbortedPhaseStagesNothing(t *testing.T) {
 		tab := newTable(t)
 		feed, out := tab.tail(t), &outbox{}
 		failing := errors.New("down")
-		_, err := idem.New(tab.Store, anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(tab.Store, callertest.Anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "phase", func(_ context.Context, tx *idem.Tx) (int, error) {
 				tx.Stage(idem.NewJob("never", 1))
 				return 0, failing
@@ -232,7 +233,7 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 			return nil
 		}}
 		route, other := jobs.Route{}, &outbox{}
-		engine := idem.New(tab.Store, anybody)
+		engine := idem.New(tab.Store, callertest.Anybody)
 		for i := range 10 {
 			kind := fmt.Sprint("job ", i+1-i/9*10) // job 0 is the tenth
 			route[kind] = out
@@ -297,7 +298,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 			o.Hooks.Parked = func(_ context.Context, e stream.Entry) { parked = append(parked, e) }
 			o.Hooks.Failed = func(context.Context, jobs.Delivery, error) { failures++ }
 		})
-		engine := idem.New(tab.Store, anybody)
+		engine := idem.New(tab.Store, callertest.Anybody)
 		run(t, engine, func(ctx context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("fine", 1), idem.NewJob("poison", 2))
 		})
@@ -372,7 +373,7 @@ func TestOwnWritesAboutAWaitingJobAskForNothing(t *testing.T) {
 			}
 			return nil
 		}}
-		run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
+		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("fine", 1), idem.NewJob("poison", 2))
 		})
 		ev := feed.event(t)
@@ -399,7 +400,7 @@ func TestOutageParksNothing(t *testing.T) {
 		tab := newTable(t)
 		feed := tab.tail(t)
 		out := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
-		run(t, idem.New(tab.Store, anybody), one("job"))
+		run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
 		ev := feed.event(t)
 		tab.Transport.Reset()
 		for range 20 {
@@ -519,7 +520,7 @@ func TestDrainWhoseAnswersAreLost(t *testing.T) {
 				t.Parallel()
 				withRetries(t, func(t *testing.T, tab *table) {
 					feed, out := tab.tail(t), &outbox{}
-					run(t, idem.New(tab.Store, anybody), staging)
+					run(t, idem.New(tab.Store, callertest.Anybody), staging)
 					ev := feed.event(t)
 					tab.Transport.Reset()
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
@@ -542,7 +543,7 @@ func TestUnacknowledgedJobsComeAgain(t *testing.T) {
 	drains(t, func(t *testing.T, newDrain makeDrain) {
 		tab := newTable(t)
 		feed, out := tab.tail(t), &outbox{}
-		run(t, idem.New(tab.Store, anybody), one("job"))
+		run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
 		ev := feed.event(t)
 		tab.Transport.Fault = func(string, int) dynamotest.Fault {
 			return dynamotest.AnswerError(400, "AccessDeniedException", "injected")
@@ -571,7 +572,7 @@ func TestFailedLettingGoComesAgain(t *testing.T) {
 		tab := newTable(t)
 		feed, out := tab.tail(t), &outbox{}
 		drain := newDrain(t, tab, out)
-		run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
+		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "early", func(_ context.Context, tx *idem.Tx) (int, error) {
 				tx.Stage(idem.NewJob("early", 1))
 				return 1, nil
@@ -601,7 +602,7 @@ func TestBrokenRecordDoesNotBlock(t *testing.T) {
 	drains(t, func(t *testing.T, newDrain makeDrain) {
 		tab := newTable(t)
 		feed, out := tab.tail(t), &outbox{}
-		engine := idem.New(tab.Store, anybody)
+		engine := idem.New(tab.Store, callertest.Anybody)
 		run(t, engine, one("broken"))
 		run(t, engine, one("sound"))
 		ev := feed.event(t)
@@ -628,7 +629,7 @@ func TestSinkLeavesTimeToAcknowledge(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	feed := tab.tail(t)
-	run(t, idem.New(tab.Store, anybody), one("job"))
+	run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
 	ev := feed.event(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -664,7 +665,7 @@ func TestGroupIsHeldBackAfterAFailure(t *testing.T) {
 				return idem.Response{Status: 201}, idem.Stage(ctx, j)
 			}
 		}
-		engine := idem.New(tab.Store, anybody)
+		engine := idem.New(tab.Store, callertest.Anybody)
 		for _, k := range [][2]string{{"first", "g"}, {"second", "g"}, {"third", "g"}, {"other", "h"}} {
 			run(t, engine, grouped(k[0], k[1]))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -25,7 +26,7 @@ import (
 func stuckWithRequest(t *testing.T, tab *table, key, body string, optFns ...func(*idem.Options)) {
 	t.Helper()
 	begin(t, tab, tabletest.Post(key, body), phase, optFns...)
-	ahead := idem.New(tab.Store, anybody, tabletest.Ahead(time.Hour))
+	ahead := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(time.Hour))
 	if err := ahead.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "for this test"); err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +78,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 			sweep := stream.NewSweep(tab.Client, plain, in(tt.after), func(o *stream.SweepOptions) {
 				o.PagesPerSecond = 1e6
 				if tt.giveUp {
-					o.MarkStuck = idem.New(plain, anybody).MarkStuck
+					o.MarkStuck = idem.New(plain, callertest.Anybody).MarkStuck
 				}
 			})
 			rep, err := sweep.Run(t.Context())

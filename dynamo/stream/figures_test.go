@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -48,7 +49,7 @@ func TestFiguresOfTheWorker(t *testing.T) {
 				return nil
 			}}
 			for i := range 10 {
-				run(t, idem.New(tab.Store, anybody), one(fmt.Sprint("job ", i)))
+				run(t, idem.New(tab.Store, callertest.Anybody), one(fmt.Sprint("job ", i)))
 			}
 			ev := feed.event(t)
 			readers := []invoker{stream.NewDrain(tab.Store, out), stream.NewCompleter(completer.NewQueue(queue, "https://tickets"))}

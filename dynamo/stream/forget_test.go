@@ -16,12 +16,13 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // forget forgets the operation of a record, with its jobs.
 func (tab *table) forget(t testing.TB, r *store.Record) {
 	t.Helper()
-	if _, err := idem.New(tab.Store, anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true}); err != nil {
+	if _, err := idem.New(tab.Store, callertest.Anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -178,7 +179,7 @@ func TestForgetSaysWhatIsLost(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			lost, err := idem.New(st, anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true})
+			lost, err := idem.New(st, callertest.Anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}

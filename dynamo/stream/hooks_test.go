@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 func TestJoinCallsEachHookOfAll(t *testing.T) {
@@ -75,7 +76,7 @@ func TestSweptTellsEachRun(t *testing.T) {
 	}
 
 	down := errors.New("down")
-	if _, err := idem.New(tab.Store, anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(tab.Store, callertest.Anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		return idem.Response{}, down
 	}); !errors.Is(err, down) {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestSweptTellsEachRun(t *testing.T) {
 	}
 	clock.Advance(time.Hour)
 	claimed := clock.Now()
-	if _, err := idem.New(tab.Store, anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(tab.Store, callertest.Anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		clock.Advance(time.Second)
 		if rep := run(); !rep.OldestOpen.Equal(claimed.Truncate(time.Millisecond)) {
 			t.Errorf("in flight: %v, want %v", rep.OldestOpen, claimed)

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // edit changes an item by hand, as no store would.
@@ -101,7 +102,7 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			engine := func(optFns ...func(*idem.Options)) *idem.Engine {
-				return idem.New(tab.Store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Tombstone = tombstone })...)...)
+				return idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody}, append(optFns, func(o *idem.Options) { o.Tombstone = tombstone })...)...)
 			}
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			if _, err := engine().Do(t.Context(), req, one("job")); err != nil {

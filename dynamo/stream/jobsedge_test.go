@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // With tombstones on, an operation with a job has none once the job is delivered: the late retry charges again.
@@ -18,7 +19,7 @@ func TestTombstoneOfAnOperationWithJobs(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	clock := idemtest.NewClock()
-	e := idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, time.Hour, 24*time.Hour })
+	e := idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, time.Hour, 24*time.Hour })
 	charges := 0
 	buy := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {

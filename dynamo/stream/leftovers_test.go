@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What TTL will delete costs a pass nothing but its reading: the pass writes its own place,
@@ -22,16 +23,16 @@ import (
 func TestPassLeavesToTTLWhatTTLDeletes(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour })
-	run(t, tab.Engine(anybody), tabletest.Created("finished"))
-	run(t, tab.Engine(anybody, func(o *idem.Options) { o.Tombstone = 48 * time.Hour }), tabletest.Created("with a tombstone"))
-	run(t, tab.Engine(anybody), tabletest.Created(noise(50_000))) // in parts beside the record
-	stored := tabletest.Post(tabletest.NewKey(), noise(50_000))   // with a request beside it
-	if _, err := tab.Engine(anybody, resumable).Do(t.Context(), stored, tabletest.Created("resumable")); err != nil {
+	run(t, tab.Engine(callertest.Anybody), tabletest.Created("finished"))
+	run(t, tab.Engine(callertest.Anybody, func(o *idem.Options) { o.Tombstone = 48 * time.Hour }), tabletest.Created("with a tombstone"))
+	run(t, tab.Engine(callertest.Anybody), tabletest.Created(noise(50_000))) // in parts beside the record
+	stored := tabletest.Post(tabletest.NewKey(), noise(50_000))              // with a request beside it
+	if _, err := tab.Engine(callertest.Anybody, resumable).Do(t.Context(), stored, tabletest.Created("resumable")); err != nil {
 		t.Fatal(err)
 	}
 	tab.Abandon(t, tabletest.Post(tabletest.NewKey(), "{}")) // nothing is committed
 	down := errors.New("down")
-	_, err := tab.Engine(anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (store.Response, error) { return store.Response{}, down })
+	_, err := tab.Engine(callertest.Anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (store.Response, error) { return store.Response{}, down })
 	if !errors.Is(err, down) { // given back
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestPassLeavesToTTLWhatTTLDeletes(t *testing.T) {
 		queue := &tickets{}
 		tab.Transport.Reset()
 		rep, err := tab.sweep(in(after), func(o *stream.SweepOptions) {
-			o.Drain, o.Queue, o.MarkStuck = stream.NewDrain(tab.Store, &outbox{}), queue, tab.Engine(anybody, tabletest.Ahead(after)).MarkStuck
+			o.Drain, o.Queue, o.MarkStuck = stream.NewDrain(tab.Store, &outbox{}), queue, tab.Engine(callertest.Anybody, tabletest.Ahead(after)).MarkStuck
 		}).Run(t.Context())
 		if err != nil || !rep.Complete || rep.Scanned < len(before) {
 			t.Fatalf("after %v: %+v, %v", after, rep, err)

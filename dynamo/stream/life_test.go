@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 	"github.com/samekey/samekey/seal"
@@ -152,8 +153,8 @@ func live(t *testing.T, sealed *keys) *life {
 	feed, box, queue := l.tab.tail(t), &outbox{}, &mailbox{}
 	down := errors.New("down")
 	options := func(o *idem.Options) { o.Resumable, o.Function, o.Lease = true, "rides", tabletest.Lease }
-	one, two := idem.New(l.process("function one", sealed), anybody, options), idem.New(l.process("function two", sealed), anybody, options)
-	desk := idem.New(l.process("desk", sealed), anybody)
+	one, two := idem.New(l.process("function one", sealed), callertest.Anybody, options), idem.New(l.process("function two", sealed), callertest.Anybody, options)
+	desk := idem.New(l.process("desk", sealed), callertest.Anybody)
 	w := worker.New(l.tab.Client, l.process("worker", sealed), completer.NewQueue(queue, "https://tickets"), func(o *worker.Options) {
 		o.Sink = box
 		o.Functions = completer.InProcess(func(ctx context.Context, ticket jobs.Ticket) error {

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A handler that took 40 minutes and failed has told its client: its key is free,
@@ -70,7 +71,7 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 func failsLate(t *testing.T, tab *table, clock *idemtest.Clock, optFns ...func(*idem.Options)) {
 	t.Helper()
 	down := errors.New("down")
-	engine := idem.New(tab.Store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Now = clock.Now })...)...)
+	engine := idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody}, append(optFns, func(o *idem.Options) { o.Now = clock.Now })...)...)
 	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		clock.Advance(40 * time.Minute)
 		return idem.Response{}, down
@@ -84,7 +85,7 @@ func failsLate(t *testing.T, tab *table, clock *idemtest.Clock, optFns ...func(*
 func TestSweepLeavesALongHandlersJobsToTheDrain(t *testing.T) {
 	t.Parallel()
 	tab, clock := newTable(t), idemtest.NewClock()
-	engine := idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now = clock.Now })
+	engine := idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		clock.Advance(40 * time.Minute)
 		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", 1))

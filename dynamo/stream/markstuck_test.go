@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What only its client can bring to an end is left to its client for as long as
@@ -31,7 +32,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			tab := newTable(t)
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase, func(o *idem.Options) { o.Retention = tt.retention })
 			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
-			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
+			engine := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(tt.after))
 			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
 			rep, err := sweep.Run(t.Context())
 			if err != nil || rep.ByReason[stream.ReasonNoRequest].Count != 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An operator's decision starts the sweep's times anew: the operation is not
@@ -25,7 +26,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 	}, onClock)
 	pk := tab.Only(t).PK
 	tab.edit(t, pk, "REMOVE req", nil) // as without Resumable
-	engine := idem.New(tab.Store, anybody, onClock)
+	engine := idem.New(tab.Store, callertest.Anybody, onClock)
 	sweep := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.MarkStuck = clock.Now, engine.MarkStuck })
 	for _, step := range []struct {
 		later  time.Duration

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // sweep is a sweep of the table that doesn't wait.
@@ -60,9 +61,9 @@ func counts(rep *stream.Report) map[stream.Reason]int {
 // crowd fills a table with one operation in every state that a sweep may meet.
 func crowd(t *testing.T, tab *table) {
 	t.Helper()
-	run(t, idem.New(tab.Store, anybody), tabletest.Created("finished"))
-	run(t, idem.New(tab.Store, anybody), one("waiting")) // undelivered
-	tab.finished(t, nil)                                 // unsettled
+	run(t, idem.New(tab.Store, callertest.Anybody), tabletest.Created("finished"))
+	run(t, idem.New(tab.Store, callertest.Anybody), one("waiting")) // undelivered
+	tab.finished(t, nil)                                            // unsettled
 	tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.0"] = idem.Job{Kind: "poison", Args: []byte("1"), Tries: 5, Failed: "bad"}
 	})
@@ -74,7 +75,7 @@ func crowd(t *testing.T, tab *table) {
 	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##future"), "v": digits(2)})))
 	tab.Put(t, map[string]types.AttributeValue{"pk": tabletest.Str("order#1"), "keep": tabletest.Str("mine")}) // somebody else's
 	down := errors.New("down")
-	_, err := idem.New(tab.Store, anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) { return idem.Response{}, down })
+	_, err := idem.New(tab.Store, callertest.Anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) { return idem.Response{}, down })
 	if !errors.Is(err, down) {
 		t.Fatal(err)
 	}
@@ -203,7 +204,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		tab := newTable(t)
 		crowd(t, tab)
 		out, queue := &outbox{}, &tickets{}
-		engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(48*time.Hour))
+		engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(48*time.Hour))
 		var givenUp []stream.Entry
 		var mu sync.Mutex // segments are looked at side by side
 		var queued int
@@ -268,7 +269,7 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			run(t, idem.New(tab.Store, anybody), one("job"))
+			run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
 			tab.finished(t, nil)
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
 			rep, err := tab.sweep(in(test.after), func(o *stream.SweepOptions) {

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An operation goes on: taken over by its client's retry or by a completer, from an
@@ -43,7 +44,7 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 	options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
 	process := idemtest.Faulty(tab.Store, nil)
 	req := tabletest.Post(tabletest.NewKey(), "{}")
-	if _, err := idem.New(process, anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(process, callertest.Anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 		if dies {
 			process.Crash()
 		}
@@ -156,7 +157,7 @@ func TestTheLaterProgramsRetentionHolds(t *testing.T) {
 				if !errors.Is(err, idem.ErrStuck) {
 					t.Fatal(err)
 				}
-				operator := idem.New(tab.Store, anybody, program(terms{}))
+				operator := idem.New(tab.Store, callertest.Anybody, program(terms{}))
 				if err := operator.Settle(t.Context(), tab.Only(t).PK, idem.Settlement{Answer: &idem.Response{Status: 201}, By: "jane"}); err != nil {
 					t.Fatal(err)
 				}

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 	"github.com/samekey/samekey/seal"
@@ -35,7 +36,7 @@ func TestCallsOfAReceivedTicket(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			feed, queue := tab.tail(t), &mailbox{}
-			engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+			engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(time.Hour))
 			w := queue.worker(tab, func(o *worker.Options) {
 				o.Tickets = ticketsIn(time.Hour)
 				o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
@@ -70,7 +71,7 @@ func TestOneTicketForAnOperation(t *testing.T) {
 	tab := newTable(t)
 	feed, queue := tab.tail(t), &mailbox{}
 	ahead := time.Hour
-	engine := idem.New(tab.Store, anybody, resumable, func(o *idem.Options) {
+	engine := idem.New(tab.Store, callertest.Anybody, resumable, func(o *idem.Options) {
 		o.MaxTries, o.Now = 2, func() time.Time { return time.Now().Add(ahead) }
 	})
 	w := queue.worker(tab, func(o *worker.Options) {
@@ -119,7 +120,7 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	feed, queue := tab.tail(t), &mailbox{}
-	engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+	engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(time.Hour))
 	functions := completer.Functions{}
 	w := queue.worker(tab, func(o *worker.Options) {
 		o.Tickets, o.Sweep, o.Functions = ticketsIn(time.Hour), fast(2*time.Hour), functions
@@ -187,7 +188,7 @@ func TestBadInput25AlteredRequest(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t, func(o *dynamo.Options) { o.Seal = seal.New(static(t)) })
 			feed, queue := tab.tail(t), &mailbox{}
-			engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+			engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(time.Hour))
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), nothing)
 			ev := feed.event(t)
 			it := tab.item(t, tab.Only(t).PK)

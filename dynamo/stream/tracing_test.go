@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
@@ -21,7 +22,7 @@ func TestDeliveriesContinueTheTrace(t *testing.T) {
 	tab := newTable(t)
 	feed := tab.tail(t)
 	var engine, worker tracetest.Recorder
-	run(t, idem.New(tab.Store, anybody, func(o *idem.Options) { o.Tracer = &engine }), staging)
+	run(t, idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) { o.Tracer = &engine }), staging)
 	ev := feed.event(t)
 	phases := make(map[string]trace.Context)
 	for _, s := range engine.Spans() {

@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -84,7 +85,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	virtual(t, func(t *testing.T, tab *table) {
 		queue, fine := &mailbox{}, &outbox{}
 		function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
-		good := idem.New(tab.Store, anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
+		good := idem.New(tab.Store, callertest.Anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
 		var parked []stream.Entry
 		asked := 0
 		w := queue.worker(tab, func(o *worker.Options) {
@@ -106,7 +107,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 				ticketsIn(time.Hour)(o)
 			}
 		})
-		engine := idem.New(tab.Store, anybody)
+		engine := idem.New(tab.Store, callertest.Anybody)
 		run(t, engine, one("poison"))
 		begin(t, tab, tabletest.Post(tabletest.NewKey(), `"bad"`), nothing, function("bad"))
 		const rounds = 6
@@ -162,7 +163,7 @@ func TestWorkerGoesOnWithoutItsQueue(t *testing.T) {
 	virtual(t, func(t *testing.T, tab *table) {
 		queue, fine := &mailbox{fail: errInjected}, &outbox{}
 		later := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
-		engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
+		engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(time.Hour))
 		w := queue.worker(tab, func(o *worker.Options) {
 			o.Sink = jobs.Route{"fine": fine, "later": later}
 			o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
@@ -222,7 +223,7 @@ func TestJobsThatWereDelayedKeepTheirOrder(t *testing.T) {
 		o.Tickets = func(o *completer.Options) { o.Concurrency = 1 }
 	})
 	var pk string
-	run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
+	run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 		var errs []error
 		for _, kind := range []string{"first", "second", "other"} {
 			errs = append(errs, stages(ctx, kind))
@@ -274,7 +275,7 @@ func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 			feed, queue, out := tab.tail(t), &mailbox{}, &outbox{}
 			open := func() *worker.Worker { return queue.worker(tab, func(o *worker.Options) { o.Sink = out }) }
 			w := open()
-			run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
+			run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, errors.Join(stages(ctx, "first"), stages(ctx, "second"))
 			})
 			ev := feed.event(t)

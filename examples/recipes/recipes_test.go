@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
 )
@@ -64,7 +65,7 @@ func TestMoneyThatIsNotThereDoesNotMove(t *testing.T) {
 		}
 	})
 	for _, body := range []string{"", `{"from":"jane","to":"jane","amount":5}`, `{"from":"jane","to":"omar","amount":-5}`} {
-		re, err := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.HTTPAPI, MoveMoney).Handle(t.Context(), post("/transfers", body))
+		re, err := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), lambda.HTTPAPI, MoveMoney).Handle(t.Context(), post("/transfers", body))
 		if err != nil || re.StatusCode != 400 {
 			t.Errorf("%s: %d, %v", body, re.StatusCode, err)
 		}
@@ -154,7 +155,7 @@ func TestTheLargestFanOutFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := idemtest.Watch(new(idem.MemoryStore))
-		re, err = lambda.Wrap(idem.New(log, anybody), lambda.HTTPAPI, Invite).Handle(t.Context(), post("/invitations", string(all)))
+		re, err = lambda.Wrap(idem.New(log, callertest.Anybody), lambda.HTTPAPI, Invite).Handle(t.Context(), post("/invitations", string(all)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // An answer about the key means that the server knows the key: an earlier attempt
@@ -66,7 +67,7 @@ func TestAnswerAboutTheKeySettlesNothing(t *testing.T) {
 func TestRefreshedTokenAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	var charges, requests atomic.Int64
-	engine := idem.New(&idem.MemoryStore{}, anybody)
+	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 	srv := httptest.NewServer(engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		charges.Add(1)
 		w.WriteHeader(http.StatusCreated)

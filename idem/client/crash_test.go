@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // crashingClient is the environment variable that turns this test binary into a
@@ -120,7 +121,7 @@ func TestKilledClientResumes(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			orders, keys := 0, map[string]bool{}
-			engine := idem.New(&idem.MemoryStore{}, anybody)
+			engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 			handler := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()

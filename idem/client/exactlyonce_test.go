@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // faulty is a path to a server on which every possible fault happens.
@@ -160,7 +161,7 @@ func TestEachOperationExactlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		orders := &shop{done: map[string]int{}, keys: map[string]bool{}}
 		f := &faulty{rnd: rand.New(rand.NewPCG(1, 2)), counts: map[string]int{}, tries: map[string][]span{}}
-		network, wire := serve(t, idem.New(&idem.MemoryStore{}, anybody).Middleware(orders), func() int { return max(f.number(16_000)-8_000, 0) })
+		network, wire := serve(t, idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(orders), func() int { return max(f.number(16_000)-8_000, 0) })
 		f.server = network
 		c := &counts{}
 		hc := &http.Client{Transport: client.New(f, func(o *client.Options) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A client that is less patient than the handler is slow gets the answer soon
@@ -17,7 +18,7 @@ func TestRequestInFlightIsAskedForSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		engine := idem.New(&idem.MemoryStore{}, anybody)
+		engine := idem.New(&idem.MemoryStore{}, callertest.Anybody)
 		network, _ := serve(t, engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			runs++
 			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // A real network with both versions of the protocol: TLS, and broken streams.
@@ -25,7 +26,7 @@ func TestOverTheNetwork(t *testing.T) {
 		t.Run(proto, func(t *testing.T) {
 			t.Parallel()
 			var orders, requests atomic.Int64
-			inner := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inner := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				fmt.Fprintf(w, "order %d of %d bytes", orders.Add(1), len(body))
 			}))

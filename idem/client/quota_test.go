@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // limited is an API whose callers may begin two operations a minute.
@@ -29,7 +30,7 @@ func (l *limited) serve(t *testing.T, preset ...func(*idem.Options)) *http.Clien
 	t.Helper()
 	begun := time.Now()
 	l.records = &idem.MemoryStore{}
-	engine := idem.New(l.records, append([]func(*idem.Options){anybody}, append(preset, func(o *idem.Options) {
+	engine := idem.New(l.records, append([]func(*idem.Options){callertest.Anybody}, append(preset, func(o *idem.Options) {
 		o.Quota, o.Logger = quota.New(quota.Limits{PerMinute: 2, Burst: 1}), slog.New(slog.DiscardHandler)
 	})...)...)
 	inner := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

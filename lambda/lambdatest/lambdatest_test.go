@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/failtest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
@@ -141,12 +142,12 @@ type order struct{ ID string }
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	answering := func(status int, optFns ...func(*idem.Options)) *lambda.Handler[request, response] {
-		return lambda.Wrap(idem.New(new(idem.MemoryStore), append([]func(*idem.Options){anybody}, optFns...)...), lambda.HTTPAPI, func(context.Context, request) (response, error) {
+		return lambda.Wrap(idem.New(new(idem.MemoryStore), append([]func(*idem.Options){callertest.Anybody}, optFns...)...), lambda.HTTPAPI, func(context.Context, request) (response, error) {
 			return response{StatusCode: status, Body: rand.Text(), Headers: map[string]string{"X-Trace": rand.Text()}}, nil
 		})
 	}
 	typed := func(log *idemtest.FaultyStore, optFns ...func(*idem.Options)) *lambda.Handler[order, order] {
-		return lambda.Wrap(idem.New(log, append([]func(*idem.Options){anybody}, optFns...)...), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
+		return lambda.Wrap(idem.New(log, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
 			return order{rand.Text()}, nil
 		})
 	}
@@ -160,7 +161,7 @@ func TestReplays(t *testing.T) {
 	optional := func(o *idem.Options) { o.Key = idem.KeyOptional }
 	unkeyed := post("20")
 	unkeyed.Headers = nil
-	failing := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
+	failing := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
 		return order{}, errors.New("no stock")
 	})
 	for name, tt := range map[string]struct {
@@ -187,7 +188,7 @@ func TestReplays(t *testing.T) {
 // The same event again is answered from the record. t is a test's own.
 func ExampleReplays() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
-		h := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.HTTPAPI, func(context.Context, request) (response, error) {
+		h := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), lambda.HTTPAPI, func(context.Context, request) (response, error) {
 			return response{StatusCode: 201, Body: "paid"}, nil
 		})
 		fmt.Println(lambdatest.Replays(t, h, post("20")).Body)

@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What watching costs (docs/use/retrofit.md): as much as the real thing.
 func TestCallsPerObservedRequest(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)
-	e := idem.New(store, anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
+	e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve })
 	steps := []struct {
 		name  string
 		keyed bool

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -39,7 +40,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, client, _ := newTable(t)
-	engine := idem.New(store, anybody)
+	engine := idem.New(store, callertest.Anybody)
 	for key, size := range map[string]int{"small-1": 10, "large-1": 200 << 10, "large-2": 200 << 10, "small-2": 10} {
 		_, err := engine.Do(t.Context(), idem.Request{Scope: "orders", Key: key}, func(ctx context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("receipt", strings.Repeat("x", size)))

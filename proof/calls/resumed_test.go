@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/seal"
@@ -251,7 +252,7 @@ func inMemory(*testing.T) kept {
 	mem := new(idem.MemoryStore)
 	return kept{
 		func(optFns ...func(*idem.Options)) *idem.Engine {
-			return idem.New(mem, append([]func(*idem.Options){anybody}, optFns...)...)
+			return idem.New(mem, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
 		},
 		func(t *testing.T) jobs.Ticket {
 			t.Helper()
@@ -284,7 +285,7 @@ func onTable(t *testing.T, optFns ...func(*dynamo.Options)) kept {
 	table := s.Table().Name
 	return kept{
 		func(optFns ...func(*idem.Options)) *idem.Engine {
-			return idem.New(s, append([]func(*idem.Options){anybody}, optFns...)...)
+			return idem.New(s, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
 		},
 		func(t *testing.T) jobs.Ticket {
 			t.Helper()

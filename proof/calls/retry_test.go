@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	idemclient "github.com/samekey/samekey/idem/client"
 	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What a retry costs that its client marks, as idem/client does: a read, where any other
@@ -25,7 +26,7 @@ func TestCallsPerRetryOfAClient(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)
 	status, inside := 0, func() {}
-	server := httptest.NewServer(idem.New(store, anybody, func(o *idem.Options) { o.Lease = 10 * time.Minute }).Middleware(
+	server := httptest.NewServer(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Lease = 10 * time.Minute }).Middleware(
 		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			inside()
 			w.WriteHeader(status)

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -38,7 +39,7 @@ func TestCallsPerMessage(t *testing.T) {
 	failing := ""
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) {}
-	h := lambda.WrapEach(idem.New(store, anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		runs.Add(1)
 		if m.MessageId == failing {
 			return errors.New("bad message")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -56,7 +57,7 @@ func callsPerRecord[Ev, Rec, Re any](t *testing.T, b lambda.Batch[Ev, Rec, Re], 
 	var runs atomic.Int64
 	n := 0
 	b.Records = func(Ev) ([]Rec, error) { return all[:n], nil }
-	h := lambda.WrapEach(idem.New(store, anybody), b, func(context.Context, Rec) error {
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody), b, func(context.Context, Rec) error {
 		runs.Add(1)
 		return nil
 	})

@@ -31,6 +31,7 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
 	"github.com/samekey/samekey/internal/local/sam/ridestest"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/statestest"
 )
 
@@ -217,7 +218,7 @@ func (w *world) startStream(t *testing.T, db *dynamotest.DB, arn string, key aws
 
 // operator settles what waits for people.
 func (w *world) operator() *idem.Engine {
-	return idem.New(w.store, anybody, func(o *idem.Options) { o.Namespace, o.Logger = "crash", slog.New(slog.DiscardHandler) })
+	return idem.New(w.store, callertest.Anybody, func(o *idem.Options) { o.Namespace, o.Logger = "crash", slog.New(slog.DiscardHandler) })
 }
 
 // address is where a slot's calls come in.

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -151,7 +152,7 @@ func (a *actor) operation(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	engine := idem.New(process, anybody, func(o *idem.Options) {
+	engine := idem.New(process, callertest.Anybody, func(o *idem.Options) {
 		o.Function, o.Now, o.Retention, o.Resumable = "f", a.clock.Now, 2*time.Hour, key%3 == 0
 	})
 	handler := func(ctx context.Context) (idem.Response, error) { return a.handle(ctx, fate, process) }

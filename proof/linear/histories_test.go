@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/enginetest"
 	"github.com/samekey/samekey/internal/testkit/failtest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
@@ -142,7 +143,7 @@ func (l workload) play(tb testing.TB, s store.Store) *played {
 	)
 	start := func() (*idemtest.FaultyStore, *idem.Engine) {
 		process := idemtest.Faulty(s, faults.plan)
-		return process, idem.New(process, anybody, func(o *idem.Options) { o.Now = clock.Now })
+		return process, idem.New(process, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 	}
 	storetest.Together(clients, func(client int) {
 		rnd := rand.New(rand.NewPCG(uint64(client), 7))

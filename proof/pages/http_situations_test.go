@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // situation is a row of docs/use/http.md, played under each contract. act returns
@@ -30,6 +31,9 @@ type usedUp struct{}
 func (usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
 	return nil, time.Minute, nil
 }
+
+// ofNobody makes r a request of somebody whom nobody has verified.
+func ofNobody(r *idem.Request) { r.Identity = idem.Identity{} }
 
 func again(s *stage) outcome {
 	s.post(created)
@@ -68,7 +72,7 @@ var situations = []situation{
 		return s.post(created, func(r *idem.Request) { r.Identity.Subject = "omar" })
 	}},
 	{name: "from somebody whom nobody verifies", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
-	{name: "the same, `OneScope`", opt: anybody, act: func(s *stage) outcome {
+	{name: "the same, `OneScope`", opt: callertest.Anybody, act: func(s *stage) outcome {
 		s.post(created, ofNobody)
 		return s.post(created, ofNobody)
 	}},

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -79,7 +80,7 @@ func mustEngine(optFns ...func(*idem.Options)) *idem.Engine {
 	if err != nil {
 		panic(err)
 	}
-	return idem.New(store, append([]func(*idem.Options){anybody}, optFns...)...)
+	return idem.New(store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
 }
 
 // effects is a file to which processes append what they do, a line at a time.

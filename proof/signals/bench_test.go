@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -52,7 +53,7 @@ func engineOf(b *testing.B, api dynamo.API, hooks idem.Hooks) benched {
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	b.Cleanup(cancel)
-	return benched{idem.New(store, anybody, func(o *idem.Options) { o.Hooks = hooks }), ctx}
+	return benched{idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Hooks = hooks }), ctx}
 }
 
 func (e benched) run(b *testing.B, replayed bool) {

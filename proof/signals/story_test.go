@@ -33,6 +33,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda"
@@ -110,7 +111,7 @@ func sink(err error) jobs.SinkFunc {
 // engine returns an engine with metrics, logs and a hook of the application's own.
 func (s *story) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	own := idem.Hooks{Claimed: func(_ context.Context, ev idem.Event) { s.own = append(s.own, ev.Name) }}
-	return idem.New(s.store, append([]func(*idem.Options){anybody, func(o *idem.Options) {
+	return idem.New(s.store, append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) {
 		o.Now, o.Logger, o.Function, o.Lease = s.clock.Now, s.logger, "orders", 10*time.Minute
 		o.Hooks = idem.Join(s.m.Hooks(), idem.Log(s.logger), own)
 	}}, optFns...)...)

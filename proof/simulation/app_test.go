@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -84,9 +85,9 @@ func (w *world) program(sb *sandbox) invoker {
 	switch sb.function {
 	case apiFunction:
 		router := lambda.NewRouter(lambda.HTTPAPI)
-		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
-		router.Keyed("POST /fees", idem.New(store, anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
-		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
+		router.Keyed("POST /rides", idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
+		router.Keyed("POST /fees", idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
+		router.Keyed("POST /notes", idem.New(store, callertest.Anybody, options, func(o *idem.Options) {
 			o.InFlight = idem.InFlightRefuse
 			if w.hash("wait", sb.name)%2 == 0 {
 				o.InFlight = idem.InFlightWait
@@ -97,7 +98,7 @@ func (w *world) program(sb *sandbox) invoker {
 		}
 		return router
 	case consumerFunction:
-		engine := idem.New(store, anybody, options, func(o *idem.Options) { o.Namespace = "consumer" })
+		engine := idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.Namespace = "consumer" })
 		return lambda.WrapEach(engine, lambda.SQS, app.receive)
 	}
 	out := sink.NewQueue(link{sb}, jobsURL)
@@ -122,7 +123,7 @@ func (w *world) program(sb *sandbox) invoker {
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
 				o.Drain, o.Queue, o.Grace, o.Logger, o.Now = drain, tickets, grace, quiet, sb.now
-				o.MarkStuck = idem.New(store, anybody, options).MarkStuck
+				o.MarkStuck = idem.New(store, callertest.Anybody, options).MarkStuck
 			}),
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // server is an API under a preset, and what stands before it.
@@ -41,7 +42,7 @@ func newServer(t *testing.T, preset func(*idem.Options)) *server {
 	t.Helper()
 	s := &server{runs: map[string]int{}, seen: map[string][]request{}, began: make(chan struct{}), ends: make(chan struct{})}
 	s.news = sync.NewCond(&s.mu)
-	engine := idem.New(&idem.MemoryStore{}, anybody, preset, func(o *idem.Options) {
+	engine := idem.New(&idem.MemoryStore{}, callertest.ByToken, preset, func(o *idem.Options) {
 		// So that a client that obeys Retry-After doesn't wait long.
 		o.Lease, o.LeaseMargin = 4*time.Second, time.Second
 		o.Logger = slog.New(slog.DiscardHandler)

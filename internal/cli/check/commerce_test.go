@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/check"
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/checktest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -225,7 +226,7 @@ func TestCommercePresets(t *testing.T) {
 	}
 	// The default contract is neither: the same key on another path is refused.
 	m := checktest.WrongMerchant(false, 0)
-	e := idem.New(&idem.MemoryStore{}, anybody, quiet)
+	e := idem.New(&idem.MemoryStore{}, callertest.ByToken, quiet)
 	report := examine(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Header.Set("Idempotency-Key", crand.Text())
 		m.ServeHTTP(w, r)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/cli/check"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/checktest"
 )
 
@@ -35,7 +36,7 @@ func shop(race *checktest.Race, optFns ...func(*idem.Options)) http.Handler {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"order":`+id+`}`)
 	})
-	engine := idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) {
+	engine := idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){callertest.ByToken}, append(optFns, func(o *idem.Options) {
 		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}}
 	})...)...)
 	return race.Outside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/check"
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -49,7 +50,7 @@ func clean(t *testing.T, report *check.Report, leftOut map[string]bool) {
 
 func TestHello(t *testing.T) {
 	t.Parallel()
-	hello := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, quiet), lambda.HTTPAPI, greeting.Greeter{Log: io.Discard}.Hello)
+	hello := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.ByToken, quiet), lambda.HTTPAPI, greeting.Greeter{Log: io.Discard}.Hello)
 	report := examine(t, behind(t, "POST /hello", hello, nil), func(url string) check.Template {
 		return check.Template{
 			URL: url + "/hello", Body: []byte(`{"name":"Ada","linger_ms":100}`), OtherBody: []byte(`{"name":"Bob"}`), RefusedBody: []byte(`{}`),

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.json as they are now")
@@ -237,7 +238,7 @@ func TestStoryOfTheEngine(t *testing.T) {
 	t.Parallel()
 	clock := idemtest.NewClock()
 	mem := &idem.MemoryStore{}
-	engine := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
+	engine := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
 	var keys []string
 	pay := func(fails bool) error {
 		_, err := engine.Do(t.Context(), idem.Request{Key: "k", Scope: "jwt:jane", Method: "POST", Handler: store.HandlerID{Function: "rides"}}, func(ctx context.Context) (idem.Response, error) {
@@ -371,7 +372,7 @@ func TestFactsAndCost(t *testing.T) {
 func TestAGoodRequestWritesNoHistory(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
-	if _, err := idem.New(mem, anybody).Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(mem, callertest.Anybody).Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201}, nil
 	}); err != nil {
 		t.Fatal(err)

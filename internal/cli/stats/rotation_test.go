@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/cli/stats"
 	"github.com/samekey/samekey/internal/cli/tablescan"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // Rotation of the fingerprint's secret, in virtual time: clients retry honestly as
@@ -60,7 +61,7 @@ func (f *fleet) now() time.Time { return f.begin.Add(time.Duration(f.tick) * tic
 
 // generation is a deployed version of the function.
 func (f *fleet) generation(secrets ...idem.Secret) *idem.Engine {
-	return idem.New(&f.mem, anybody, f.opt, func(o *idem.Options) {
+	return idem.New(&f.mem, callertest.Anybody, f.opt, func(o *idem.Options) {
 		o.Now, o.Logger, o.Fingerprint.Secrets = f.now, slog.New(slog.NewTextHandler(io.Discard, nil)), secrets
 	})
 }

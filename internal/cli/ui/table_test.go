@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
@@ -48,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{Table: src, store: store, lost: true, engine: idem.New(store, anybody, func(o *idem.Options) {
+	return &desk{Table: src, store: store, lost: true, engine: idem.New(store, callertest.Anybody, func(o *idem.Options) {
 		o.Namespace, o.Logger = "rides", slog.New(slog.DiscardHandler)
 	})}
 }
@@ -155,7 +156,7 @@ func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	after := time.Duration(0)
-	d.engine = idem.New(d.store, anybody, func(o *idem.Options) {
+	d.engine = idem.New(d.store, callertest.Anybody, func(o *idem.Options) {
 		o.Namespace, o.Logger, o.Retention = "rides", slog.New(slog.DiscardHandler), 720*time.Hour
 		o.Now = func() time.Time { return time.Now().Add(after) }
 	})

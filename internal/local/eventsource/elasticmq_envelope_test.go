@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -38,7 +39,7 @@ func queueDoesJobsInEnvelopesOnce(t *testing.T, c *sqs.Client) {
 			q.send(t, string(body), nil)
 		}
 	}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
 		inner, err := lambda.Inner(m)
 		got <- inner
 		return err

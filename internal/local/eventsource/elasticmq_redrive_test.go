@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -26,7 +27,7 @@ func queueRedrivesOneOperation(t *testing.T, c *sqs.Client) {
 	ids := make(map[string]bool)
 	failing, done := errors.New("the ledger is down"), make(chan struct{}, 1)
 	store := &idem.MemoryStore{}
-	engine := idem.New(store, anybody, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
+	engine := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 	byBody := lambda.SQS.WithKey(func(m events.SQSMessage) (string, error) { return m.Body, nil })
 	byBody.Failed = func(context.Context, events.SQSMessage, error) {}
 	h := lambda.WrapEach(engine, byBody, func(ctx context.Context, m events.SQSMessage) error {
