@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -130,8 +131,9 @@ func (w *world) engine(a *app, set settings) *idem.Engine {
 
 // visit is what a request met.
 type visit struct {
-	w   *world
-	req *request
+	w     *world
+	req   *request
+	depth int // how many requests' handlers wait for it
 
 	once    sync.Once
 	waiters sync.WaitGroup
@@ -161,6 +163,9 @@ func (w *world) visit(ctx context.Context, r *request) {
 		return
 	}
 	v := &visit{w: w, req: r}
+	if around, inside := ctx.Value(visitKey{}).(*visit); inside {
+		v.depth = around.depth + 1
+	}
 	w.sent[r.index].Store(v)
 	v.answer = w.send(context.WithValue(ctx, visitKey{}, v), r)
 	v.during(ctx) // if no handler ran
@@ -169,6 +174,7 @@ func (w *world) visit(ctx context.Context, r *request) {
 
 // during sends what arrives while a request's handler works.
 func (v *visit) during(ctx context.Context) {
+	ctx = context.WithValue(ctx, visitKey{}, v)
 	v.once.Do(func() {
 		for _, child := range v.req.children {
 			if !child.waits || v.w.settle == nil {
@@ -180,6 +186,9 @@ func (v *visit) during(ctx context.Context) {
 		}
 	})
 }
+
+// asynchronous are the doors whose event waits for another attempt in its own time.
+var asynchronous = []string{"direct", "appsync", "state", "rpc", "sns", "eventbridge", "s3"}
 
 // send makes the event of a request, and returns what comes back.
 func (w *world) send(ctx context.Context, r *request) string {
@@ -200,6 +209,12 @@ func (w *world) send(ctx context.Context, r *request) string {
 		}
 	}
 	ctx = lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{InvokedFunctionArn: function, TenantID: tenant})
+	if depth := ctx.Value(visitKey{}).(*visit).depth; depth > 0 && slices.Contains(asynchronous, r.door) {
+		// It would wait for the handler that waits for it: for less time than that one has.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 8*time.Second>>depth)
+		defer cancel()
+	}
 	invoke := w.doors[r.app][r.door].invoke
 	if w.plant.invoke != nil {
 		invoke = w.plant.invoke(r, invoke)
