@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,12 +65,14 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 			t.Run(source+", "+name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					gone, dies, done, began := make(chan struct{}), true, time.Duration(0), time.Now()
+					gone, done, began := make(chan struct{}), time.Duration(0), time.Now()
+					var dies atomic.Bool
+					dies.Store(true)
 					defer synctest.Wait()
 					defer close(gone)
 					engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
 					invoke := handler(engine, func() error {
-						if dies {
+						if dies.Load() {
 							<-gone // the process died
 							return errors.New("too late")
 						}
@@ -83,7 +86,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 					}
 					go func() { _ = attempt() }()
 					time.Sleep(tc.dies) //nolint:forbidigo // virtual
-					dies = false
+					dies.Store(false)
 					time.Sleep(time.Minute) //nolint:forbidigo // virtual
 					retried := time.Now()
 					err := attempt()
