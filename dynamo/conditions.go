@@ -49,18 +49,14 @@ const (
 	takeSealed = " AND attribute_exists(req.x)"
 	// takeReleased: the holder has recorded which calls are in doubt.
 	takeReleased = " AND lease_ms = :zero"
-	// takeAbandoned: the holder may be alive until its lease is over; and takeDoubts
-	// would overwrite doubts that are recorded already.
-	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(doubts)"
+	// takeAbandoned: the holder may be alive until its lease is over; and a call that it
+	// may have begun becomes a doubt, beside those that are recorded already.
+	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(mark)"
 
 	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"
 	// takeHands: a person sees later who took the record over, and when.
 	takeHands = ", hands = list_append(if_not_exists(hands, :none), :hand)"
-	// takeDoubts: calls of the attempt that never came back, since it began. The attempt
-	// that claimed the record has no run_ms.
-	takeDoubts = ", doubts = :doubts, doubt_ms = if_not_exists(run_ms, created_ms)"
 
-	// untakeSet undoes a take-over on holderCondition, except for doubts: the earlier
-	// holder never came back.
+	// untakeSet undoes a take-over on holderCondition.
 	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
 )

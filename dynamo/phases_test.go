@@ -107,7 +107,8 @@ func TestCallsPerPhase(t *testing.T) {
 		fn   func(context.Context) (idem.Response, error)
 		want calls
 	}{
-		"rides":                      {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
+		"rides":                      {calling, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
+		"rides, undeclared":          {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 2}},
 		"finish only":                {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
 		"five phases":                {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
 		"five without items":         {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},

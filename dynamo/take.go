@@ -21,9 +21,9 @@ var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
 // record with its stored request. A single expression can't handle four cases, which
-// Take leaves unchanged: a record with doubts whose holder never came back, a ticket
-// that is wrong about whether the holder came back, in a program that encrypts a
-// request from before, and more names of handlers than an expression takes.
+// Take leaves unchanged: a record whose holder never came back and may have begun a
+// call, a ticket that is wrong about whether the holder came back, in a program that
+// encrypts a request from before, and more names of handlers than an expression takes.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
@@ -33,8 +33,7 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	}
 	condition, set := takeCondition+takeReleased, takeSet
 	if !t.Released {
-		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
-		args[":doubts"] = v.List([]string{state.AnyCall})
+		condition = takeCondition + takeAbandoned
 	}
 	set += takeHands + lasts(&v, t, args)
 	if s.sealer != nil {

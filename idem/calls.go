@@ -3,6 +3,7 @@ package idem
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/samekey/samekey/internal/state"
@@ -10,17 +11,25 @@ import (
 
 // calls is the log of the calls that the Foreigns of a run have made.
 type calls struct {
-	mu      sync.Mutex
-	asked   map[string]bool   // calls whose key was handed out: true until they are committed
-	sent    map[string]string // hashes of the data that the calls send, if known
-	entered bool              // a Foreign is running or has failed
+	mu    sync.Mutex
+	asked map[string]bool   // calls whose key was handed out: true until they are committed
+	sent  map[string]string // hashes of the data that the calls send, if known
+	marks []string          // of the Foreign that is running or has failed; nil without one
 }
 
-// enter records that a Foreign runs, which may call without a key.
-func (c *calls) enter() {
+// enter records that the Foreign phase runs, which may call without a key.
+func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entered = true
+	c.marks = state.Marks(phase)
+}
+
+// missed reports whether doubts have the mark of a call that this run has not repeated:
+// neither a Foreign that is committed nor the present one ends it.
+func (c *calls) missed(doubts []string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(doubts, func(call string) bool { return state.IsMark(call) && !slices.Contains(c.marks, call) })
 }
 
 // ask records that the key of call was handed out.
@@ -44,7 +53,7 @@ func (c *calls) send(hashes map[string]string) {
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.entered = false
+	c.marks = nil
 	for _, call := range calls {
 		if c.asked[call] {
 			c.asked[call] = false
@@ -63,7 +72,7 @@ func (c *calls) out(left bool) []string {
 			out = append(out, call)
 		}
 	}
-	if c.entered && len(out) == 0 || left {
+	if len(c.marks) > 0 && len(out) == 0 || left {
 		out = append(out, state.AnyCall) // a call without a key, or a call that has not requested its key yet
 	}
 	return out
@@ -84,7 +93,7 @@ func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range doubts {
-		if _, asked := c.asked[call]; call != state.AnyCall && !asked {
+		if _, asked := c.asked[call]; !state.IsMark(call) && !asked {
 			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
 		}
 	}

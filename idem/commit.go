@@ -15,10 +15,11 @@ import (
 // The commits of an attempt: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through flow.write.
 
-// keeps writes that the record is kept: a call follows, which sends sent.
-func (f *flow) keeps(ctx context.Context, sent map[string]string) error {
+// keeps writes that the record is kept: a call follows, which sends sent and leaves mark if
+// the process dies.
+func (f *flow) keeps(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.Calling(base, sent)
+		return state.Calling(base, mark, sent)
 	}, nil, false)
 	return err
 }
@@ -131,6 +132,10 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	}
 	if err != nil {
 		return f.fail(err)
+	}
+	if f.log.missed(f.record().Doubts) {
+		f.withholds(ctx, resp)
+		return ErrAnswered
 	}
 	stored := storedPart(resp, a.headers)
 	var made *store.Record

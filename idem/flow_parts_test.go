@@ -154,10 +154,10 @@ func TestCallsInDoubt(t *testing.T) {
 		sent int
 	}{
 		"none":                {func(*calls) {}, false, nil, 0},
-		"a Foreign":           {func(c *calls) { c.enter() }, false, []string{state.AnyCall}, 0},
-		"its call":            {func(c *calls) { c.enter(); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
+		"a Foreign":           {func(c *calls) { c.enter("pay") }, false, []string{state.AnyCall}, 0},
+		"its call":            {func(c *calls) { c.enter("pay"); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
 		"with data":           {func(c *calls) { c.send(map[string]string{"pay#1": "hash", "b#1": "hash"}); c.ask("pay#1") }, false, []string{"pay#1"}, 1},
-		"recorded":            {func(c *calls) { c.enter(); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
+		"recorded":            {func(c *calls) { c.enter("pay"); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
 		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", state.AnyCall}, 0},
 	} {
 		log := &calls{}

@@ -36,10 +36,10 @@ func (r *rolling) release(s store.Store, claims bool, opts ...func(*idem.Options
 
 // abandon leaves the record of an attempt of the first release that has died, and whose
 // lease is over.
-func (r *rolling) abandon(t *testing.T) *store.Record {
+func (r *rolling) abandon(t *testing.T, opts ...func(*idem.Options)) *store.Record {
 	t.Helper()
 	dies := idemtest.Faulty(&r.mem, nil)
-	_, _ = r.release(dies, true).Do(t.Context(), r.req, func(context.Context) (idem.Response, error) {
+	_, _ = r.release(dies, true, opts...).Do(t.Context(), r.req, func(context.Context) (idem.Response, error) {
 		dies.Crash()
 		return idem.Response{}, nil
 	})
@@ -56,13 +56,13 @@ func (r *rolling) abandon(t *testing.T) *store.Record {
 func TestFormerContinuesWhatAnotherAttemptGaveBack(t *testing.T) {
 	t.Parallel()
 	r := newRolling()
-	was := r.abandon(t)
+	was := r.abandon(t, func(o *idem.Options) { o.CallsOut = true })
 	raced := false
 	between := &spoilt{Store: &r.mem}
 	between.commit = func(ctx context.Context, c store.Commit) (*store.Record, error) {
 		if !raced {
 			raced = true
-			_, _ = r.release(&r.mem, true).Do(ctx, r.req, answers(500))
+			_, _ = r.release(&r.mem, true).Do(ctx, r.req, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
 		}
 		return r.mem.Commit(ctx, c)
 	}
@@ -70,7 +70,8 @@ func TestFormerContinuesWhatAnotherAttemptGaveBack(t *testing.T) {
 		if op, ok := idem.FromContext(ctx); !ok || op.ID() != was.ID || !op.Resumed() {
 			t.Errorf("operation %s began, beside the open operation %s", op.ID(), was.ID)
 		}
-		return idem.Response{Status: 201}, nil
+		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+		return idem.Response{Status: 201}, err
 	})
 	if err != nil || !raced {
 		t.Errorf("%v, raced: %t", err, raced)

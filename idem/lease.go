@@ -25,16 +25,17 @@ func (l *lease) loses() {
 	}
 }
 
-// unkeep ends the renewals: none is in progress after unkeep.
+// unkeep ends the renewals: none is in progress after unkeep, which may be called again.
 func (l *lease) unkeep() {
 	if l.timer == nil || l.timer.Stop() {
 		return
 	}
 	l.mu.Lock()
+	again := l.over
 	l.over = true
 	quit, done := l.quit, l.done
 	l.mu.Unlock()
-	if quit != nil {
+	if quit != nil && !again {
 		close(quit)
 		<-done
 	}

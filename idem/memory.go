@@ -226,6 +226,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if !maps.Equal(prev.Calls, next.Calls) {
 		r.Calls = next.Calls
 	}
+	patch(&r.Mark, prev.Mark, next.Mark)
 	if !slices.Equal(prev.Doubts, next.Doubts) {
 		r.Doubts = next.Doubts
 	}

@@ -188,11 +188,13 @@ type Options struct {
 	// retry or the completer continues the operation. Only a stored answer, or
 	// an unstored 4xx before anything was done, ends the operation.
 	Resumable bool
-	// CallsOut says that the handlers call other systems ([Foreign]). Their claims then
-	// have no expiry, since a call that may have been made must not be forgotten: until
-	// somebody knows its outcome, the record stays, and is listed. Without CallsOut, a
-	// handler whose first phase is a Foreign costs one more write, before its call. Not
-	// needed with Resumable, or after an [Atomic].
+	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
+	// The claim then says that a call follows, which saves the write before the first
+	// Foreign. In turn an answer without a call counts as one that hides a call: once an
+	// attempt has died, wherever that was, such an answer is withheld, and after MaxTries
+	// the operation waits for people. So leave CallsOut off for handlers that may answer
+	// without a call, and where the first call is never repeated ([NotIdempotent], or
+	// [Remembers] of zero).
 	CallsOut bool
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.

@@ -40,13 +40,16 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of
-// [Tx.Key]. All earlier results are committed before fn runs, and the record is kept
-// from then on until the operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
+// [Tx.Key]. Before fn runs, all earlier results are committed, and one write says that a
+// call follows (see [Options.CallsOut]). From then on the record is kept until the
+// operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
 // once in each attempt: after a conflict that passes only the commit is repeated, never fn.
 // fn's context ends with fn, and as soon as the [Tx] refuses something: stage before the
 // call, and a refused job prevents it.
 // If the process dies before the commit, the next attempt calls again with the
-// same key, as long as the provider remembers the key ([Remembers]).
+// same key, as long as the provider remembers the key ([Remembers]). Until a Foreign
+// commits, no answer ends the operation, whatever its status: it would hide the call. It is
+// withheld, and after [Options.MaxTries] the operation is stuck.
 //
 // Foreign is refused under a key that names only a delivery, such as the id of a
 // message ([ErrDeliveryKey]): under the next delivery's key the call would be a
@@ -169,9 +172,9 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // have been made and an attempt would send different data under its key, the
 // attempt sends nothing: the operation is stuck and waits for people.
 //
-// The hash is recorded only if no extra write is needed: with the write that keeps
-// the record before a call, if there is one, or when the attempt fails in the call. After the death of a process the hash may thus be
-// missing, so don't rely on Sends to send uncommitted data.
+// The hash is recorded with the write before the call, or when the attempt fails in the
+// call. The first call under [Options.CallsOut] has no such write: after the death of its
+// process the hash is missing, so don't rely on Sends to send uncommitted data.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
 }

@@ -75,9 +75,9 @@ func TestRollBacks(t *testing.T) {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			met := map[fate]map[bool]int{goesOn: {}, mayStop: {}, isRefused: {}}
-			for i := range 2 * 2 * 2 * 6 {
+			for i := range 2 * 2 * 2 * 8 {
 				acc := accident{dies: i&1 > 0, after: i&2 > 0}
-				if n := 1 + i>>3%6; i&4 > 0 {
+				if n := 1 + i>>3%8; i&4 > 0 {
 					acc.call = n
 				} else {
 					acc.pay = n

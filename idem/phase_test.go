@@ -124,8 +124,9 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 		opts  []idem.PhaseOption
 		calls int
 	}{
-		"claim first":    {calls: 4},
-		"not idempotent": {opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 5},
+		"a call":          {calls: 5},
+		"a declared call": {opt: func(o *idem.Options) { o.CallsOut = true }, calls: 4},
+		"not idempotent":  {opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The course of a phase, in call order: do, then atomic or foreign, then outcome.
@@ -82,8 +84,8 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if p.record().Keep == store.KeepNothing {
-		if err := p.keeps(ctx, sent); err != nil {
+	} else if mark := state.MarkOf(p.name, p.memory > 0); p.record().Mark != mark {
+		if err := p.keeps(ctx, mark, sent); err != nil {
 			return nil, p.commitFailed(p.name, err)
 		}
 	}
@@ -99,7 +101,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		}
 		return nil, err
 	}
-	p.log.enter()
+	p.log.enter(p.name)
 	tx := p.tx(ctx)
 	raw, err := p.call(ctx, tx, fn)
 	if p.intent {
@@ -145,7 +147,8 @@ func (p *phaseRun) sends() (map[string]string, error) {
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec := p.record()
-	if p.memory > 0 && p.a.opt.Now().Sub(rec.DoubtSince) < p.memory { // no clock decides about a call that is never repeated
+	once := p.memory <= 0 || p.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
+	if !once && p.a.opt.Now().Sub(rec.DoubtSince) < p.memory { // no clock decides about a call that is never repeated
 		return time.Time{}
 	}
 	return rec.DoubtSince // zero if no call is in doubt
@@ -222,6 +225,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		return nil, p.fail(txErr)
 	}
 	rerun := p.kind != foreign
+	if p.kind == foreign {
+		got.calls = append(got.calls, state.Marks(p.name)...)
+	}
 	if responds {
 		resp, rerr := p.a.req.response(answer.v)
 		if rerr != nil {
@@ -270,7 +276,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		}
 		return nil, err
 	}
-	if err := p.replaceIntent(ctx, got.calls, store.Phase{Name: p.name, Result: raw}); err != nil {
+	if err := p.replaceIntent(ctx, append(got.calls, state.Marks(p.name)...), store.Phase{Name: p.name, Result: raw}); err != nil {
 		return nil, p.commitFailed(p.name, err)
 	}
 	return p.lastResult(), nil

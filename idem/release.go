@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -10,6 +11,13 @@ import (
 )
 
 // The end of a run without a stored answer.
+
+// withholds ends an attempt whose answer, made by the handler or in a phase, must not end
+// the operation: an earlier attempt may have made a call that this one has passed by.
+func (f *flow) withholds(ctx context.Context, resp Response) {
+	f.unkeep()
+	f.stop(f.release(ctx, resp, nil, nil))
+}
 
 // release ends an attempt without a stored answer. Its outcome is resp or err.
 func (f *flow) release(ctx context.Context, resp Response, err, failed error) (Result, error) {
@@ -21,7 +29,10 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 	}
 	b := f.releasing()
 	b.Answers, b.Counted = err == nil && final(resp.Status), a.resumed
-	if cause == nil {
+	switch {
+	case err == nil && f.log.missed(rec.Doubts):
+		b.Answers, b.Why = true, notCalled(resp.Status)
+	case cause == nil:
 		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)
 	}
 	if next := state.Released(rec, a.opt.Now(), b); b.Answers && !a.resumed && state.Kept(next) && next.Tries >= a.opt.MaxTries {
@@ -42,7 +53,7 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 		}
 		return Result{}, &handlerError{err}
 	case b.Answers && (rerr != nil || state.Kept(held)):
-		return reply{a}.withhold(ctx, rec, held, resp)
+		return reply{a}.withhold(ctx, rec, held, resp, cmp.Or(b.Why, notStored(resp.Status)))
 	default:
 		return Result{Response: resp}, nil
 	}

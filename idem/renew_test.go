@@ -353,7 +353,7 @@ func TestRefusedAfterARenewal(t *testing.T) {
 		"a 400, Resumable":          {opt: resumable, h: refused, frees: true},
 		"an error, Resumable":       {opt: resumable, h: slowly(idem.Response{}, errors.New("down"))},
 		"renewals' answers lost":    {h: refused, fault: idemtest.Fault{Err: store.ErrUnknown, Applied: true}, frees: true},
-		"an earlier attempt died":   {h: refused, takes: true},
+		"an earlier attempt died":   {h: refused, takes: true, frees: true},
 		"a call's outcome is open":  {h: calling(refused)},
 		"a phase is committed":      {h: afterPhase(refused)},
 		"a phase committed it then": {h: beforePhase(refused)},

@@ -100,16 +100,16 @@ func (a reply) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of an answer that isn't stored: the operation may still act
-// without its client, and come to another answer. held is nil if the outcome of the
-// release is unknown.
-func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Response) (Result, error) {
-	a.log.WarnContext(ctx, "answer withheld: it is not stored, and the operation is not finished; a handler ends an operation with idem.Respond",
-		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status)
+// withhold answers in place of an answer that isn't stored, as why says: the operation may
+// still act without its client, and come to another answer. held is nil if the outcome of
+// the release is unknown.
+func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
+	a.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
+		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
 	if held != nil {
 		rec = held
 	}
-	return a.unfinished(rec, errors.New(notStored(resp.Status)))
+	return a.unfinished(rec, errors.New(why))
 }
 
 // retryAfter returns how long to wait for held's holder: until the end of its

@@ -146,7 +146,7 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 // decide about those calls.
 func TestGivingUpKeepsTheDoubt(t *testing.T) {
 	t.Parallel()
-	a := abandon(t)
+	a := abandon(t, func(o *idem.Options) { o.CallsOut = true })
 	a.leaseOver()
 	before := a.record(t)
 	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(before), "nobody came"); err != nil {

@@ -76,7 +76,7 @@ func TestToldIsKept(t *testing.T) {
 		"a 409 after a committed phase, not resumable":      {fn: reserves(409), told: 503},
 		"a 402 after a swallowed error of a call":           {resumable: true, fn: swallows(402), told: 503},
 		"a 402 after a swallowed error, not resumable":      {fn: swallows(402), told: 503},
-		"a 422 after a predecessor that died":               {resumable: true, before: died, fn: answers(422), told: 503},
+		"a 422 after a predecessor that died":               {resumable: true, before: died, fn: answers(422), told: 422},
 		"a handler that says that its 409 is final":         {resumable: true, fn: responds(409), told: 409},
 		"a 503 of the handler's own":                        {resumable: true, fn: reserves(503), told: 503},
 		"a 200 whose storing another policy leaves out":     {resumable: true, fn: reserves(206), told: 503},

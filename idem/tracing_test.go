@@ -77,6 +77,7 @@ operation 201
   phase ride
     commit
   phase charge
+    commit
     call charge
     commit
   phase finish
@@ -135,6 +136,7 @@ operation internal_error
   phase ride
     commit
   phase charge internal_error
+    commit
     call charge internal_error
   release`)
 	_, err := e.Resume(t.Context(), jobs.TicketFor(onlyRecord(t, memory)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return tracedRide(nil)(ctx) })
@@ -145,6 +147,7 @@ operation internal_error
 	wantTree(t, resumed, `
 resume 201
   phase charge
+    commit
     call charge
     commit
   phase finish

@@ -33,7 +33,7 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 		r.Input = new(*a.input) // a store moves a large body
 	}
 	if a.opt.CallsOut {
-		r.Keep = store.KeepOpen
+		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
 	}
 	return state.Claimed(r, now, a.leaseEnd(now), a.life)
 }

@@ -284,7 +284,7 @@ func TestRetryOfAStuckOperationMakesATicket(t *testing.T) {
 				handle(t, completer, feed.event(t))
 			}
 			rec := tab.Only(t)
-			if err := engine.Settle(t.Context(), rec.PK, idem.Settlement{Seen: jobs.TicketFor(rec), By: "jane", RiskTwice: true}); err != nil {
+			if err := engine.Settle(t.Context(), rec.PK, idem.Settlement{Seen: jobs.TicketFor(rec), By: "jane"}); err != nil {
 				t.Fatal(err)
 			}
 			handle(t, completer, feed.event(t))

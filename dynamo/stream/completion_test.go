@@ -254,13 +254,13 @@ func TestA24OneFailingTicketStopsNothing(t *testing.T) {
 		}, func(o *idem.Options) { o.MaxTries = 3 })
 		var good []idem.Request
 		for i := range 10 {
-			req := tabletest.Post(tabletest.NewKey(), strconv.Quote(fmt.Sprint("ride ", i)))
+			req, does := tabletest.Post(tabletest.NewKey(), strconv.Quote(fmt.Sprint("ride ", i))), nothing
 			if i == 4 {
-				req.Body = []byte(`"bad"`)
+				req.Body, does = []byte(`"bad"`), phase
 			} else {
 				good = append(good, req)
 			}
-			begin(t, tab, req, nothing)
+			begin(t, tab, req, does)
 		}
 		c.clock.advance(time.Minute)
 		c.round(t)
@@ -284,7 +284,7 @@ func TestA24OneFailingTicketStopsNothing(t *testing.T) {
 			t.Errorf("tried %d times, outcomes %v", tries, c.outcomes)
 		}
 		rep := look(t, tab)
-		if diff := cmp.Diff(map[stream.Reason]int{stream.ReasonUnknown: 1}, counts(rep)); diff != "" {
+		if diff := cmp.Diff(map[stream.Reason]int{stream.ReasonStuck: 1}, counts(rep)); diff != "" {
 			t.Fatalf("listed (-want +got):\n%s", diff)
 		}
 		if e := rep.Entries[0]; e.Tries != 4 || e.LastErr == "" {

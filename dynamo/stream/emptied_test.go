@@ -82,7 +82,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 				}
 			})
 			rep, err := sweep.Run(t.Context())
-			if err != nil || rep.ByReason[stream.ReasonUnknown].Count != 1 || (rep.Emptied == 1) != tt.want {
+			if err != nil || rep.ByReason[stream.ReasonStuck].Count != 1 || (rep.Emptied == 1) != tt.want {
 				t.Errorf("the report is %+v, %v", rep, err)
 			}
 			after := tab.Only(t)

@@ -35,7 +35,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 		listed stream.Reason
 	}{
 		{26 * time.Hour, false, store.Stuck, stream.ReasonNoRequest},
-		{26 * time.Hour, false, store.Stuck, stream.ReasonUnknown}, // nobody looks for a day
+		{26 * time.Hour, false, store.Stuck, stream.ReasonStuck}, // nobody looks for a day
 		{time.Minute, true, store.Open, ""},
 		{10 * time.Minute, false, store.Open, stream.ReasonNoRequest},
 		{23 * time.Hour, false, store.Open, stream.ReasonNoRequest},

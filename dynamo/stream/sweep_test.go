@@ -71,7 +71,7 @@ func crowd(t *testing.T, tab *table) {
 	begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase, func(o *idem.Options) { o.MaxTries = 1 })
 	tab.Abandon(t, tabletest.Post(tabletest.NewKey(), "{}")) // expiring
 	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##stuck"), "st": text("stuck"), "last_err": text("gave up"), "tries": digits(3)})))
-	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##norequest"), "req": nil})))
+	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##norequest"), "req": nil, "mark": text("?")})))
 	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##future"), "v": digits(2)})))
 	tab.Put(t, map[string]types.AttributeValue{"pk": tabletest.Str("order#1"), "keep": tabletest.Str("mine")}) // somebody else's
 	down := errors.New("down")

@@ -72,6 +72,7 @@ func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) 
 	common := func(o *idem.Options) {
 		o.Namespace = namespace
 		o.Retention = bookingRetention
+		o.CallsOut = namespace == RidesNamespace // every booking charges
 		if namespace == ReceiptsNamespace {
 			o.Retention = receiptsRetention
 		}

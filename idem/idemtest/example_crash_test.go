@@ -130,8 +130,8 @@ func ExampleCrashEverywhere() {
 	// crash after call 2 (POST /mails), then the client's retry: effects of POST /mails: 2, and without a crash 1
 	// an assignment out of an Atomic:
 	// crash after call 2 (the commit of phase "priced"), then the client's retry: a charge of {"id":"","amount":0}
-	// crash after call 3 (POST /charges), then the client's retry: the request ends in an error: /charges: 400 Bad Request
-	// crash after call 3 (POST /charges), then a completer: the completer's run ends in an error: idem: resume: the handler failed: /charges: 400 Bad Request
+	// crash after call 4 (POST /charges), then the client's retry: the request ends in an error: /charges: 400 Bad Request
+	// crash after call 4 (POST /charges), then a completer: the completer's run ends in an error: idem: resume: the handler failed: /charges: 400 Bad Request
 	// a call without a derived key:
-	// crash after call 2 (POST /charges), then the client's retry: effects of POST /charges: 2, and without a crash 1
+	// crash after call 3 (POST /charges), then the client's retry: effects of POST /charges: 2, and without a crash 1
 }

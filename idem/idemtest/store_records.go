@@ -61,7 +61,7 @@ func storeRecords(s suite) {
 			r.Keep, r.Expires = store.KeepOpen, time.Time{}
 			r.Phases = []store.Phase{{Name: "charge", Result: []byte(`1`)}}
 			r.Calls = map[string]int{"payments#": 2, "payments/refund%2F1": 1, "*": 1, "#": 1}
-			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
+			r.Mark, r.Doubts, r.DoubtSince = "?zoë", []string{"?", "mail#1", "payments/zoë"}, r.Run
 			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
 		}},
 		{"done", func(r *store.Record) {

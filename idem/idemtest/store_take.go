@@ -46,6 +46,10 @@ func storeTake(s suite) {
 		{"abandoned, in doubt", func(r *store.Record) {
 			r.Doubts, r.DoubtSince = []string{"fax#1"}, r.Created.Add(-time.Hour)
 		}, func(*store.Take) {}, state.Good},
+		{"abandoned in a call", func(r *store.Record) { r.Mark = "?" }, func(*store.Take) {}, state.Good},
+		{"abandoned in a call, in doubt", func(r *store.Record) {
+			r.Mark, r.Doubts, r.DoubtSince = "?fax", []string{"fax#1"}, r.Created.Add(-time.Hour)
+		}, func(*store.Take) {}, state.Good},
 		{"abandoned, and the ticket says released", func(*store.Record) {}, func(t *store.Take) { t.Released = true }, state.Good},
 		{"held, and the ticket says released", func(*store.Record) {}, func(t *store.Take) {
 			t.Released, t.Now = true, leaseOf(t.Now).Add(-time.Millisecond)

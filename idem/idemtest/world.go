@@ -220,6 +220,8 @@ func describe(c Call) string {
 		return "the take-over"
 	case next.Lease.IsZero():
 		return "the release"
+	case next.Mark != prev.Mark:
+		return "the write before a call"
 	default:
 		return "a commit"
 	}

@@ -76,8 +76,12 @@ type Record struct {
 	// service, or once for each step. Derived keys are made from Calls. A
 	// finished record keeps them: a provider's key names its operation by them.
 	Calls map[string]int
-	// Doubts names calls that may have been made but are recorded in no phase; "?"
-	// means any call. DoubtSince is the earliest time of such a call. Both are zero
+	// Mark is the doubt that the holder leaves if it vanishes: "?" from before a call
+	// (or from the claim of a handler that declares calls) to the commit of its phase,
+	// "?phase" for a call that is never repeated, and "" while no call can have begun.
+	Mark string
+	// Doubts names calls that may have been made but are recorded in no phase. "?"
+	// means any call of the next phase that calls, "?phase" of that phase. DoubtSince is the earliest time of such a call. Both are zero
 	// without such calls.
 	Doubts     []string
 	DoubtSince time.Time

@@ -22,10 +22,42 @@ func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// doubt sets the calls that may have been made, and the time of the first.
+// AnyCall is the mark of calls with unknown names, in a record's Doubts: those of the next
+// phase that calls. The commit of any such phase ends it, so that a deploy may rename the
+// phase, or insert another.
+const AnyCall = "?"
+
+// MarkOf returns the mark that a holder leaves which vanishes in the phase. The mark of a
+// call that is never repeated has the phase's name: another phase doesn't end it.
+func MarkOf(phase string, repeats bool) string {
+	if repeats {
+		return AnyCall
+	}
+	return AnyCall + phase
+}
+
+// Marks returns the marks that the commit of the phase ends.
+func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
+
+// IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
+func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
+
+// vanished puts the call in doubt that the holder of held, which never came back, may have
+// begun.
+func vanished(r, held *store.Record) {
+	if !held.Lease.IsZero() && held.Mark != "" {
+		doubt(r, With(held.Doubts, held.Mark), doubtSince(held))
+	}
+}
+
+// doubt sets the calls that may have been made, and the time of the first. Between two
+// attempts at r, no other call can have begun.
 func doubt(r *store.Record, calls []string, since time.Time) {
 	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
+	}
+	if r.Lease.IsZero() {
+		r.Mark = ""
 	}
 }
 
@@ -50,7 +82,7 @@ func Sending(sent, more map[string]string) map[string]string {
 
 // inDoubt returns the part of sent that calls in doubt may have sent.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
-	if slices.Contains(doubts, AnyCall) {
+	if slices.ContainsFunc(doubts, IsMark) {
 		return sent
 	}
 	kept := maps.Clone(sent)
@@ -61,6 +93,20 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 // Skipped counts in [store.Record].Calls, for every service, the phases that
 // operators settled: their number of calls is unknown.
 const Skipped = "*"
+
+// unrecorded returns which of the calls that the holder of held may have made are in doubt:
+// no committed phase made them. One without a name needs a record that was written for it.
+func unrecorded(held *store.Record, calls []string) (doubts []string) {
+	for _, call := range calls {
+		switch {
+		case call == AnyCall && held.Mark != "":
+			doubts = append(doubts, held.Mark)
+		case call != AnyCall && !tells(held, call):
+			doubts = append(doubts, call)
+		}
+	}
+	return doubts
+}
 
 // tells reports whether a committed phase made this call, as named by
 // idem.Tx.Key.
@@ -75,14 +121,16 @@ func tells(r *store.Record, call string) bool {
 
 // Tally returns made with calls counted in, and doesn't change made.
 func Tally(made map[string]int, calls []string) map[string]int {
-	if len(calls) == 0 {
+	if !slices.ContainsFunc(calls, func(call string) bool { return !IsMark(call) }) {
 		return made
 	}
 	if made = maps.Clone(made); made == nil {
 		made = make(map[string]int, len(calls))
 	}
 	for _, call := range calls {
-		made[counted(call)]++
+		if !IsMark(call) {
+			made[counted(call)]++
+		}
 	}
 	return made
 }

@@ -91,7 +91,7 @@ func TestReleaseDoubtsOnlyWhatNoPhaseRecords(t *testing.T) {
 		"mail/welcome": true, "mail/bye": false, AnyCall: false,
 	} {
 		held := &store.Record{
-			State: store.Open, Keep: store.KeepOpen, Lease: now.Add(time.Minute), Phases: []store.Phase{{Name: "one"}},
+			State: store.Open, Keep: store.KeepOpen, Lease: now.Add(time.Minute), Phases: []store.Phase{{Name: "one"}}, Mark: AnyCall,
 			Calls: map[string]int{"pay#": 2, Skipped: 1, "mail/welcome": 1},
 		}
 		if got := len(Released(held, now, Release{Calls: []string{call}}).Doubts) == 0; got != recorded {

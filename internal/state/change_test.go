@@ -129,10 +129,7 @@ func TestWhatChanges(t *testing.T) {
 			r.Handovers = append(r.Handovers, store.Handover{At: clockMs, Kind: kind, Function: function, Err: why})
 		}
 	}
-	// The holder never came back: any call may have been made, since the earliest in doubt.
-	takenOver := func(r *store.Record) {
-		r.Lease, r.Run, r.Doubts = clockMs.Add(time.Minute), clockMs, []string{AnyCall, "fax#1"}
-	}
+	takenOver := func(r *store.Record) { r.Lease, r.Run = clockMs.Add(time.Minute), clockMs }
 	released := func(r *store.Record) { r.Lease, r.Run = time.Time{}, clockMs }
 	tryAgain := func(r *store.Record) {
 		r.State, r.Lease, r.Tries, r.LastErr, r.Run, r.WaitSince = store.Open, time.Time{}, 0, "", clockMs, time.Time{}
@@ -150,8 +147,8 @@ func TestWhatChanges(t *testing.T) {
 		do   transition
 		want func(*store.Record) // what it does to that
 	}{
-		"a call begins": {expiring, plain(func(r *store.Record) *store.Record { return Calling(r, map[string]string{"fax#1": "new"}) }), func(r *store.Record) {
-			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+		"a call begins": {expiring, plain(func(r *store.Record) *store.Record { return Calling(r, AnyCall, map[string]string{"fax#1": "new"}) }), func(r *store.Record) {
+			r.Keep, r.Expires, r.Mark = store.KeepOpen, time.Time{}, AnyCall
 			r.Sent = Sending(r.Sent, map[string]string{"fax#1": "new"})
 		}},
 
@@ -285,7 +282,7 @@ func TestWhatChanges(t *testing.T) {
 
 		"people end its lease": {func(r *store.Record) { r.Blocked = true }, func(r *store.Record) (*store.Record, error) { return LeaseEnded(r, clock, "jane") }, func(r *store.Record) {
 			released(r)
-			r.LastErr, r.Doubts, r.WaitSince = "an operator ended its lease", []string{AnyCall, "fax#1"}, clockMs
+			r.LastErr, r.WaitSince = "an operator ended its lease", clockMs
 			decided("end the lease", "held", "released")(r)
 		}},
 		"people erase it": {both(finished, gaveBack), func(r *store.Record) (*store.Record, error) { return Erased(r, clock, "jane") }, func(r *store.Record) {

@@ -66,14 +66,14 @@ var moves = map[string]move{
 			return nil
 		}
 		for _, life := range lives {
-			for _, r := range []store.Record{{}, {Input: &store.Input{}}, {Keep: store.KeepOpen}} {
+			for _, r := range []store.Record{{}, {Input: &store.Input{}}, {Keep: store.KeepOpen, Mark: AnyCall}} {
 				r.PK, r.ID = "k", "i"
 				all = append(all, stamped(Claimed(r, now, now.Add(aLease), life), nil, "a"))
 			}
 		}
 		return all
 	},
-	"Calling": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{Calling(r, nil)} }),
+	"Calling": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{Calling(r, AnyCall, nil)} }),
 	"Advanced": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, phases := range phasesOf {
 			for _, jobs := range jobsOf {
@@ -338,7 +338,7 @@ func TestLateHolder(t *testing.T) {
 	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aLife), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
-		"Calling":   func(time.Time) *store.Record { return Calling(r, nil) },
+		"Calling":   func(time.Time) *store.Record { return Calling(r, AnyCall, nil) },
 		"Advanced":  func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
 		"Renewed":   func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease)) },
 		"Finished":  func(now time.Time) *store.Record { return Finished(r, store.Response{}, now) },

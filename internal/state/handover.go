@@ -7,6 +7,3 @@ const (
 	HandoverRetry     = "retry"     // a client's retry took the record over
 	HandoverCompleter = "completer" // a completer took the record over
 )
-
-// AnyCall stands in a record's Doubts for calls with unknown names.
-const AnyCall = "?"

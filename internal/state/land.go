@@ -39,7 +39,7 @@ func Land(now, prev, next *store.Record, me string) Landing {
 // a repeated Atomic makes other contents, and then the stored contents count.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
-		Kept(a) == Kept(b) // a renewal is not the write that keeps a record before a call
+		Kept(a) == Kept(b) && a.Mark == b.Mark // a renewal is not the write before a call
 	for i := 0; same && i < len(a.Phases); i++ {
 		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
 	}

@@ -30,7 +30,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	}
 	r := *rec
 	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
-	doubt(&r, With(rec.Doubts, AnyCall), doubtSince(rec))
+	vanished(&r, rec)
 	r.Settled = Decided(rec, now, by, "end the lease", "released")
 	WaitFrom(&r, now)
 	return &r, nil

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -29,15 +28,13 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	if b.Why != "" {
 		r.LastErr = b.Why
 	}
-	// A call whose commit landed after all is not in doubt: no attempt will repeat
-	// the call.
-	recorded := func(call string) bool { return tells(held, call) }
-	if calls := slices.DeleteFunc(slices.Clone(b.Calls), recorded); len(calls) > 0 {
-		doubt(&r, With(held.Doubts, calls...), doubtSince(held))
+	calls := unrecorded(held, b.Calls)
+	if len(calls) > 0 {
 		r.Sent = Sending(held.Sent, b.Sent)
 	}
+	doubt(&r, With(held.Doubts, calls...), doubtSince(held))
 	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing
-	if free(held, b) {
+	if free(&r, b.Refused) {
 		frees(&r, now)
 	} else {
 		h := store.Handover{At: r.Run, Kind: HandoverRelease, Err: redact.Cut(b.Why)}
@@ -75,8 +72,8 @@ func Withheld(rec *store.Record) (until time.Time) {
 // doubt. Otherwise the record stays, because committed work and derived keys depend on
 // it. A request that was stored with its claim is accepted: unless its handler refused
 // it, it must be completed.
-func free(r *store.Record, b Release) bool {
-	return len(b.Calls) == 0 && len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.Refused)
+func free(r *store.Record, refused bool) bool {
+	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
 // freedFor is how long TTL leaves a freed record: longer than a copy of a claim is under
@@ -85,7 +82,7 @@ const freedFor = 15 * time.Minute
 
 // frees makes the key of r free.
 func frees(r *store.Record, now time.Time) {
-	r.Keep, r.Expires, r.Input, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, false
+	r.Keep, r.Expires, r.Input, r.Mark, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, "", false
 }
 
 // Freed reports whether an attempt freed its key, or a person: the next claim replaces

@@ -190,8 +190,8 @@ func TestTransitions(t *testing.T) {
 			goesOn(Released(accepted, now, Release{Refused: true, Calls: []string{"payments#1"}}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "",
 		},
 		"release keeps a later state": {goesOn(Released(&phased, now, Release{}), &phased), store.Open, "a", 4, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "1"},
-		"release keeps a taken-over one": {
-			goesOn(Released(over, now, Release{}), over), store.Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
+		"release frees a taken-over one": {
+			goesOn(Released(over, now, Release{}), over), store.Open, "b", 3, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, "",
 		},
 	}
 	for name, tt := range tests {
@@ -235,7 +235,7 @@ func sec(t time.Time) time.Time {
 func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_000_000_000)
-	open := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, now, now.Add(time.Hour), Life{}), nil, "")
+	open := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, now, now.Add(time.Hour), Life{}), nil, "")
 	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
 	for name, tc := range map[string]struct {
 		doubts []string
@@ -266,7 +266,7 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	begun := time.UnixMilli(1_000_000_000)
 	at := func(h int) time.Time { return begun.Add(time.Duration(h) * time.Hour) }
-	r := wrote(Claimed(store.Record{PK: "p", Owner: "a"}, begun, at(1), Life{}), nil, "")
+	r := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, begun, at(1), Life{}), nil, "")
 	for h := 1; h < 4; h++ {
 		r = goesOn(Renewed(r, at(h), at(h+1)), r)
 	}

@@ -36,6 +36,7 @@ func SizeOf(r *store.Record) (n int) {
 	for call := range r.Calls {
 		n += len(call) + number
 	}
+	n += len(r.Mark)
 	for _, call := range r.Doubts {
 		n += len(call) + 1
 	}
@@ -58,10 +59,7 @@ func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
 	r.Retention, r.Tombstone = life.Retention, life.Tombstone
 	renew(&r, now, lease)
 	r.Run = Millis(now)
-	if !held.Lease.IsZero() {
-		// The holder never came back to record its calls.
-		doubt(&r, With(held.Doubts, AnyCall), doubtSince(held))
-	}
+	vanished(&r, held)
 	return &r
 }
 

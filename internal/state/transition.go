@@ -44,18 +44,20 @@ func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.R
 	return &r
 }
 
-// Calling returns held as it must be before a call of its attempt, which sends sent: kept.
-// A process that dies in the call writes nothing afterwards, and a key that expires then
-// would let the next request call again under another derived key.
-func Calling(held *store.Record, sent map[string]string) *store.Record {
+// Calling returns held as it must be before a call of its attempt, which sends sent: kept,
+// with the mark that the attempt leaves if it vanishes. A process that dies in the call
+// writes nothing afterwards: a key that expires then would let the next request call again
+// under another derived key, and an answer without the call would hide it.
+func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
-	r.Keep, r.Expires, r.Sent = store.KeepOpen, time.Time{}, Sending(held.Sent, sent)
+	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
 	return &r
 }
 
 // Advanced returns held with more phases, their jobs and the calls they made, or
 // held itself if there are no phases and jobs. From the first phase on the record
-// is kept: committed work must not be forgotten.
+// is kept: committed work must not be forgotten. The calls of a phase that calls have
+// its [Marks] among them.
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -67,7 +69,9 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
-	doubt(&r, without(held.Doubts, calls), held.DoubtSince)
+	if doubt(&r, without(held.Doubts, calls), held.DoubtSince); slices.Contains(calls, AnyCall) {
+		r.Mark = ""
+	}
 	r.Sent = maps.Clone(r.Sent)
 	for _, call := range calls {
 		delete(r.Sent, call)
@@ -116,7 +120,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	}{*held, resp}
 	r := &whole.record
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
-	r.Phases, r.Blocked = slices.Clone(held.Phases), false
+	r.Phases, r.Mark, r.Blocked = slices.Clone(held.Phases), "", false
 	for i, p := range r.Phases {
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
@@ -168,6 +172,7 @@ func StatusOnly(r *store.Record) {
 func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
 	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
+	doubt(&r, held.Doubts, held.DoubtSince)
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false
 	WaitFrom(&r, now)
 	return &r

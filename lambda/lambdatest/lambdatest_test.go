@@ -75,7 +75,7 @@ func TestCrashEverywhere(t *testing.T) {
 				one(t, w, answer)
 			})
 		})
-		if derived && got != nil || !derived && !slices.Contains(got, "crash after call 2 (charge), then the client's retry: effects of charge: 2, and without a crash 1") {
+		if derived && got != nil || !derived && !slices.Contains(got, "crash after call 3 (charge), then the client's retry: effects of charge: 2, and without a crash 1") {
 			t.Errorf("derived key %t: %q", derived, got)
 		}
 	}
@@ -214,5 +214,5 @@ func ExampleCrashEverywhere() {
 		}, post("20"), nil)
 	})
 	// Output:
-	// crash after call 2 (charge), then the client's retry: effects of charge: 2, and without a crash 1
+	// crash after call 3 (charge), then the client's retry: effects of charge: 2, and without a crash 1
 }

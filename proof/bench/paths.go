@@ -244,9 +244,10 @@ func paths() []path {
 		path{"completer", after, "a completer's ticket takes over, with the handler's answer", abandoned(small), resumes},
 		path{"completer-20KB", after, "the same with a stored request of 20 KB", abandoned(largeRequest), resumes},
 		path{"settle", after, "a person settles a stuck operation with an answer", func(ctx context.Context, b *bed) error {
-			if err := abandoned(small)(ctx, b); err != nil {
+			if err := b.abandon(ctx, small(), resumable, func(o *idem.Options) { o.CallsOut = true }); err != nil {
 				return err
 			}
+			b.now = b.now.Add(time.Hour)
 			rec, err := b.record(ctx)
 			if err != nil {
 				return err

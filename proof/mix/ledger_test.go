@@ -278,7 +278,7 @@ func (w *world) goes(op *operation) {
 		w.fail(fenced+": a claim replaces %s, which lives", op.name)
 	case rec.State != store.Done && len(rec.Phases) > 0:
 		w.fail(nothingLost+": %s is gone with %d phases, unfinished", op.name, len(rec.Phases))
-	case rec.State != store.Done && len(rec.Doubts) > 0 && !onlyGuessed(rec.Doubts):
+	case rec.State != store.Done && len(rec.Doubts) > 0:
 		w.fail(doubtsStay+": %s is gone with calls in doubt", op.name)
 	}
 	if rec.State != store.Done {
@@ -347,15 +347,9 @@ func (w *world) sound(op *operation, rec *store.Record) {
 	switch {
 	case len(rec.Phases) > 0:
 		w.fail(nothingLost+": %s has %d phases and will expire", op.name, len(rec.Phases))
-	case len(rec.Doubts) > 0 && !onlyGuessed(rec.Doubts):
+	case len(rec.Doubts) > 0:
 		w.fail(doubtsStay+": %s has the calls %q in doubt and will expire", op.name, rec.Doubts)
 	}
-}
-
-// onlyGuessed reports whether no call of an operation is known, only that its holder
-// died: it may have made none.
-func onlyGuessed(doubts []string) bool {
-	return !slices.ContainsFunc(doubts, func(call string) bool { return call != state.AnyCall })
 }
 
 func (w *world) describe(op *operation) string {

@@ -178,6 +178,7 @@ func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 			m.Jobs |= Late
 		}
 	}
+	m.Mark = r.Mark != ""
 	for _, call := range r.Doubts {
 		if call == state.AnyCall {
 			m.Doubts |= AnyCall

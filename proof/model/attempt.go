@@ -20,6 +20,7 @@ const (
 	takesOver
 	takesUp
 	commits
+	marks
 	intends
 	retracts
 	calls
@@ -34,7 +35,7 @@ const (
 
 // writes has the write that an attempt sends at a point.
 var writes = map[point]Action{
-	claims: Claims, claimsAnew: Claims, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, intends: Intends, retracts: Retracts,
+	claims: Claims, claimsAnew: Claims, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, marks: Marks, intends: Intends, retracts: Retracts,
 	stores: Stores, finishes: Finishes, storesLate: Stores, releases: Releases, givesUp: GivesUp,
 }
 
@@ -175,14 +176,19 @@ func (m *Model) acts(w world, i int, emit emit) {
 		}
 		m.looksFirst(&w, i, w.Record)
 		emit(Step{Who: who, What: Looks}, w)
-	case calls:
+	case marks, calls:
 		if m.forgotten(&w, a) {
 			a.At, a.Seen.Intent = givesUp, true // people must say what became of it
 			m.sends(w, i, emit)
 			return
 		}
-		m.called(w, i, emit)
-		m.takesBack(w, i, emit)
+		m.early(w, i, emit)
+		if a.At == marks {
+			m.sends(w, i, emit)
+		} else {
+			m.called(w, i, emit)
+			m.takesBack(w, i, emit)
+		}
 		m.fails(w, i, false, emit)
 	case decides:
 		m.decisions(w, i, emit)
@@ -304,6 +310,7 @@ const (
 	TakesUp
 	Renews
 	Commits
+	Marks
 	Intends
 	Retracts
 	Calls
@@ -313,6 +320,7 @@ const (
 	GivesUp
 	Fails
 	Declines
+	AnswersEarly
 	LosesBody
 	SettlesRetry
 	SettlesAnswer
@@ -336,9 +344,9 @@ const (
 
 var actionNames = [...]string{
 	Starts: "starts", Looks: "reads the record", Claims: "claims", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
-	Renews: "renews its lease", Commits: "commits the phase", Intends: "commits the begin of its call",
+	Renews: "renews its lease", Commits: "commits the phase", Marks: "writes that a call follows", Intends: "commits the begin of its call",
 	Retracts: "takes the begin of its call back", Calls: "calls the provider", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
-	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
+	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", AnswersEarly: "its handler answers before its call", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
 	SettlesAnswer: "settles: an answer", SettlesResult: "settles: the call's result", SettlesNotMade: "settles: the call was not made",
 	EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",
 	AcknowledgesLast: "the drain acknowledges the last jobs", LetsGo: "the record is let go", SweepFinds: "the sweep finds a record that is kept for nothing",

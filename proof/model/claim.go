@@ -15,10 +15,10 @@ func (m *Model) claim(w *world, p packet) bool {
 	return true
 }
 
-// callsFirst reports whether the handler begins with a call: then the claim, or a write
-// before the call, keeps the record.
+// callsFirst reports whether the handler begins with a call, and has declared that: the
+// claim keeps the record, and marks it.
 //
-// Code: state.Claimed, state.Calling, idem.phaseRun.foreign
+// Code: state.Claimed
 func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign }
 
 // claimable reports whether a claim may be won at its place. A claim that hasn't seen a
@@ -55,6 +55,7 @@ func (m *Model) begin(w *world, p packet) {
 	if m.Resumable && m.on(ClaimOpen) || m.callsFirst() && m.on(KeptCall) {
 		m.keeps(&w.Record, KeepOpen)
 	}
+	w.Record.Mark = m.callsFirst() && m.on(MarkFirst)
 	w.Ops[p.Seen.ID].Life, w.Ops[p.Seen.ID].Side = w.Life, w.Side
 }
 

@@ -48,7 +48,7 @@ func configs() []Config {
 		{
 			Name: "two retries and a drain that dies", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
 			MaxTries: 2, Left: budget{Late: 1, Fail: 1, Twice: 1, DrainDies: 1},
-			States: 169_955,
+			States: 266_317,
 		},
 		{
 			Name: "expiry, and a second request", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 2, 1}, Phases: call, Jobs: AllJobs,
@@ -63,17 +63,27 @@ func configs() []Config {
 		{
 			Name: "a call first", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			Resumable: true, MaxTries: 2, Expire: true, Left: budget{Late: 1, Fail: 1},
-			States: 173_641,
+			States: 182_471,
 		},
 		{
 			Name: "a call first, and no completer", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 2, Renew: 1},
-			States: 95_377,
+			States: 97_217,
+		},
+		{
+			Name: "an answer before the call", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Early,
+			Resumable: true, MaxTries: 2, Left: budget{Late: 1, Early: 1},
+			States: 1_126_743,
+		},
+		{
+			Name: "an answer before the first call", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
+			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 1, Early: 2},
+			States: 54_477,
 		},
 		{
 			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
 			Resumable: true, Expire: true, Left: budget{Late: 1, Twice: 1},
-			States: 198_329,
+			States: 384_814,
 		},
 		{
 			Name: "stuck, an operator, and a retry", Who: []Role{Client, Completer, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
@@ -88,7 +98,7 @@ func configs() []Config {
 		{
 			Name: "reads before the claim of a freed key", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 2}, Phases: [2]Phase{Atomic},
 			MaxTries: 2, Expire: true, Left: budget{Late: 1, Fail: 1},
-			States: 99_544,
+			States: 99_528,
 		},
 		{
 			Name: "reads before the claim while the scope changes", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},
@@ -98,12 +108,12 @@ func configs() []Config {
 		{
 			Name: "a lost answer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
 			Resumable: true, MaxTries: 1, Left: budget{Lost: 1},
-			States: 22_785,
+			States: 33_595,
 		},
 		{
 			Name: "a call that can't be repeated", Who: []Role{Client, Client, Operator}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Atomic, NotIdempotent}, Jobs: Late,
 			MaxTries: 2, Left: budget{Late: 1, Fail: 1},
-			States: 71_155,
+			States: 71_047,
 		},
 		{
 			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
@@ -113,12 +123,12 @@ func configs() []Config {
 		{
 			Name: "an answer whose body can't be written", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
 			Resumable: true, MaxTries: 2, Left: budget{Body: 2},
-			States: 8_029,
+			States: 10_657,
 		},
 		{
 			Name: "operators forget and end leases", Who: []Role{Client, Operator, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
 			MaxTries: 2, Expire: true, EndLeases: true, Forget: true, Left: budget{Late: 1, Fail: 1},
-			States: 119_209,
+			States: 192_205,
 		},
 		{
 			Name: "a deploy that changes the scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
@@ -128,12 +138,12 @@ func configs() []Config {
 		{
 			Name: "a change of scope that is rolled back", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
 			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
-			States: 118_817,
+			States: 116_636,
 		},
 		{
 			Name: "the end of a change of scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Latest},
 			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
-			States: 101_900,
+			States: 100_289,
 		},
 		{
 			Name: "a change of scope, and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},

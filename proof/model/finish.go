@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // The answer: companions first, then the finish that names them.
 
 // companion writes the body of an answer outside of the record.
@@ -54,6 +56,9 @@ func (m *Model) finish(w *world, p packet) bool {
 	if p.Results != r.Results {
 		m.advance(w, p)
 	}
+	if k := slices.Index(m.Phases[:], Foreign); k >= 0 && op.Sent != 0 && r.Results[k] == 0 {
+		w.breaks(CallHidden)
+	}
 	m.stage(w, p, Late)
 	m.done(w, p.Value, m.name(p), p.Seen.Jobs|Late&m.Jobs)
 	r.Ver++
@@ -66,7 +71,7 @@ func (m *Model) finish(w *world, p packet) bool {
 // Code: state.Finished
 func (m *Model) done(w *world, answer, companion uint8, jobs Jobs) {
 	r, op := &w.Record, w.op()
-	r.State, r.Answer, r.Companion, r.Lease, r.Input, r.Intent = Done, answer, companion, Released, false, false
+	r.State, r.Answer, r.Companion, r.Lease, r.Input, r.Intent, r.Mark = Done, answer, companion, Released, false, false, false
 	r.Doubts, r.Since, r.Run = 0, 0, 0
 	op.Answer, op.Image = answer, r.Jobs
 	why := KeepNothing

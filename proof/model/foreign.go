@@ -51,7 +51,7 @@ func (m *Model) forgotten(w *world, a *attempt) bool {
 //
 // Code: state.doubt, state.doubtSince
 func (m *Model) doubt(r *Record, calls Doubts) {
-	if !m.Forgets && !m.Forget && m.Left.Fail == 0 && !m.trace {
+	if !m.Forgets && !m.Forget && m.Left.Fail == 0 && m.Left.Early == 0 && !m.trace {
 		return // nothing there depends on doubts: fewer states
 	}
 	if r.Doubts == 0 {
@@ -82,6 +82,24 @@ func (m *Model) called(w world, i int, emit emit) {
 		}
 	}
 	emit(Step{Who: who, What: Calls, Fate: Failed}, w)
+}
+
+// early is a handler that answers before its call: it looks, and finds that the call has
+// nothing to do. An earlier attempt's call may be the reason.
+//
+// Code: idem.calls.missed, idem.flow.withholds, idem.progress.leftover
+func (m *Model) early(w world, i int, emit emit) {
+	a := &w.Attempts[i]
+	if w.Left.Early == 0 || a.Unsure || m.Phases[m.place(a)] != Foreign {
+		return
+	}
+	w.Left.Early--
+	if a.At = stores; a.Seen.Doubts != 0 && m.on(EarlyWaits) {
+		a.At = releases
+	} else if !m.on(CompBefore) {
+		a.At = finishes
+	}
+	emit(Step{Who: uint8(i) + 1, What: AnswersEarly}, w)
 }
 
 // takesBack is a call that can't be repeated, and that certainly had no effect

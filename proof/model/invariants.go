@@ -26,6 +26,7 @@ const (
 	WrongAnswer
 	Believed
 	ReceiptLost
+	CallHidden
 
 	JobLost
 	JobUncommitted
@@ -60,6 +61,7 @@ var invariants = [...]string{
 	WrongAnswer:   "a client gets the stored answer, or none",
 	Believed:      "a client that is told that its request has failed is right: nothing is done afterwards without it",
 	ReceiptLost:   "the answer of an operation that is kept is stored whole",
+	CallHidden:    "no operation ends without the result of a call that was made",
 
 	JobLost:        "a job that was committed is delivered before it leaves the record",
 	JobUncommitted: "a job is delivered only after its commit",

@@ -89,7 +89,7 @@ func (m *Model) complete(w *world, dies bool) {
 			default:
 				p := m.packet(w, i)
 				m.hears(w, i, p, m.write(w, p))
-				if dies && p.Write == TakesUp && a.At != givesUp {
+				if dies && p.Write == TakesUp && a.At != givesUp && a.At != releases {
 					a.At = ended
 				}
 				if p.Write == TakesOver && a.At != ended {

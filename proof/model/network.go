@@ -18,6 +18,8 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 		return m.renew(w, p)
 	case Commits, Intends, Retracts:
 		return m.commit(w, p)
+	case Marks:
+		return m.mark(w, p)
 	case Stores:
 		return m.companion(w, p)
 	case Finishes:
@@ -51,7 +53,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 	case TakesOver, TakesUp:
 		a.Unsure = false
 		m.taken(w, i, p, applied)
-	case Renews, Commits, Intends, Retracts:
+	case Renews, Commits, Intends, Retracts, Marks:
 		m.committed(w, i, p, applied)
 	case Stores:
 		a.Unsure = false

@@ -76,10 +76,10 @@ func (m *Model) endLease(w *world, p packet) bool {
 	if r.State != Open || r.Lease == Released || r.Expires == Passed || r.Owner != p.Seen.Owner || r.Ver != p.Seen.Ver {
 		return false
 	}
-	if m.on(EndLeaseDoubts) {
+	if r.Mark && m.on(EndLeaseDoubts) {
 		m.doubt(r, AnyCall)
 	}
-	r.Owner, r.Lease, r.Run = p.By, Released, w.Age
+	r.Owner, r.Lease, r.Run, r.Mark = p.By, Released, w.Age, false
 	r.Ver++
 	return true
 }
@@ -99,7 +99,7 @@ func (m *Model) forget(w *world, p packet) bool {
 		return false
 	}
 	m.leaves(w)
-	r.State, r.Owner, r.Lease, r.Input = Open, p.By, Released, false
+	r.State, r.Owner, r.Lease, r.Input, r.Mark = Open, p.By, Released, false, false
 	r.Keep, r.Expires, r.Run = KeepNothing, Freed, w.Age
 	r.Ver++
 	return true

@@ -51,6 +51,8 @@ func (m *Model) proceed(a *attempt) {
 		a.At = givesUp
 	case phase == NotIdempotent && m.on(IntentFirst) && !a.Seen.Intent:
 		a.At = intends
+	case phase == Foreign && m.on(MarkFirst) && !a.Seen.Mark:
+		a.At = marks
 	default:
 		a.At = calls
 	}
@@ -109,7 +111,7 @@ func (m *Model) advance(w *world, p packet) {
 				w.breaks(UserTwice)
 			}
 		case Foreign, NotIdempotent:
-			r.Doubts &^= TheCall
+			r.Doubts, r.Mark = 0, false
 		}
 	}
 	r.Results, op.Results, r.Intent = p.Results, p.Results, p.Intent
@@ -122,6 +124,22 @@ func (m *Model) advance(w *world, p packet) {
 	if m.on(PhaseKeep) {
 		m.keeps(r, KeepOpen)
 	}
+}
+
+// mark writes that a call follows. From then on the record is kept.
+//
+// Code: state.Calling, idem.flow.keeps
+// Condition: #owner = :owner AND ver = :ver
+func (m *Model) mark(w *world, p packet) bool {
+	if !m.fence(w, p) {
+		return false
+	}
+	r := &w.Record
+	if r.Mark = true; m.on(KeptCall) {
+		m.keeps(r, KeepOpen)
+	}
+	r.Ver++
+	return true
 }
 
 // stage puts jobs into the record.

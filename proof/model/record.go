@@ -24,6 +24,7 @@ type Record struct {
 	ID      uint8    // of the operation
 	Results [2]uint8 // results of the committed phases; 0 for a phase to come
 	Intent  bool     // the call of the next phase has begun, and must not be repeated
+	Mark    bool     // the holder may have begun the call of the next phase
 	Doubts  Doubts   // calls that may have been made, and that no phase records
 	Since   uint8    // age of the first such call
 	Run     uint8    // age of the last attempt's begin
@@ -162,7 +163,7 @@ type drain struct {
 }
 
 // budget is how often a kind of trouble may still happen.
-type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body, Back uint8 }
+type budget struct{ Lost, Late, Conflict, Fail, Early, Twice, DrainDies, Renew, Body, Back uint8 }
 
 // world is a state of the model.
 type world struct {

@@ -21,7 +21,7 @@ func (m *Model) release(w *world, p packet) bool {
 		}
 		r.Keep, r.Expires, r.Input = KeepNothing, Freed, false
 	}
-	r.Lease, r.Run = Released, w.Age
+	r.Lease, r.Run, r.Mark = Released, w.Age, false
 	if m.on(TakeBump) {
 		r.Ver++
 	}

@@ -33,6 +33,8 @@ const (
 
 	AdoptID
 	RelDoubts
+	MarkFirst
+	EarlyWaits
 	Memory
 	IntentFirst
 	IntentIsUnknown
@@ -103,7 +105,7 @@ var rules = [ruleCount]rule{
 	TakeVer:    {name: "TakeVer", says: "a take-over is conditional on the version that it saw", in: "a lost answer", breaks: Robbed},
 	TakeBump:   {name: "TakeBump", says: "take-over and release raise the version", in: "a lost answer", breaks: Robbed},
 	TakeExp:    {name: "TakeExp", says: "take-over and renewal renew the expiry, where there is one", in: "operators forget and end leases", breaks: Robbed},
-	TakeDoubts: {name: "TakeDoubts", says: "a take-over from an attempt that never came back puts its calls in doubt", in: "a provider that forgets", breaks: Forgotten},
+	TakeDoubts: {name: "TakeDoubts", says: "a take-over from an attempt that never came back puts in doubt the call that it had marked", in: "an answer before the call", breaks: CallHidden},
 	TakeOwnerK: {name: "TakeOwnerK", says: "a ticket is good for the owner that it names only", in: "a call first", breaks: Mixed},
 	TakeLease:  {name: "TakeLease", says: "a completer's take-over is conditional on the end of the lease", in: "a lost answer", breaks: Robbed},
 	TriesTake:  {name: "TriesTake", says: "the take-over itself counts the try", in: "a lost answer", breaks: NeverEnds},
@@ -118,6 +120,8 @@ var rules = [ruleCount]rule{
 
 	AdoptID:            {name: "AdoptID", says: "derived keys are made from the operation's id, not from the attempt's", in: "a lost answer", breaks: TwoKeys},
 	RelDoubts:          {name: "RelDoubts", says: "a release records the calls that its attempt may have made", in: "a provider that forgets", breaks: CalledTwice},
+	MarkFirst:          {name: "MarkFirst", says: "before a call, the record says that it follows", in: "an answer before the call", breaks: CallHidden},
+	EarlyWaits:         {name: "EarlyWaits", says: "an answer before a call that may have been made doesn't end the operation", in: "an answer before the call", breaks: CallHidden},
 	Memory:             {name: "Memory", says: "a call in doubt is not repeated once its provider may have forgotten it", in: "a provider that forgets", breaks: CalledTwice},
 	IntentFirst:        {name: "IntentFirst", says: "the begin of a call that can't be repeated is committed before the call", in: "a call that can't be repeated", breaks: CalledTwice},
 	IntentIsUnknown:    {name: "IntentIsUnknown", says: "a call that has begun and never came back is not made again", in: "a call that can't be repeated", breaks: CalledTwice},

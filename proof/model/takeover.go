@@ -34,7 +34,7 @@ func (m *Model) takeUp(w *world, p packet) bool {
 		w.breaks(NoRequest)
 	}
 	if !m.on(BumpOwner) && r.Tries >= m.MaxTries {
-		r.State, r.Lease = Stuck, Released // under the nonce of the attempt before
+		r.State, r.Lease, r.Mark = Stuck, Released, false // under the nonce of the attempt before
 		r.Ver++
 		return true
 	}
@@ -60,7 +60,7 @@ func (m *Model) changeHands(w *world, p packet) {
 	if m.on(TakeBump) {
 		r.Ver++
 	}
-	if p.Seen.Lease != Released && m.on(TakeDoubts) {
+	if p.Seen.Lease != Released && r.Mark && m.on(TakeDoubts) {
 		m.doubt(r, AnyCall)
 	}
 	r.Owner, r.Run = p.By, w.Age
@@ -93,7 +93,7 @@ func (m *Model) renewed(r *Record) {
 
 // taken is the answer to a take-over.
 //
-// Code: state.Land, idem.unattended.takeOnce, idem.Engine.Resume
+// Code: state.Land, idem.unattended.takeOnce, idem.Engine.Resume, idem.unattended.endTries
 func (m *Model) taken(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	switch {
@@ -102,6 +102,11 @@ func (m *Model) taken(w *world, i int, p packet, ok bool) {
 		a.Called = false
 		if p.Write == TakesUp && r.Tries > m.MaxTries {
 			a.At = givesUp
+			if a.Refuses = true; m.frees(a) { // nothing was ever done
+				a.At = releases
+			} else {
+				a.Refuses = false
+			}
 		}
 	case p.Write == TakesUp || ok:
 		m.ends(a, refusal)

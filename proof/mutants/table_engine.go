@@ -162,11 +162,23 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "KeptCall", what: "a record may expire while a call that its process made is in doubt",
-			in: "idem.progress.before", old: "|| $p.rec.Keep == store.KeepNothing", new: "", run: "^TestCallInDoubtDoesNotExpire$",
+			in: "internal/state.Calling", old: "$r.Keep, $r.Expires, $r.Mark,", new: "_, _, $r.Mark,", pkg: "idem", run: "^TestCallInDoubtDoesNotExpire$",
+		},
+		{
+			rule: "MarkFirst", what: "a call is made before the record says so",
+			in: "idem.phaseRun.foreign", old: "$p.record().Mark != $mark", new: "false", run: "^TestEarlyAnswerAfterADeathInACall$",
+		},
+		{
+			rule: "EarlyWaits", what: "an answer without the call in doubt is stored",
+			in: "idem.flow.finish", old: "$f.log.missed($f.record().Doubts)", new: "false", run: "^TestEarlyAnswerAfterADeathInACall$",
+		},
+		{
+			rule: "EarlyWaits", what: "an answer without the call in doubt that isn't stored is told",
+			in: "idem.flow.release", old: "$err == nil && $f.log.missed($rec.Doubts)", new: "false", run: "^TestEarlyAnswerAfterADeathInACall$",
 		},
 		{
 			rule: "KeptCall", what: "a claim that is declared to make calls expires",
-			in: "idem.attempt.fresh", old: "if $a.opt.CallsOut { $r.Keep = store.KeepOpen }", new: "", run: "^TestCallsOfALeadingForeign$",
+			in: "idem.attempt.fresh", old: "if $a.opt.CallsOut { $r.Keep, $r.Mark = store.KeepOpen, state.AnyCall }", new: "", run: "^TestCallsOfALeadingForeign$",
 		},
 		{
 			rule: "BodyOrOpen", what: "an answer that couldn't be written in time is given up for its status",
@@ -518,7 +530,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "EndLeaseDoubts", what: "the calls of an attempt whose lease was ended are not in doubt",
-			in: "internal/state.LeaseEnded", old: "doubt(&$r, With($rec.Doubts, AnyCall), doubtSince($rec))", new: "doubt(&$r, $rec.Doubts, doubtSince($rec))", pkg: "idem", run: "^TestEndLease$",
+			in: "internal/state.LeaseEnded", old: "vanished(&$r, $rec)", new: "", pkg: "idem", run: "^TestEndLease$",
 		},
 		{
 			rule: "ForgetAsks", what: "an operation is forgotten while an attempt works on it",

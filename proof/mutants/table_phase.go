@@ -225,8 +225,8 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a call that was made by a holder that never came back counts from its take-over",
-			in: "internal/state.Taken", where: "$now, $lease time.Time", old: "With($held.Doubts, AnyCall), doubtSince($held))",
-			new: "With($held.Doubts, AnyCall), $now)", pkg: "idem", run: "^TestForHowLongACallIsRepeated$",
+			in: "internal/state.vanished", old: "With($held.Doubts, $held.Mark), doubtSince($held))",
+			new: "With($held.Doubts, $held.Mark), $r.Run)", pkg: "idem", run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
 			rule: "Memory", what: "each attempt begins to count a call's age anew",

@@ -48,14 +48,14 @@ func planted() []bug {
 		{
 			layer: "derived key", mutant: mutant{
 				rule: "derived key", what: "derived keys come from the attempt",
-				in: "idem.progress.tx", where: "$id string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
+				in: "idem.progress.tx", old: "id: $p.rec.ID,", new: "id: $p.rec.Owner,",
 			},
 		},
 		{
 			layer: "release", mutant: mutant{
 				rule: "release", what: "a release gives up an operation whose phases are committed and whose call may have been made",
-				in: "internal/state.free", old: "return len($b.Calls) == 0 && len($r.Doubts) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 && ($r.Input == nil || $b.Refused)",
-				new: "return $r.Ver > 0 || $b.Refused",
+				in: "internal/state.free", old: "return len($r.Doubts) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 && ($r.Input == nil || $refused)",
+				new: "return $r.Ver > 0 || $refused",
 			},
 		},
 		{

@@ -63,23 +63,11 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeDoubts", what: "a take-over forgets what is in doubt",
-			in: "dynamo.takeAbandoned", old: `"… AND attribute_not_exists(doubts)"`, new: `"…"`, run: dynamoTakes,
-		},
-		{
-			rule: "TakeDoubts", what: "the calls of who never came back aren't in doubt",
-			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.List([]string{state.AnyCall})`, new: "takeSet", run: dynamoTakes,
+			in: "dynamo.takeAbandoned", old: `"… AND attribute_not_exists(mark)"`, new: `"…"`, run: dynamoTakes,
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
 			in: "dynamo.takeCondition", old: `"… AND v = :v AND st = :open…"`, new: `"… AND (v = :v OR v <> :v) AND st = :open…"`, run: "^TestRecordOfANewerLayoutIsNotTaken$",
-		},
-		{
-			rule: "TakeDoubts", what: "the attempt that claimed a record is in doubt since nothing",
-			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = run_ms"`, pkg: "dynamo/stream", run: goesOn, refused: true,
-		},
-		{
-			rule: "TakeDoubts", what: "a later attempt is in doubt since the claim",
-			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = created_ms"`, run: dynamoTakes,
 		},
 		{
 			rule: "TakeHandler", what: "another handler's operation is taken over on the table",

@@ -30,6 +30,7 @@ const (
 	AttrID      = "id"
 	AttrPhases  = "phases"
 	AttrCalls   = "calls"
+	AttrMark    = "mark"
 	AttrDoubts  = "doubts"
 	AttrDoubt   = "doubt_ms"
 	AttrSent    = "sent"
@@ -190,6 +191,12 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Calls) == 0, r.Calls, v.Calls) },
 		decode: func(d *Decoder, r *store.Record) { r.Calls = d.calls() },
 		same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Calls, next.Calls) },
+	},
+	{
+		Name: AttrMark, Kind: "S",
+		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Mark) },
+		decode: func(d *Decoder, r *store.Record) { r.Mark = d.Text(AttrMark, false) },
+		same:   func(prev, next *store.Record) bool { return prev.Mark == next.Mark },
 	},
 	{
 		Name: AttrDoubts, Kind: "L",

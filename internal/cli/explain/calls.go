@@ -46,7 +46,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 	}
 	for _, name := range r.Doubts {
-		if name != state.AnyCall {
+		if !state.IsMark(name) {
 			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
 			continue
 		}
@@ -60,7 +60,7 @@ func calls(r *store.Record) (all []Call, note string) {
 			}
 		}
 	}
-	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return name != state.AnyCall })
+	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return !state.IsMark(name) })
 	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && keyless {
 		call := r.Phases[n-1]
 		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
@@ -124,7 +124,7 @@ func Derives(r *store.Record, key string, services ...string) (is, known bool) {
 			}
 		}
 	}
-	return false, len(services) > 0 || !slices.Contains(r.Doubts, state.AnyCall)
+	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
 // guesses is how many calls to a service are tried.

@@ -104,7 +104,7 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 // "" if there is none.
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
-		if call == state.AnyCall {
+		if state.IsMark(call) {
 			continue // it can be any of the handler's
 		}
 		name, _, _ := strings.Cut(call, "#")

@@ -100,7 +100,7 @@ func lookBy(r *store.Record, now time.Time) string {
 func inDoubt(r *store.Record) string {
 	names := make([]string, len(r.Doubts))
 	for i, name := range r.Doubts {
-		if names[i] = name; name == state.AnyCall {
+		if names[i] = name; state.IsMark(name) {
 			names[i] = "any call of an attempt that never came back"
 		}
 	}

@@ -109,7 +109,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
-	e.abandon(t, c.request("open", "1", false), c.release(true))
+	e.abandon(t, c.request("open", "1", false), c.release(true), callsOut)
 	old := e.record(t, c.request("open", "1", false), c.release(true))
 	e.clock.Advance(storetest.LeaseOver)
 	other := e.engineOn(e.inner, c.release(true))
@@ -125,7 +125,7 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 		if op, ok := idem.FromContext(ctx); !ok || op.ID() != old.ID {
 			t.Errorf("the handler works on operation %s, want %s: no attempt has given that up", op.ID(), old.ID)
 		}
-		return a.run(ctx)
+		return a.calls(ctx)
 	}).first(t)
 	do(t, other, c.request("open", "1", false), a.run).replays(t, of)
 	a.ran(t, 2)

@@ -224,16 +224,26 @@ func engineTakeOver(s suite) {
 		other.ran(t, 1)
 	})
 
-	s.run("a failed attempt after a take-over keeps the operation for the next", func(t *testing.T, e *env) {
+	s.run("a failed attempt after a take-over frees the key", func(t *testing.T, e *env) {
+		var a app
+		e.abandon(t, order("k", "1"))
+		e.clock.Advance(storetest.LeaseOver)
+		cause := errors.New("not yet")
+		do(t, e.engine(), order("k", "1"), a.fail(cause)).refused(t, cause)
+		do(t, e.engine(), order("k", "2"), a.run).first(t)
+		a.ran(t, 2)
+	})
+
+	s.run("a failed attempt after one that may have made a call keeps the operation for the next", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
-		e.abandon(t, order("k", "1"))
+		e.abandon(t, order("k", "1"), callsOut)
 		id := e.record(t, order("k", "1")).ID
 		e.clock.Advance(storetest.LeaseOver)
 		cause := errors.New("not yet")
 		do(t, eng, order("k", "1"), a.fail(cause)).refused(t, cause)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		do(t, eng, order("k", "1"), a.run).first(t)
+		do(t, eng, order("k", "1"), a.calls).first(t)
 		if got := e.record(t, order("k", "1")).ID; got != id {
 			t.Errorf("the operation's id became %s, was %s", got, id)
 		}
@@ -266,6 +276,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 		t.Fatalf("abandoned record is %+v, want an open one", r)
 	}
 }
+
+func callsOut(o *idem.Options) { o.CallsOut = true }
 
 // beatenBy leaves an abandoned request whose lease is over. Whoever takes it
 // over through e.store is preceded by what first does on the engine it is given,

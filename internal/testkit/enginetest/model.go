@@ -14,7 +14,7 @@ const (
 	began        kind = "began"         // the handler was entered
 	beginUnknown kind = "begin unknown" // refused without a verdict: it may have claimed the key
 	stored       kind = "stored"        // ended with a stored answer
-	released     kind = "released"      // ended with the handler's error, key given back
+	released     kind = "released"      // ended with the handler's error, key free again
 	endUnknown   kind = "end unknown"   // ended, and what is stored of it isn't known
 	leaseLost    kind = "lease lost"    // ended, overtaken
 	replayed     kind = "replayed"      // given a stored answer
@@ -47,7 +47,6 @@ type keyState struct {
 	request string
 	holder  int    // the attempt that may still end an open one; 0 after a release
 	over    bool   // its lease: anybody may take over
-	fresh   bool   // never taken over: a release frees the key altogether
 	answer  string // of a done one
 	kept    bool   // the answer is
 }
@@ -97,17 +96,17 @@ func step(s keyState, ev event) []keyState {
 	case stored:
 		return possible(mine, finish(s, ev, true), finish(s, ev, false))
 	case released:
-		return possible(mine, release(s))
+		return possible(mine, keyState{})
 	case maybeReleased:
 		if !mine {
 			return []keyState{s}
 		}
-		return []keyState{s, release(s)}
+		return []keyState{s, {}}
 	case endUnknown:
 		if !mine {
 			return []keyState{s}
 		}
-		return []keyState{s, finish(s, ev, true), finish(s, ev, false), release(s)}
+		return []keyState{s, finish(s, ev, true), finish(s, ev, false), {}}
 	case leaseLost:
 		return []keyState{s}
 	case replayed:
@@ -127,7 +126,7 @@ func step(s keyState, ev event) []keyState {
 
 // opened is a claim, or a take-over of what nobody holds; nothing, if neither can be.
 func opened(s keyState, ev event) []keyState {
-	next := keyState{is: open, request: ev.request, holder: ev.attempt, fresh: s.is == none}
+	next := keyState{is: open, request: ev.request, holder: ev.attempt}
 	if s.is != none && (s.is != open || !s.over || s.request != ev.request) {
 		return nil
 	}
@@ -141,11 +140,4 @@ func opened(s keyState, ev event) []keyState {
 
 func finish(s keyState, ev event, kept bool) keyState {
 	return keyState{is: done, request: s.request, answer: ev.answer, kept: kept}
-}
-
-func release(s keyState) keyState {
-	if s.fresh {
-		return keyState{}
-	}
-	return keyState{is: open, request: s.request, over: true}
 }

@@ -50,7 +50,7 @@ func TestRecorderCheck(t *testing.T) {
 		"lease lost to who found it given back":          {"1:began |1:maybe_released |1:lease_lost! |2:began 2:stored y", true},
 		"in flight while its lease is over":              {"1:began 0:leases_are_over 2:in_flight", false},
 		"released after a take-over":                     {"1:began 0:leases_are_over 2:began 2:released, 3:began 3:stored z", true},
-		"and not free for another request":               {"1:began 0:leases_are_over 2:began 2:released, 3b:began", false},
+		"and free for another request":                   {"1:began 0:leases_are_over 2:began 2:released, 3b:began", true},
 		"a lost claim holds the key":                     {"1:begin_unknown, 2:in_flight", true},
 		"or doesn't":                                     {"1:begin_unknown, 2:began 2:stored y", true},
 		"or takes effect later":                          {"1:begin_unknown, 2b:began 2b:released, 3:in_flight", true},

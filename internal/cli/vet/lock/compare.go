@@ -195,8 +195,9 @@ func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 
 // comparePhase compares two phases of one name.
 func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
+	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // else a call in doubt is not made again
 	for _, call := range was.Calls {
-		if was.Kind == is.Kind && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
+		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
 			add(Twice, "the phase %q asks for the key of %q no more: under another name, or without a key, it is another call", was.Name, call)
 		}
 	}
