@@ -210,6 +210,7 @@ func TestTraceThroughDrainAndConsumer(t *testing.T) {
   samekey phase ride_created
     samekey commit
   samekey phase charge_created
+    samekey commit
     samekey call charge_created
     samekey commit
   samekey phase finish
@@ -255,6 +256,7 @@ func TestTraceThroughTheCompleter(t *testing.T) {
   samekey phase ride_created
     samekey commit
   samekey phase charge_created internal_error
+    samekey commit
     samekey call charge_created internal_error
   samekey release
 `
@@ -263,6 +265,7 @@ func TestTraceThroughTheCompleter(t *testing.T) {
 	}
 	const resumed = `samekey resume 201
   samekey phase charge_created
+    samekey commit
     samekey call charge_created
     samekey commit
   samekey phase finish

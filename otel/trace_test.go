@@ -47,6 +47,7 @@ func TestTraceOfARequest(t *testing.T) {
   samekey phase ride_created
     samekey commit
   samekey phase charge_created
+    samekey commit
     samekey call charge_created
     samekey commit
   samekey phase finish
