@@ -38,12 +38,12 @@ func configs() []Config {
 		{
 			Name: "retry and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Early,
 			Resumable: true, MaxTries: 1, Left: budget{Late: 1},
-			States: 280_021,
+			States: 484_117,
 		},
 		{
 			Name: "lost answers and conflicts", Who: []Role{Client, Completer}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
 			Resumable: true, MaxTries: 1, Left: budget{Lost: 1, Late: 1, Conflict: 1, Fail: 1},
-			States: 394_252,
+			States: 559_290,
 		},
 		{
 			Name: "two retries and a drain that dies", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
@@ -53,12 +53,12 @@ func configs() []Config {
 		{
 			Name: "expiry, and a second request", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 2, 1}, Phases: call, Jobs: AllJobs,
 			Resumable: true, MaxTries: 2, Expire: true, Left: budget{Late: 1, Twice: 1},
-			States: 480_101,
+			States: 770_137,
 		},
 		{
 			Name: "expiry of a request that isn't stored", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
 			MaxTries: 2, Expire: true, Left: budget{Late: 1},
-			States: 254_281,
+			States: 388_243,
 		},
 		{
 			Name: "a call first", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
@@ -83,17 +83,17 @@ func configs() []Config {
 		{
 			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
 			Resumable: true, Expire: true, Left: budget{Late: 1, Twice: 1},
-			States: 384_814,
+			States: 382_225,
 		},
 		{
 			Name: "stuck, an operator, and a retry", Who: []Role{Client, Completer, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
 			Resumable: true, Left: budget{Late: 1},
-			States: 859_211,
+			States: 1_725_145,
 		},
 		{
 			Name: "reads before the claim", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
 			MaxTries: 2, Expire: true, Left: budget{Late: 1},
-			States: 279_266,
+			States: 425_067,
 		},
 		{
 			Name: "reads before the claim of a freed key", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 2}, Phases: [2]Phase{Atomic},
@@ -118,7 +118,7 @@ func configs() []Config {
 		{
 			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
 			MaxTries: 2, Forgets: true, EndLeases: true, Left: budget{Fail: 1, Renew: 1},
-			States: 768_221,
+			States: 822_542,
 		},
 		{
 			Name: "an answer whose body can't be written", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
@@ -133,7 +133,7 @@ func configs() []Config {
 		{
 			Name: "a deploy that changes the scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
 			Change: OfScope, Phases: call, MaxTries: 2, Expire: true, Left: budget{Late: 1},
-			States: 203_682,
+			States: 303_360,
 		},
 		{
 			Name: "a change of scope that is rolled back", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
@@ -148,7 +148,7 @@ func configs() []Config {
 		{
 			Name: "a change of scope, and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},
 			Change: OfScope, Phases: call, Jobs: Early, Resumable: true, MaxTries: 1, Expire: true, Left: budget{Late: 1},
-			States: 549_852,
+			States: 932_647,
 		},
 		{
 			Name: "a change of scope, and lost answers", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Second},
