@@ -152,3 +152,85 @@ func TestNoDoubtWithoutACall(t *testing.T) {
 		}
 	}
 }
+
+// paying calls under a key, and dies in it if dies isn't nil.
+func paying(ctx context.Context, phase string, charges *int, dies func(), opts ...idem.PhaseOption) error {
+	_, err := idem.Foreign(ctx, phase, func(_ context.Context, tx *idem.Tx) (string, error) {
+		*charges++
+		if dies != nil {
+			dies()
+		}
+		return tx.Key("payments", phase), nil
+	}, opts...)
+	return err
+}
+
+// A call that is never repeated is not made again for a decision about another phase's, which
+// a deploy has inserted.
+func TestDecisionsLeaveOtherCallsInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]idem.PhaseOption{
+		"NotIdempotent": {idem.NotIdempotent()}, "Remembers(0)": {idem.Remembers(0)}, "plain": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			clock := idemtest.NewClock()
+			engine := func(s store.Store) *idem.Engine {
+				return idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
+			}
+			st := idemtest.Faulty(&mem, nil)
+			charges, risks := 0, 0
+			_, _ = do(t, engine(st), func(ctx context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201}, paying(ctx, "charge", &charges, st.Crash, idem.Remembers(0))
+			})
+			for range 3 {
+				clock.Advance(30 * time.Hour)
+				_, err := do(t, engine(&mem), func(ctx context.Context) (idem.Response, error) {
+					if err := paying(ctx, "risk", &risks, nil, opts...); err != nil {
+						return idem.Response{}, err
+					}
+					return idem.Response{Status: 201}, paying(ctx, "charge", &charges, nil, idem.Remembers(0))
+				})
+				if r := one(&mem); !errors.Is(err, idem.ErrStuck) || r.State != store.Stuck || charges != 1 || r.Phases[len(r.Phases)-1].Name != "charge" {
+					t.Fatalf("%v: %s after %d charges, in %+v", err, r.State, charges, r.Phases)
+				}
+			}
+		})
+	}
+}
+
+// A call that can't begin leaves no mark, and a mark of an earlier attempt gets the hash of
+// what the next one sends.
+func TestMarkIsWrittenForTheCallThatFollows(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	engine := func(s store.Store) *idem.Engine {
+		return idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
+	}
+	charges := 0
+	_, _ = do(t, engine(&mem), func(ctx context.Context) (idem.Response, error) {
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		err := paying(over, "charge", &charges, nil)
+		if r := one(&mem); r.Mark != "" || charges != 0 {
+			t.Errorf("%v: the record has the mark %q after %d calls", err, r.Mark, charges)
+		}
+		return idem.Response{}, err
+	})
+	for _, opts := range [][]idem.PhaseOption{nil, {idem.Sends("payments", 20, "charge")}} {
+		clock.Advance(time.Hour)
+		st := idemtest.Faulty(&mem, nil)
+		_, _ = do(t, engine(st), func(ctx context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201}, paying(ctx, "charge", &charges, st.Crash, opts...)
+		})
+	}
+	clock.Advance(time.Hour)
+	_, err := do(t, engine(&mem), func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, paying(ctx, "charge", &charges, nil, idem.Sends("payments", 30, "charge"))
+	})
+	if !errors.Is(err, idem.ErrStuck) || charges != 2 {
+		t.Errorf("%v after %d calls, in doubt about what was sent: %v", err, charges, one(&mem).Sent)
+	}
+}

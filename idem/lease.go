@@ -35,8 +35,10 @@ func (l *lease) unkeep() {
 	l.over = true
 	quit, done := l.quit, l.done
 	l.mu.Unlock()
-	if quit != nil && !again {
-		close(quit)
+	if quit != nil {
+		if !again {
+			close(quit)
+		}
 		<-done
 	}
 }

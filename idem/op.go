@@ -19,8 +19,9 @@ type Op struct {
 	over    atomic.Bool // the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id. The id is the same for every attempt, and
-// a new id once the key has expired and is used again. The id is safe to log.
+// ID is the operation's server-made id. The id is the same for every attempt. The key has a
+// new id once it is free again: it has expired, or an attempt has failed before its first
+// phase, and the request isn't stored. The id is safe to log.
 func (o *Op) ID() string { return o.flow.record().ID }
 
 // Resumed reports whether an earlier attempt began this operation and abandoned

@@ -34,7 +34,7 @@ func rollbacks() []rollback {
 		{
 			"a call was added at the end", rides20,
 			[]part{writes("ride"), pays("charge", charge20), pays("mail", mail), theEnd},
-			mayStop, isRefused, "if the process died in the call, the old version ends without it, and nothing shows that the call was made",
+			mayStop, isRefused, "refused if the call may have begun",
 		},
 		{
 			"a field was added to a result", rides20,

@@ -84,7 +84,10 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if mark := state.MarkOf(p.name, p.memory > 0); p.record().Mark != mark {
+	} else if mark := state.MarkOf(p.name, p.memory > 0); p.record().Mark != mark || p.unsent(sent) {
+		if err := p.alive(ctx); err != nil {
+			return nil, err
+		}
 		if err := p.keeps(ctx, mark, sent); err != nil {
 			return nil, p.commitFailed(p.name, err)
 		}
@@ -143,10 +146,24 @@ func (p *phaseRun) sends() (map[string]string, error) {
 	return sent, nil
 }
 
+// unsent reports whether an earlier attempt's mark lacks a hash of sent.
+func (p *phaseRun) unsent(sent map[string]string) bool {
+	rec := p.record()
+	for call := range sent {
+		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
+			return true
+		}
+	}
+	return false
+}
+
 // forgotten returns the time since when a call of s may have been made, if the
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec := p.record()
+	if !slices.ContainsFunc(rec.Doubts, func(call string) bool { return !state.OthersMark(call, p.name) }) {
+		return time.Time{}
+	}
 	once := p.memory <= 0 || p.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
 	if !once && p.a.opt.Now().Sub(rec.DoubtSince) < p.memory { // no clock decides about a call that is never repeated
 		return time.Time{}

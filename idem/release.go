@@ -31,7 +31,7 @@ func (f *flow) release(ctx context.Context, resp Response, err, failed error) (R
 	b.Answers, b.Counted = err == nil && final(resp.Status), a.resumed
 	switch {
 	case err == nil && f.log.missed(rec.Doubts):
-		b.Answers, b.Why = true, notCalled(resp.Status)
+		b.Answers, b.Why = true, cmp.Or(b.Why, notCalled(resp.Status))
 	case cause == nil:
 		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)
 	}

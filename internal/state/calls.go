@@ -39,6 +39,10 @@ func MarkOf(phase string, repeats bool) string {
 // Marks returns the marks that the commit of the phase ends.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
+// OthersMark reports whether call is the mark of another phase than this one, whose calls
+// are never repeated.
+func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
+
 // IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 

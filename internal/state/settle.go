@@ -105,23 +105,32 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		if begun {
 			r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
 		}
-		doubt(&r, nil, time.Time{})
+		decided(&r, call.Name)
 		what = resultOf(call)
 	case begun && (s.NotMade || s.RiskTwice):
 		r.Phases = slices.Clone(rec.Phases[:n-1])
-		doubt(&r, nil, time.Time{})
+		decided(&r, rec.Phases[n-1].Name)
 		what = s.again() + ": " + rec.Phases[n-1].Name
 	case begun:
 		return nil, fmt.Errorf("the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made", rec.Phases[n-1].Name)
 	case (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
 		doubt(&r, nil, time.Time{})
 		what = s.again()
+	case s.Result != nil && len(rec.Doubts) > 0:
+		return nil, errors.New("no phase has begun that could have the result of the calls in doubt: give the answer, or say that they were not made")
 	case s.Result != nil || s.NotMade || s.RiskTwice:
 		return nil, errors.New("no call of this operation has an unknown outcome")
 	}
 	r.Settled = Decided(rec, now, s.By, what, to)
 	WaitFrom(&r, now)
 	return &r, nil
+}
+
+// decided ends the doubts that a decision about a phase's call ends: all but the marks of
+// other phases.
+func decided(r *store.Record, phase string) {
+	kept := slices.DeleteFunc(slices.Clone(r.Doubts), func(call string) bool { return !OthersMark(call, phase) })
+	doubt(r, kept, r.DoubtSince)
 }
 
 // Decided returns the last decisions about rec, and one more.

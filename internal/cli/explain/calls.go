@@ -48,8 +48,9 @@ func calls(r *store.Record) (all []Call, note string) {
 	for _, name := range r.Doubts {
 		if !state.IsMark(name) {
 			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
-			continue
 		}
+	}
+	if slices.ContainsFunc(r.Doubts, state.IsMark) {
 		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
 		for service := range r.Calls {
 			if base, numbered := strings.CutSuffix(service, "#"); numbered {

@@ -102,6 +102,9 @@ func inDoubt(r *store.Record) string {
 	for i, name := range r.Doubts {
 		if names[i] = name; state.IsMark(name) {
 			names[i] = "any call of an attempt that never came back"
+			if phase := strings.TrimPrefix(name, state.AnyCall); phase != "" {
+				names[i] = fmt.Sprintf("the call of phase %q of an attempt that never came back", phase)
+			}
 		}
 	}
 	return strings.Join(names, ", ")
