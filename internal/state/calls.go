@@ -125,16 +125,14 @@ func tells(r *store.Record, call string) bool {
 
 // Tally returns made with calls counted in, and doesn't change made.
 func Tally(made map[string]int, calls []string) map[string]int {
-	if !slices.ContainsFunc(calls, func(call string) bool { return !IsMark(call) }) {
+	if calls = slices.DeleteFunc(slices.Clone(calls), IsMark); len(calls) == 0 {
 		return made
 	}
 	if made = maps.Clone(made); made == nil {
 		made = make(map[string]int, len(calls))
 	}
 	for _, call := range calls {
-		if !IsMark(call) {
-			made[counted(call)]++
-		}
+		made[counted(call)]++
 	}
 	return made
 }
