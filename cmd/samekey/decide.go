@@ -9,10 +9,12 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -77,6 +79,10 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if err := p.op.open(ctx); err != nil {
 		return err
 	}
+	wish := d.wish()
+	if wish.Do == operate.Forget && len(ref) > 0 && strings.HasPrefix(ref[0], state.NoTicket) {
+		return p.dismiss(ctx, ref[0])
+	}
 	if p.rec, err = p.find.find(ctx, ref); err != nil {
 		return err
 	}
@@ -84,7 +90,6 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 		o.Namespace = state.Namespace(p.rec.PK)
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	})
-	wish := d.wish()
 	wish.By = p.c.by
 	plan, err := operate.May(p.rec, p.env.now(), wish)
 	if err != nil && d.hint != nil {
@@ -117,6 +122,23 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 		return p.env.printJSON(changed{Record: p.rec.PK, Operation: p.rec.ID, By: p.c.by, From: state.Word(p.rec, p.env.now()), Done: done})
 	}
 	return p.env.say("%s", done)
+}
+
+// dismiss takes a message that was no ticket off the list.
+func (p *decider) dismiss(ctx context.Context, pk string) error {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is taken off the list: its queue no longer has it, and no operation is lost."); !yes {
+		return err
+	}
+	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
+	case err != nil:
+		return err
+	case !done:
+		return notFound("no message is listed under " + plain.Line(pk))
+	}
+	if p.op.json {
+		return p.env.printJSON(changed{Record: pk, By: p.c.by, From: string(stream.ReasonUnreadable), Done: "dismissed"})
+	}
+	return p.env.say("dismissed")
 }
 
 // changed is what a command prints with --json.
@@ -167,7 +189,7 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key, and lose its operation",
-		Long: "Frees the key of an operation: the record expires, and a request with the key runs anew.\nDangerous: work that is done may be done again.",
+		Long: "Frees the key of an operation: the record expires, and a request with the key runs anew.\nDangerous: work that is done may be done again. A message that was no ticket\n(samekey#ticket#ID, as samekey list prints it) is only taken off the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Forget, Loss: loss} }})
 	fs := cmd.Flags()

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/cli/tablescan"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
@@ -286,11 +287,27 @@ func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Reco
 	rec, err := op.readable(op.store.Load(ctx, pk))
 	switch {
 	case err == nil && rec == nil:
-		err = notFound(otherwise)
+		err = op.noRecord(ctx, pk, otherwise)
 	case errors.Is(err, store.ErrCorrupt):
 		err = fmt.Errorf("record %s: %w", plain.Line(pk), err)
 	}
 	return rec, err
+}
+
+// noRecord is the error about a pk that no record has. A message that was no ticket is on the
+// list all the same.
+func (op *operator) noRecord(ctx context.Context, pk, otherwise string) error {
+	if !strings.HasPrefix(pk, state.NoTicket) {
+		return notFound(otherwise)
+	}
+	switch e, err := stream.Listed(ctx, op.store, &store.Record{PK: pk}); {
+	case err != nil:
+		return err
+	case e == nil:
+		return notFound("no message is listed under " + plain.Line(pk))
+	default:
+		return notFound("it is no record, but a message of the tickets' queue: " + plain.Line(e.LastErr) + "; " + plain.Command("samekey", "forget", pk) + " takes it off the list")
+	}
 }
 
 // customer is whom the flags name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/cli/explain"
 )
@@ -39,6 +40,9 @@ func newGet(env environment) *cobra.Command {
 		}
 		rec, err := find.find(cmd.Context(), args)
 		if err != nil {
+			return err
+		}
+		if opt.Listed, err = stream.Listed(cmd.Context(), op.store, rec); err != nil {
 			return err
 		}
 		opt.Now, opt.Sealed = env.now(), op.sealed

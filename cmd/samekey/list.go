@@ -251,13 +251,14 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age is for how long an entry has waited for people, or been left alone.
+// age is for how long an entry has waited for people, or been left alone; 0 if that is
+// unknown, or if another clock is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
 	case !e.Since.IsZero():
-		return l.op.env.now().Sub(e.Since)
+		return max(0, l.op.env.now().Sub(e.Since))
 	case !e.Run.IsZero():
-		return e.Age(l.op.env.now())
+		return max(0, e.Age(l.op.env.now()))
 	}
 	return 0
 }

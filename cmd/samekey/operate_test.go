@@ -246,6 +246,78 @@ func TestSettleAnswerAsks(t *testing.T) {
 	golden(t, "get-settled.txt", scrubbed(d.ok(t, "get", pk)))
 }
 
+// What people wait for beside a record's own state: a command shows it, and a command ends it.
+func TestListedBesideTheRecord(t *testing.T) {
+	sweep := func(t *testing.T, d *desk, sink jobs.Sink) {
+		t.Helper()
+		_, _ = stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) { // an error says that jobs wait on
+			o.PagesPerSecond, o.Drain, o.Now = 1000, stream.NewDrain(d.store, sink), func() time.Time { return time.Now().Add(2 * time.Hour) }
+		}).Run(t.Context())
+	}
+	shows := func(t *testing.T, d *desk, want string, args ...string) {
+		t.Helper()
+		if out := d.ok(t, args...); !strings.Contains(out, want) || want == "" && out != "" {
+			t.Errorf("samekey %s says %q, want %q", strings.Join(args, " "), out, want)
+		}
+	}
+	t.Run("a queue's operation that people have decided about", func(t *testing.T) {
+		d, calls := newDesk(t), 0
+		message := idem.Request{Source: "arn:aws:sqs:us-east-1:1:mails", Operation: "mail", Key: customersKey}
+		take := func(err error) error {
+			_, err = d.engine.Do(t.Context(), message, func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Foreign(ctx, "sent", func(context.Context, *idem.Tx) (int, error) { calls++; return 1, err }, idem.NotIdempotent())
+				return idem.Response{Status: 200}, err
+			})
+			return err
+		}
+		if err := take(errTimeout); !errors.Is(err, idem.ErrStuck) {
+			t.Fatal(err)
+		}
+		var pk string
+		for e, err := range stream.NewWaiting(d.client, d.store).All(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			pk = e.PK
+		}
+		d.ok(t, "settle", "--yes", "--not-made", pk)
+		shows(t, d, "its message has not come since: redrive the dead-letter queue", "list", "--each")
+		sweep(t, d, jobs.Route{})
+		shows(t, d, "blocked since", "get", pk)
+		if err := take(nil); err != nil || calls != 2 {
+			t.Fatalf("%v after %d calls", err, calls)
+		}
+		sweep(t, d, jobs.Route{})
+		shows(t, d, "", "list")
+	})
+	t.Run("a message that is no ticket", func(t *testing.T) {
+		d, pk := newDesk(t), state.NoTicket+"m1"
+		if err := stream.Refer(t.Context(), d.store, jobs.Ticket{PK: pk}, errors.New("not a ticket")); err != nil {
+			t.Fatal(err)
+		}
+		shows(t, d, pk, "list", "--each")
+		d.fails(t, exitFound, "it is no record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" takes it off the list", "get", pk)
+		d.fails(t, exitFound, "no message is listed under", "forget", "--yes", state.NoTicket+"m2")
+		d.fails(t, exitFailed, "not confirmed", "forget", pk)
+		shows(t, d, "dismissed", "forget", "--yes", pk)
+		shows(t, d, "", "list")
+	})
+	t.Run("a job whose kind has no sink", func(t *testing.T) {
+		d := newDesk(t)
+		if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", 1))
+		}); err != nil {
+			t.Fatal(err)
+		}
+		sweep(t, d, jobs.Route{})
+		shows(t, d, `there is none for jobs of kind "mail"`, "list", "--each")
+		shows(t, d, `there is none for jobs of kind "mail"`, "get", d.record(t).PK)
+		sweep(t, d, jobs.Route{"mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return nil })})
+		sweep(t, d, jobs.Route{})
+		shows(t, d, "", "list")
+	})
+}
+
 // An answer of people holds for as long as one of the function that the operation is of,
 // which no flag needs to say: a retry after a day doesn't run.
 func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {

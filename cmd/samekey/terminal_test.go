@@ -46,8 +46,8 @@ type terminal struct {
 }
 
 // random is what differs from run to run, although the time doesn't: operations, requests, and
-// segments in any order.
-var random = regexp.MustCompile(`\b[A-Z2-7]{26}\b|RequestID: [\w-]*|segment \d|\.\d+Z\b`)
+// segments in any order; the pauses before retries are random, too.
+var random = regexp.MustCompile(`\b[A-Z2-7]{26}\b|RequestID: [\w-]*|segment \d|\.\d+Z\b|since [\d-]+ [\d:]+ UTC`)
 
 // onTerminal plays at a terminal, in a bubble, and compares what was shown.
 func onTerminal(t *testing.T, name string, play func(*terminal)) {

@@ -24,6 +24,9 @@ type todo struct {
 	held  []jobRef      // not to be delivered now: an earlier job of their group waits
 	again bool          // the result: a stream record has to come again
 	first int           // the first of them; none if there is none
+	down  error         // why a sink takes no job now: of downKind, which t has one of
+
+	downKind string
 }
 
 // heldFrom returns the first stream record with a job that is held back.

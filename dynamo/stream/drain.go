@@ -318,6 +318,9 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 			names = append(names, j.name)
 		case t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
 			again(j.at) // a deleted record can't count the failure; the other failures don't count
+			if errors.Is(err, jobs.ErrSinkDown) {
+				t.down, t.downKind = err, t.image.Jobs[j.name].Kind
+			}
 		default:
 			failures[j.name] = err
 		}

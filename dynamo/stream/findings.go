@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -35,6 +36,14 @@ type findings struct {
 	youngUntil time.Time // until when the last of them is
 }
 
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // leave counts a job or an operation that the stream's readers may still handle.
 func (f *findings) leave(until time.Time) {
 	f.young++
@@ -53,7 +62,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 				f.misplaced = append(f.misplaced, rec)
 			}
 		case SkipCompanion:
-			if known, ok := findingOf(it); ok {
+			if known, ok := findingOf(it); ok && !known.noTicket() {
 				f.reviews = append(f.reviews, known)
 			}
 		case SkipUnreadable:
@@ -111,11 +120,7 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
 			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
 			t.jobs = append(t.jobs, jobRef{name: name})
 		case !state.Later(r.Jobs[name], now):
-			since := r.Run
-			if at := r.Jobs[name].At; at.After(since) {
-				since = at
-			}
-			f.leave(since.Add(s.opt.Late))
+			f.leave(later(r.Run, r.Jobs[name].At).Add(s.opt.Late))
 		}
 	}
 	if t.letGo {
@@ -152,10 +157,17 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	if len(jobs) > 0 {
 		_, n := s.opt.Drain.run(ctx, jobs) // run logs failures
 		rep.Delivered += n
+		down := make(map[string]finding)
 		for _, t := range jobs {
 			if t.again {
 				failed = append(failed, t.image.PK)
 			}
+			if s.lasts(t) {
+				down[t.downKind] = finding{pk: t.image.PK, kind: t.downKind, why: fmt.Errorf("jobs of kind %q wait: %w", t.downKind, t.down), reason: ReasonBlocked}
+			}
+		}
+		for _, of := range down {
+			note(of.pk, s.jobs.list(ctx, of, s.opt.Now()))
 		}
 	}
 	if s.opt.Queue != nil && len(f.tickets) > 0 {
@@ -186,10 +198,27 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		note(u.pk, s.jobs.list(ctx, u, s.opt.Now()))
 	}
 	for _, u := range f.reviews {
-		note(findingPK(u.pk), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
+		note(u.key(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
+}
+
+// patience is how long jobs wait for a sink before people hear of it.
+const patience = time.Hour
+
+// lasts reports whether a sink has taken no job of an operation for so long that people
+// should know: the jobs count no try, so they are never parked.
+func (s *Sweep) lasts(t *todo) bool {
+	if t.down == nil {
+		return false
+	}
+	for _, j := range t.jobs {
+		if since := later(t.image.Run, t.image.Jobs[j.name].At); s.opt.Now().Sub(since) > patience {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) error {
@@ -199,7 +228,12 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) err
 	err := s.opt.MarkStuck(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
-		return nil // another worker works on it, or it is another application's
+		return nil // another worker works on it
+	case errors.Is(err, jobs.ErrNotMine):
+		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
+			return nil // the sweep that it belongs to gives it up
+		}
+		return s.jobs.list(ctx, finding{pk: r.PK, why: err, reason: ReasonBlocked}, s.opt.Now())
 	case err != nil:
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // What a sweep finds in a record, to the moment. Late is 15 minutes, and the grace is 5.
@@ -175,7 +176,7 @@ func TestActTellsOfWrites(t *testing.T) {
 	}
 	reviews := findings{reviews: []finding{{pk: "u", reason: ReasonUnreadable}}}
 	db.fails = errForbidden
-	if err := (&Drain{jobs: s.jobs}).Refer(t.Context(), jobs.Ticket{PK: "u"}, errBroken); !errors.Is(err, errForbidden) {
+	if err := Refer(t.Context(), s.store, jobs.Ticket{PK: "u"}, errBroken); !errors.Is(err, errForbidden) {
 		t.Errorf("referred: %v", err)
 	}
 	if failed, err := s.act(t.Context(), reviews, &rep); !errors.Is(err, errForbidden) || !slices.Equal(failed, []string{findingPK("u")}) {
@@ -194,7 +195,7 @@ func TestLook(t *testing.T) {
 		o.Hooks.Skipped = func(_ context.Context, s Skipped) { skipped = append(skipped, s) }
 	})
 	w := jobWriter{st.Table()}
-	for _, pk := range []string{"v1##u", ticketPK + "1"} {
+	for _, pk := range []string{"v1##u", state.NoTicket + "1"} {
 		if err := w.list(t.Context(), finding{pk: pk, reason: ReasonUnreadable, why: errBroken}, time.Now()); err != nil {
 			t.Fatal(err)
 		}

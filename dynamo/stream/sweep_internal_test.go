@@ -288,10 +288,13 @@ func TestOperationWaitsOn(t *testing.T) {
 		"abandoned":     {abandoned(time.Hour, nil), true},
 		"in flight":     {abandoned(0, nil), false},
 		"stuck":         {abandoned(time.Hour, func(r *store.Record) { r.State = store.Stuck }), false},
+		"no request":    {abandoned(0, func(r *store.Record) { r.Input = nil }), true},
+		"held":          {abandoned(0, func(r *store.Record) { r.Input, r.Lease = nil, now.Add(1) }), false},
+		"freed":         {abandoned(0, func(r *store.Record) { r.Input, r.Keep = nil, store.KeepFreed }), false},
 		"a job waits":   {abandoned(0, func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {At: now}} }), true},
 		"a job to come": {abandoned(0, func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {At: now.Add(1)}} }), false},
 	} {
-		if got := waitsOn(tt.r, now, 5*time.Minute); got != tt.want {
+		if got := (finding{}).lasts(tt.r, now, 5*time.Minute); got != tt.want {
 			t.Errorf("%s: waits %v, want %v", name, got, tt.want)
 		}
 	}

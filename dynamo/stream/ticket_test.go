@@ -165,6 +165,91 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 	listed("no ticket", none)
 	scheduled(t, w)
 	listed("a sweep later", none)
+	for _, pk := range []string{pk, "samekey#ticket#2"} {
+		if done, err := stream.Dismiss(t.Context(), tab.Store, pk); done || err != nil {
+			t.Errorf("dismissed %s: %v, %v", pk, done, err)
+		}
+	}
+	if done, err := stream.Dismiss(t.Context(), tab.Store, none.PK); !done || err != nil {
+		t.Errorf("dismissed: %v, %v", done, err)
+	}
+	listed("dismissed")
+}
+
+// What nobody goes on with is on the list after a while, and leaves it once somebody does: jobs
+// whose sink is down or that have none, and operations of a namespace that no worker covers.
+func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
+	t.Parallel()
+	ownSink := func(o *worker.Options) { o.Sink = &outbox{} }
+	for name, tt := range map[string]struct {
+		make        func(*testing.T, *table)
+		without     func(*worker.Options)
+		soon, later time.Duration
+		want        stream.Entry
+		with        func(*worker.Options)
+	}{
+		"a kind without a sink": {
+			func(t *testing.T, tab *table) { run(t, idem.New(tab.Store, callertest.Anybody), one("mail")) },
+			func(*worker.Options) {},
+			59 * time.Minute, 61 * time.Minute,
+			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `jobs of kind "mail" wait: sink is unavailable: there is none for jobs of kind "mail"`}, ownSink,
+		},
+		"a sink that is down": {
+			func(t *testing.T, tab *table) { run(t, idem.New(tab.Store, callertest.Anybody), one("mail")) },
+			func(o *worker.Options) {
+				o.Sink = jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return jobs.ErrSinkDown })
+			},
+			59 * time.Minute, 61 * time.Minute,
+			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `jobs of kind "mail" wait: sink is unavailable`}, ownSink,
+		},
+		"a namespace that no worker covers": {
+			func(t *testing.T, tab *table) {
+				begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase, func(o *idem.Options) { o.Namespace, o.Retention = "b", 2*time.Hour })
+				tab.edit(t, tab.Only(t).PK, "REMOVE req, jobs", nil) // as without Resumable
+			},
+			func(o *worker.Options) { o.Namespaces = []string{"a"} },
+			25 * time.Hour, 27 * time.Hour,
+			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `the operation is another handler's: no worker that sweeps the table gives up operations of the namespace "b"`},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab, queue := newTable(t), &mailbox{}
+			tt.make(t, tab)
+			tt.want.PK = tab.Only(t).PK
+			sweep := func(after time.Duration, with func(*worker.Options)) {
+				t.Helper()
+				w := queue.worker(tab, with, func(o *worker.Options) { o.Sweep = fast(after) })
+				_, _ = w.Invoke(t.Context(), []byte(`{"source":"aws.scheduler","task":"sweep"}`)) // an error says that work is left
+			}
+			if sweep(tt.soon, tt.without); len(tab.listed(t)) != 0 {
+				t.Errorf("listed too soon: %+v", tab.listed(t))
+			}
+			for range 2 {
+				sweep(tt.later, tt.without)
+				if diff := cmp.Diff([]stream.Entry{tt.want}, tab.listed(t)); diff != "" {
+					t.Errorf("listed (-want +got):\n%s", diff)
+				}
+			}
+			e, err := stream.Listed(t.Context(), tab.Store, tab.Only(t))
+			if err != nil || e == nil || e.Reason != tt.want.Reason || e.LastErr != tt.want.LastErr {
+				t.Errorf("listed: %+v, %v", e, err)
+			}
+			if tt.with == nil { // its own worker, or people
+				if err := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(tt.later), func(o *idem.Options) { o.Namespace = "b" }).
+					Settle(t.Context(), tt.want.PK, idem.Settlement{By: "jane", Answer: &idem.Response{Status: 410}}); err != nil {
+					t.Fatal(err)
+				}
+				tt.with = tt.without
+			}
+			sweep(tt.later, tt.with)
+			sweep(tt.later+time.Minute, tt.with)
+			if e, err := stream.Listed(t.Context(), tab.Store, tab.Only(t)); e != nil || err != nil || len(tab.listed(t)) != 0 {
+				t.Errorf("still listed: %+v, %v", e, err)
+			}
+		})
+	}
 }
 
 // listed is what waits for people, in short.

@@ -6,6 +6,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,53 +15,120 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding puts the item pk into the index of what waits for people, where a program must not
-// change the item: it can't read it, or it only had its ticket. A finding is an item of its
-// own, without st, so that no reader takes it for a record.
+// finding puts the item pk into the index of what waits for people, where the item's own
+// state doesn't: a program can't read the item, or nobody goes on with its operation or its
+// jobs. A finding is an item of its own, without st, so that no reader takes it for a record.
 type finding struct {
-	pk     string // of the item
+	pk     string // of the item; of jobs that wait for a sink, an item with one
+	kind   string // of these jobs: one finding stands for all of them; "" otherwise
 	why    error
-	reason Reason    // ReasonUnreadable, or ReasonBlocked for an operation whose ticket ended
+	reason Reason    // ReasonUnreadable, or ReasonBlocked if nobody goes on
 	seen   time.Time // the finding's expiry, as it was read
 }
 
-// ticketPK begins the pk of a finding about a message that is no ticket: no item has it.
-const ticketPK = "samekey#ticket#"
-
 // findingLife is how long a finding lasts after the last sweep or drain that saw its
-// item.
-const findingLife = 7 * 24 * time.Hour
+// item. No sweep looks for a message that was no ticket, and its queue has lost it: its
+// finding lasts for ticketLife, or until somebody dismisses it.
+const (
+	findingLife = 7 * 24 * time.Hour
+	ticketLife  = 24 * time.Hour
+)
 
 // findingPK returns the partition key of the finding about the item pk.
-func findingPK(pk string) string {
-	sum := sha256.Sum256([]byte(pk))
-	return "samekey#unreadable#" + base64.RawURLEncoding.EncodeToString(sum[:])
+func findingPK(pk string) string { return hashed("samekey#unreadable#", pk) }
+
+// kindPK returns the partition key of the finding about jobs of a kind.
+func kindPK(kind string) string { return hashed("samekey#jobs#", kind) }
+
+func hashed(prefix, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// noTicket reports whether the finding is about a message that was no ticket: no item is
+// behind it.
+func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket) }
+
+// key is the partition key of the finding itself.
+func (f finding) key() string {
+	if f.kind != "" {
+		return kindPK(f.kind)
+	}
+	return findingPK(f.pk)
 }
 
 // findingOf reads a finding; false for any other item.
 func findingOf(it item.Map) (f finding, ok bool) {
 	d := item.Decoder{It: it}
+	f.kind = d.WaitIn().Kind
 	f.pk, f.seen = d.Text(item.AttrAbout, false), time.Unix(d.Number(item.AttrExpires, false), 0)
 	why, _, _ := strings.Cut(d.Text(item.AttrWait, false), "#")
 	f.reason, f.why = Reason(why), errors.New(d.Text(item.AttrLastErr, false))
-	return f, d.Err == nil && f.pk != "" && !strings.HasPrefix(f.pk, ticketPK)
+	return f, d.Err == nil && f.pk != ""
 }
 
-// Refer puts the operation of a ticket that ends on the list of what waits for people: for
-// the option Listed of package lambda/completer. The sweep takes it off the list once the
-// operation goes on.
-func (d *Drain) Refer(ctx context.Context, t jobs.Ticket, why error) error {
+// Refer puts an operation that nobody goes on with on the list of what waits for people:
+// for the option Listed of package lambda/completer, and for a decision about an operation
+// whose message has to come again. The sweep takes the operation off the list once it goes on.
+func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := ReasonBlocked
 	if t.Operation == "" {
 		reason = ReasonUnreadable
 	}
-	return d.jobs.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
+	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
+}
+
+// Listed returns why sweeps and drains have put a record, or the kind of one of its jobs, on
+// the list of what waits for people, beside what the record says; nil if they haven't. Of r
+// it needs the PK and the jobs.
+func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (*Entry, error) {
+	keys := []string{findingPK(r.PK)}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if key := kindPK(r.Jobs[name].Kind); state.Pending(r, name) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		it, err := jobWriter{table.Table()}.found(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := findingOf(it); ok && f.reason != "" {
+			e := indexed(f.reason, it)
+			return &e, nil
+		}
+	}
+	return nil, nil
+}
+
+// Dismiss takes a message that was no ticket off the list of what waits for people: pk is
+// that of its entry. It reports false if pk is no such message's, or isn't listed.
+func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
+	w := jobWriter{table.Table()}
+	it, err := w.found(ctx, findingPK(pk))
+	if err != nil {
+		return false, err
+	}
+	f, ok := findingOf(it)
+	if !ok || !f.noTicket() || f.reason == "" {
+		return false, nil
+	}
+	return true, w.strikeOff(ctx, f, time.Now())
+}
+
+func (w jobWriter) found(ctx context.Context, pk string) (item.Map, error) {
+	out, err := w.table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table.Name, Key: item.Key(pk), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, item.ReadError("look at a listed item", err)
+	}
+	return out.Item, nil
 }
 
 // list writes the finding about an item, or renews it.
@@ -67,16 +136,20 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	if f.pk == "" {
 		return nil
 	}
+	life := findingLife
+	if f.noTicket() {
+		life = ticketLife
+	}
 	var v item.Values
-	key := findingPK(f.pk)
+	key := f.key()
 	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(key),
-		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrWait + " = :waits, " + item.SetSince + ", " +
+		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :in, " + item.SetSince + ", " +
 			item.AttrLastErr + " = :why, " + item.AttrExpires + " = :end"),
 		ExpressionAttributeValues: item.Map{
 			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(f.reason, key)),
-			":since": v.Millis(now), ":why": v.Str(reason(f.why)), ":end": v.Secs(now.Add(findingLife)),
+			":since": v.Millis(now), ":in": v.WaitIn(state.Wait{Reason: f.reason, Kind: f.kind}), ":why": v.Str(reason(f.why)), ":end": v.Secs(now.Add(life)),
 		},
 	})
 	if err != nil {
@@ -88,20 +161,25 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 // review looks at the item of a finding. If the item is gone, or is readable and doesn't
 // wait, the finding leaves the index, and TTL deletes it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
-	out, err := w.table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table.Name, Key: item.Key(f.pk), ConsistentRead: aws.Bool(true)})
+	it, err := w.found(ctx, f.pk)
 	if err != nil {
-		return item.ReadError("look at a listed item", err)
+		return err
 	}
-	switch rec, why, err := readItem(out.Item); {
+	switch rec, why, err := readItem(it); {
 	case why == SkipUnreadable:
 		return w.list(ctx, finding{pk: f.pk, why: err, reason: ReasonUnreadable}, now)
-	case f.reason == ReasonBlocked && why == "" && waitsOn(rec, now, grace):
+	case f.reason == ReasonBlocked && why == "" && f.lasts(rec, now, grace):
 		return w.list(ctx, f, now)
 	}
+	return w.strikeOff(ctx, f, now)
+}
+
+// strikeOff takes a finding out of the index.
+func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) error {
 	var v item.Values
-	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
-		Key:       item.Key(findingPK(f.pk)),
+		Key:       item.Key(f.key()),
 		// A drain that has seen the item unreadable since has renewed the finding.
 		ConditionExpression:       aws.String(item.AttrExpires + " = :seen"),
 		UpdateExpression:          aws.String("SET " + item.AttrExpires + " = :past REMOVE " + item.AttrWait + ", " + item.AttrSince),
@@ -113,13 +191,21 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 	return nil
 }
 
-// waitsOn reports whether nobody has gone on with the operation of a ticket that ended, or
-// with its jobs.
-func waitsOn(r *store.Record, now time.Time, grace time.Duration) bool {
+// lasts reports whether nobody has gone on with the operation of a finding, or with its jobs:
+// with those of its kind, if it has one. The next sweep lists the kind anew by other jobs.
+// Without a stored request nobody goes on until a client or a message comes, however long ago
+// the last try was.
+func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
-		if state.Pending(r, name) && !state.Later(j, now) {
+		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {
 			return true
 		}
+	}
+	if f.kind != "" {
+		return false
+	}
+	if r.State == store.Open && !state.Completable(r) {
+		return !state.Free(r, now) && !r.Lease.After(now)
 	}
 	why, _ := state.Waits(r, now, grace)
 	return why == state.ReasonOpen

@@ -16,6 +16,9 @@ const (
 
 	// MaxGrace is the longest grace: tickets live for days, and keys too.
 	MaxGrace = 24 * time.Hour
+	// NoTicket begins the name of a message of the tickets' queue that is no ticket, on the
+	// list of what waits for people. No record has such a partition key.
+	NoTicket = "samekey#ticket#"
 	// TicketLife is how old a ticket gets. A queue keeps it for 14 days, and what expires
 	// there is no dead letter.
 	TicketLife = 10 * 24 * time.Hour

@@ -55,11 +55,11 @@ type Options struct {
 	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
-	// Listed puts an operation on the list of what waits for people ([stream.Drain.Refer]),
+	// Listed puts an operation on the list of what waits for people ([stream.Refer]),
 	// before its ticket ends without success; after an error the ticket waits on. An
 	// unreadable message has a PK that no record has. nil: nothing is listed.
 	//
-	// [stream.Drain.Refer]: https://pkg.go.dev/github.com/samekey/samekey/dynamo/stream#Drain.Refer
+	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/dynamo/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
 	// Jobs delivers the jobs of a ticket that a drain has delayed
 	// ([jobs.Ticket.Jobs]); after an error the ticket waits on. nil: such a ticket has no
@@ -164,7 +164,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	now := h.opt.Now()
 	switch sent := m.number("SentTimestamp"); {
 	case err != nil:
-		t.PK = "samekey#ticket#" + m.MessageId
+		t.PK = state.NoTicket + m.MessageId
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.wait(ctx, m, t.Due)

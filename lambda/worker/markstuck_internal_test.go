@@ -45,7 +45,7 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = markStuck(st, &Options{Namespaces: tt.of})(t.Context(), jobs.TicketFor(rec), "nobody came")
-		if errors.Is(err, jobs.ErrMoved) == tt.ours || tt.ours && err != nil {
+		if errors.Is(err, jobs.ErrNotMine) == tt.ours || tt.ours && err != nil {
 			t.Errorf("namespace %q, a worker of %q: %v, given up %t wanted", tt.namespace, tt.of, err, tt.ours)
 		}
 	}

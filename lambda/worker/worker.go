@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -116,7 +117,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 		apply(opt.Completer, o)
 	})}
 	w.tickets = completer.New(store, queue, opt.Functions, func(o *completer.Options) {
-		o.Jobs, o.Listed, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, drain.Refer, resumes, opt.Grace, opt.Logger, tried(&opt)
+		o.Jobs, o.Listed, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, listed(store), resumes, opt.Grace, opt.Logger, tried(&opt)
 		apply(opt.Tickets, o)
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
@@ -126,6 +127,11 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 	})
 	w.waiting = stream.NewWaiting(api, store)
 	return w
+}
+
+// listed puts operations that nobody goes on with on the list of what waits for people.
+func listed(store *dynamo.Store) func(context.Context, jobs.Ticket, error) error {
+	return func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
 }
 
 func apply[O any](fn func(*O), o *O) {
@@ -138,8 +144,11 @@ func apply[O any](fn func(*O), o *O) {
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		namespace := state.Namespace(t.PK)
-		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) || !state.IsNamespace(namespace) {
-			return jobs.ErrMoved // another worker's, or no engine's
+		if !state.IsNamespace(namespace) {
+			return jobs.ErrMoved // no engine's
+		}
+		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) {
+			return fmt.Errorf("%w: no worker that sweeps the table gives up operations of the namespace %q", jobs.ErrNotMine, namespace)
 		}
 		e := idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
 		return e.MarkStuck(ctx, t, why)

@@ -59,7 +59,9 @@ var _ = func() { // completer
 	// and the one on the queue.
 	api := completer.Invoke(awslambda.NewFromConfig(cfg), os.Getenv("API_FUNCTION"))
 	lambda.Start(completer.New(store, queue, api, func(o *completer.Options) {
-		o.Listed = stream.NewDrain(store, jobs.Route{}).Refer // for people
+		o.Listed = func(ctx context.Context, t jobs.Ticket, why error) error { // for people
+			return stream.Refer(ctx, store, t, why)
+		}
 	}))
 }
 

@@ -144,11 +144,11 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketStays", what: "an operation that nobody completes leaves the list with the next sweep",
-			in: "dynamo/stream.waitsOn", old: "$why == state.ReasonOpen", new: "$why == state.ReasonKept", run: "^TestTicketsThatEndAreListed$",
+			in: "dynamo/stream.finding.lasts", old: "$why == state.ReasonOpen", new: "$why == state.ReasonKept", run: "^TestTicketsThatEndAreListed$",
 		},
 		{
 			rule: "TicketStays", what: "an operation that is done stays on the list",
-			in: "dynamo/stream.waitsOn", old: "$why == state.ReasonOpen", new: "true || $why == state.ReasonOpen", run: "^TestTicketsThatEndAreListed$",
+			in: "dynamo/stream.finding.lasts", old: "$why == state.ReasonOpen", new: "true || $why == state.ReasonOpen", run: "^TestTicketsThatEndAreListed$",
 		},
 		{
 			rule: "Breaker", what: "a function that fails uses up the tries of all its operations",

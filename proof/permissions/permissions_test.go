@@ -412,7 +412,8 @@ func TestFunctionsOfOnesOwn(t *testing.T) {
 	watch := stream.NewCompleter(completer.NewQueue(queue{p, watches}, "https://queue"), func(o *stream.CompleterOptions) { o.Now, o.Logger = p.clock.Now, quiet })
 	records := p.store(p.as(completes))
 	complete := completer.New(records, completer.NewQueue(queue{p, completes}, "https://queue"), completer.Invoke(queue{p, completes}, "orders"), func(o *completer.Options) {
-		o.Listed, o.Now, o.Logger = stream.NewDrain(records, jobs.Route{}).Refer, p.clock.Now, quiet
+		o.Listed = func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, records, t, why) }
+		o.Now, o.Logger = p.clock.Now, quiet
 	})
 	client := p.as(sweeps)
 	swept := p.store(client)

@@ -119,7 +119,8 @@ func (w *world) program(sb *sandbox) invoker {
 		return &parts{
 			feed: stream.Both{Drain: drain, Completer: stream.NewCompleter(tickets, func(o *stream.CompleterOptions) { o.Logger, o.Grace, o.Now = quiet, grace, sb.now })},
 			tickets: completer.New(store, tickets, functions, func(o *completer.Options) {
-				o.Logger, o.Grace, o.Jobs, o.Listed = quiet, grace, drain.Retry, drain.Refer // by the clock of its queue, as in any process
+				o.Logger, o.Grace, o.Jobs = quiet, grace, drain.Retry // by the clock of its queue, as in any process
+				o.Listed = func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
 				o.Drain, o.Queue, o.Grace, o.Logger, o.Now = drain, tickets, grace, quiet, sb.now

@@ -3,12 +3,15 @@ package explain
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -23,6 +26,10 @@ type Options struct {
 	// Sealed says why the contents of the record could not be opened; "" if they were,
 	// or are not sealed. A record has none of them then.
 	Sealed string
+
+	// Listed is why sweeps have listed the operation beside its record ([stream.Listed]); nil
+	// if they haven't.
+	Listed *stream.Entry
 
 	// Grace is the completer's. Default: jobs.DefaultGrace.
 	Grace time.Duration
@@ -51,6 +58,7 @@ type Story struct {
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
 	Error   string    `json:"error,omitempty"`   // the last one
+	Listed  string    `json:"listed,omitempty"`  // why people are asked, beside what the record says
 	Version int64     `json:"version"`           // number of writes by holders
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
@@ -160,5 +168,9 @@ func Of(r *store.Record, o Options) *Story {
 		s.Decisions = append(s.Decisions, Decision{By: d.By, At: d.At.UTC(), What: d.What, From: d.From, To: d.To})
 	}
 	s.Summary, s.Next = next(r, o)
+	if o.Listed != nil {
+		s.Listed = fmt.Sprintf("%s since %s: %s", o.Listed.Reason, plain.Time(o.Listed.Since), plain.Line(o.Listed.LastErr))
+		s.Facts = append(s.Facts, Fact{"Listed", s.Listed})
+	}
 	return s
 }

@@ -337,12 +337,12 @@ func (p *Plan) PK() string { return p.rec.PK }
 func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (done string, err error) {
 	seen := jobs.TicketFor(p.rec)
 	switch p.wish.Do {
-	case Retry:
-		err = engine.Settle(ctx, p.rec.PK, idem.Settlement{Seen: seen, By: p.wish.By})
-	case Settle:
+	case Retry, Settle:
 		settlement := p.wish.Settlement
 		settlement.Seen, settlement.By = seen, p.wish.By
-		err = engine.Settle(ctx, p.rec.PK, settlement)
+		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
+			err = stream.Refer(ctx, s, seen, errors.New("decided by people, and its message has not come since: redrive the dead-letter queue"))
+		}
 	case Release:
 		err = engine.EndLease(ctx, seen, p.wish.By)
 	case Forget:

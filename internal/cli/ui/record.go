@@ -13,8 +13,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 func shortName(pk string) string { return redact.Record(pk) }
@@ -31,10 +33,24 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		}}, nil
 	case err != nil:
 		return nil, t.said(err)
+	}
+	about := rec
+	if rec == nil {
+		about = &store.Record{PK: pk}
+	}
+	listed, err := stream.Listed(ctx, t.store, about)
+	switch {
+	case err != nil:
+		return nil, t.said(err)
+	case rec == nil && listed != nil && strings.HasPrefix(pk, state.NoTicket):
+		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed.Reason)}, Error: listed.LastErr}, Seen: "-", Said: []string{
+			"It is no record, but a message of the tickets' queue, which no longer has it.",
+			"It leaves the list within a day, or by samekey forget.",
+		}}, nil
 	case rec == nil:
 		return nil, ErrGone
 	}
-	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), sealed)
+	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), listed, sealed)
 	switch {
 	case personal && sealed != "":
 		s.Personal = &Personal{Parts: []Part{{"Sealed", sealed}}}
