@@ -62,6 +62,9 @@ func tellInit(env environment, result scaffold.Result) {
 	if len(result.LeftAlone) > 0 {
 		fmt.Fprintln(env.stdout, "Files that were left alone may need parts of those that samekey init writes in an empty folder.")
 	}
+	if len(result.Old) > 0 {
+		fmt.Fprintf(env.stdout, "These modules compile beside today's aws-sdk-go-v2, and each of their calls fails. Raise them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
+	}
 	others := func(name string) bool { return name == "template.yaml" || strings.HasPrefix(name, "cmd/") }
 	switch {
 	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // whose parameters and routes are not known

@@ -37,6 +37,9 @@ type Result struct {
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
+	// Old are required modules of AWS services that compile beside today's
+	// aws-sdk-go-v2, and fail at each call.
+	Old []string
 }
 
 // Init writes the files that aren't there yet, makes the folder a module if it is none,
@@ -113,6 +116,9 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 		}
 		result.Required = true
 		if err := opts.require(ctx, mod); err != nil {
+			return Result{}, err
+		}
+		if result.Old, err = oldServices(ctx, opts.Dir); err != nil {
 			return Result{}, err
 		}
 	}

@@ -213,6 +213,7 @@ func TestInitByGo(t *testing.T) {
 		look   = "env GOMOD\n"
 		edit   = look + "mod edit -json\n"
 		get    = "get -tool github.com/samekey/samekey/cmd/samekey@VERSION github.com/samekey/samekey/cmd/samekey-worker@VERSION\n"
+		list   = `list -mod=mod -m -f {{.Path}} {{with .Time}}{{.Format "2006-01-02"}}{{end}} github.com/aws/aws-sdk-go-v2/service/...` + "\n"
 		fails  = "echo no >&2; exit 1"
 	)
 	getting := func(version string) string { return strings.ReplaceAll(get, "VERSION", version) }
@@ -248,7 +249,7 @@ func TestInitByGo(t *testing.T) {
 			localtest.WriteProgram(t, filepath.Join(bin, "go"), "#!/bin/sh\n"+
 				"echo \"$*\" >>"+bin+"/asked\n"+
 				"case \"-$*\" in "+strings.ReplaceAll("-"+tt.at, " ", "\\ ")+") "+tt.do+"\n;; esac\n"+
-				"case \"$*\" in get\\ *|mod\\ tidy|mod\\ edit\\ -require*) exit;; esac\n"+
+				"case \"$*\" in get\\ *|mod\\ tidy|mod\\ edit\\ -require*|list\\ *) exit;; esac\n"+
 				"exec "+real+" \"$@\"\n")
 			t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			t.Setenv("TMPDIR", tmp)
@@ -272,7 +273,7 @@ func TestInitByGo(t *testing.T) {
 			if tt.before != nil {
 				want.Module = "example.com/mine"
 			}
-			if diff := cmp.Diff(want, got) + cmp.Diff(tt.asked, localtest.Read(t, filepath.Join(bin, "asked"))); diff != "" || err != nil {
+			if diff := cmp.Diff(want, got) + cmp.Diff(tt.asked+list, localtest.Read(t, filepath.Join(bin, "asked"))); diff != "" || err != nil {
 				t.Errorf("%v\n%s", err, diff)
 			}
 		})
@@ -296,6 +297,10 @@ func TestInitWhereSamekeyIsRequired(t *testing.T) {
 			"go.mod": gomod("shop", "\nrequire example.com/dep v0.0.0\n\nreplace example.com/dep => ./dep\n"), "use.go": "package shop\n\nimport _ \"example.com/dep\"\n",
 			"dep/go.mod": gomod("dep", ""), "dep/use.go": "package dep" + use,
 		},
+		"an application with an old SDK": {
+			"go.mod": gomod("shop", "\nrequire github.com/aws/aws-sdk-go-v2/service/ses v1.16.0\n"),
+			"use.go": "package shop\n\nimport (\n\t_ \"github.com/aws/aws-sdk-go-v2/service/ses\"\n\t_ \"github.com/samekey/samekey/idem\"\n)\n",
+		},
 	} {
 		t.Run(by, func(t *testing.T) {
 			t.Parallel()
@@ -307,8 +312,16 @@ func TestInitWhereSamekeyIsRequired(t *testing.T) {
 				}
 			}
 			run("mod", "tidy")
-			if got, err := Init(t.Context(), Options{Dir: dir}); err != nil || !got.Required {
+			got, err := Init(t.Context(), Options{Dir: dir})
+			if err != nil || !got.Required {
 				t.Fatalf("%+v, %v; want go.mod completed", got, err)
+			}
+			var old []string
+			if strings.Contains(before["go.mod"], "service/ses") {
+				old = []string{"github.com/aws/aws-sdk-go-v2/service/ses"}
+			}
+			if diff := cmp.Diff(old, got.Old); diff != "" {
+				t.Errorf("modules to raise (-want +got):\n%s", diff)
 			}
 			run("list", "-deps", "./cmd/...", tools[0], tools[1])
 			run("vet", "./cmd/...")

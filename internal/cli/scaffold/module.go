@@ -93,6 +93,24 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	return m, nil
 }
 
+// fitting is from when on service modules of aws-sdk-go-v2 fit its core of today. Older ones
+// compile, and each call fails: https://github.com/aws/aws-sdk-go-v2/issues/2370.
+const fitting = "2023-11-15"
+
+// oldServices returns the service modules of dir's build list that are older than that.
+func oldServices(ctx context.Context, dir string) (old []string, _ error) {
+	out, err := goCommand(ctx, dir, "list", "-mod=mod", "-m", "-f", `{{.Path}} {{with .Time}}{{.Format "2006-01-02"}}{{end}}`, "github.com/aws/aws-sdk-go-v2/service/...")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(out) {
+		if path, from, _ := strings.Cut(strings.TrimSpace(line), " "); from != "" && from < fitting {
+			old = append(old, path)
+		}
+	}
+	return old, nil
+}
+
 func sameFolder(a, b string) bool {
 	ia, _ := os.Stat(a)
 	ib, _ := os.Stat(b)
