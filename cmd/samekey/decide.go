@@ -126,7 +126,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 
 // dismiss takes a message that was no ticket off the list.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is taken off the list: its queue no longer has it, and no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is taken off the list. The queue of tickets no longer has the message, and no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {

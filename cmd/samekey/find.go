@@ -303,10 +303,10 @@ func (op *operator) noRecord(ctx context.Context, pk, otherwise string) error {
 	switch e, err := stream.Listed(ctx, op.store, &store.Record{PK: pk}); {
 	case err != nil:
 		return err
-	case e == nil:
+	case len(e) == 0:
 		return notFound("no message is listed under " + plain.Line(pk))
 	default:
-		return notFound("it is no record, but a message of the tickets' queue: " + plain.Line(e.LastErr) + "; " + plain.Command("samekey", "forget", pk) + " takes it off the list")
+		return notFound("this is no record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " takes it off the list")
 	}
 }
 

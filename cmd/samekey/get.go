@@ -43,7 +43,7 @@ func newGet(env environment) *cobra.Command {
 			return err
 		}
 		if opt.Listed, err = stream.Listed(cmd.Context(), op.store, rec); err != nil {
-			return err
+			opt.ListedUnknown = err.Error()
 		}
 		opt.Now, opt.Sealed = env.now(), op.sealed
 		story := explain.Of(rec, opt)

@@ -305,6 +305,7 @@ func (l *lister) print(rep *listed) error {
 type place struct {
 	why                stream.Reason
 	route, phase, kind string
+	err                string // of an entry that stands beside a record, and has no place
 }
 
 // outage is entries of one place: they have one cause, as a rule.
@@ -315,7 +316,10 @@ type outage struct {
 
 // fold counts an entry to its outage.
 func (l *lister) fold(e stream.Entry) {
-	p := place{e.Reason, e.Route, e.Phase, e.Kind}
+	p := place{why: e.Reason, route: e.Route, phase: e.Phase, kind: e.Kind}
+	if e.ID == "" {
+		p.err = e.LastErr
+	}
 	if l.places == nil {
 		l.places = make(map[place]*outage)
 	}

@@ -248,10 +248,12 @@ func TestSettleAnswerAsks(t *testing.T) {
 
 // What people wait for beside a record's own state: a command shows it, and a command ends it.
 func TestListedBesideTheRecord(t *testing.T) {
+	hours := time.Duration(0)
 	sweep := func(t *testing.T, d *desk, sink jobs.Sink) {
 		t.Helper()
+		hours += 2
 		_, _ = stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) { // an error says that jobs wait on
-			o.PagesPerSecond, o.Drain, o.Now = 1000, stream.NewDrain(d.store, sink), func() time.Time { return time.Now().Add(2 * time.Hour) }
+			o.PagesPerSecond, o.Drain, o.Now = 1000, stream.NewDrain(d.store, sink), func() time.Time { return time.Now().Add(hours * time.Hour) }
 		}).Run(t.Context())
 	}
 	shows := func(t *testing.T, d *desk, want string, args ...string) {
@@ -296,7 +298,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(t, d, pk, "list", "--each")
-		d.fails(t, exitFound, "it is no record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" takes it off the list", "get", pk)
+		d.fails(t, exitFound, "this is no record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" takes it off the list", "get", pk)
 		d.fails(t, exitFound, "no message is listed under", "forget", "--yes", state.NoTicket+"m2")
 		d.fails(t, exitFailed, "not confirmed", "forget", pk)
 		shows(t, d, "dismissed", "forget", "--yes", pk)
@@ -309,6 +311,8 @@ func TestListedBesideTheRecord(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
+		sweep(t, d, jobs.Route{})
+		shows(t, d, "", "list")
 		sweep(t, d, jobs.Route{})
 		shows(t, d, `there is none for jobs of kind "mail"`, "list", "--each")
 		shows(t, d, `there is none for jobs of kind "mail"`, "get", d.record(t).PK)

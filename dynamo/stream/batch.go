@@ -13,20 +13,18 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image *store.Record // the newest in the batch
-	time  time.Time     // of that, or of the record's removal
-	gone  bool          // the record is no longer in the table
-	jobs  []jobRef      // to be delivered
-	lost  []jobRef      // jobs of a deleted record that waited for people or for their time
-	letGo bool          // the record is kept for jobs that were delivered before its finish
-	at    int           // the stream record that asks to let it go
-	later []jobRef      // jobs with a time: their tickets have them delivered
-	held  []jobRef      // not to be delivered now: an earlier job of their group waits
-	again bool          // the result: a stream record has to come again
-	first int           // the first of them; none if there is none
-	down  error         // why a sink takes no job now: of downKind, which t has one of
-
-	downKind string
+	image *store.Record    // the newest in the batch
+	time  time.Time        // of that, or of the record's removal
+	gone  bool             // the record is no longer in the table
+	jobs  []jobRef         // to be delivered
+	lost  []jobRef         // jobs of a deleted record that waited for people or for their time
+	letGo bool             // the record is kept for jobs that were delivered before its finish
+	at    int              // the stream record that asks to let it go
+	later []jobRef         // jobs with a time: their tickets have them delivered
+	held  []jobRef         // not to be delivered now: an earlier job of their group waits
+	again bool             // the result: a stream record has to come again
+	first int              // the first of them; none if there is none
+	down  map[string]error // by kind, why a sink takes no job now
 }
 
 // heldFrom returns the first stream record with a job that is held back.

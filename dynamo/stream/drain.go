@@ -318,8 +318,11 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 			names = append(names, j.name)
 		case t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
 			again(j.at) // a deleted record can't count the failure; the other failures don't count
-			if errors.Is(err, jobs.ErrSinkDown) {
-				t.down, t.downKind = err, t.image.Jobs[j.name].Kind
+			if isDown(err) {
+				if t.down == nil {
+					t.down = make(map[string]error)
+				}
+				t.down[t.image.Jobs[j.name].Kind] = err
 			}
 		default:
 			failures[j.name] = err
@@ -354,6 +357,12 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		}
 	}
 	return first, len(names)
+}
+
+// isDown reports whether a sink that was asked takes no job: it was not merely out of time, or
+// left out.
+func isDown(err error) bool {
+	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
 // failed reports whether a write has to be tried again. Another try can't help a

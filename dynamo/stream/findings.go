@@ -157,17 +157,13 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	if len(jobs) > 0 {
 		_, n := s.opt.Drain.run(ctx, jobs) // run logs failures
 		rep.Delivered += n
-		down := make(map[string]finding)
 		for _, t := range jobs {
 			if t.again {
 				failed = append(failed, t.image.PK)
 			}
-			if s.lasts(t) {
-				down[t.downKind] = finding{pk: t.image.PK, kind: t.downKind, why: fmt.Errorf("jobs of kind %q wait: %w", t.downKind, t.down), reason: ReasonBlocked}
-			}
 		}
-		for _, of := range down {
-			note(of.pk, s.jobs.list(ctx, of, s.opt.Now()))
+		for _, of := range s.down(jobs) {
+			note(of.pk, s.jobs.suspect(ctx, of, s.opt.Now(), s.opt.PassWithin))
 		}
 	}
 	if s.opt.Queue != nil && len(f.tickets) > 0 {
@@ -198,27 +194,32 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		note(u.pk, s.jobs.list(ctx, u, s.opt.Now()))
 	}
 	for _, u := range f.reviews {
-		note(u.key(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
+		note(u.itsPK(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-// patience is how long jobs wait for a sink before people hear of it.
+// patience is for how long a sink takes no job before people hear of it: the jobs count no
+// try, so they are never parked.
 const patience = time.Hour
 
-// lasts reports whether a sink has taken no job of an operation for so long that people
-// should know: the jobs count no try, so they are never parked.
-func (s *Sweep) lasts(t *todo) bool {
-	if t.down == nil {
-		return false
-	}
-	for _, j := range t.jobs {
-		if since := later(t.image.Run, t.image.Jobs[j.name].At); s.opt.Now().Sub(since) > patience {
-			return true
+// down returns a finding for each kind of which the sink took no job of todos.
+func (s *Sweep) down(todos []*todo) map[string]finding {
+	all, took := make(map[string]finding), make(map[string]bool)
+	for _, t := range todos {
+		for _, j := range t.jobs {
+			kind := t.image.Jobs[j.name].Kind
+			switch why := t.down[kind]; {
+			case why == nil:
+				took[kind] = true
+			case s.opt.Now().Sub(later(t.image.Run, t.image.Jobs[j.name].At)) > patience:
+				all[kind] = finding{pk: t.image.PK, key: kindPK(kind), kind: kind, why: fmt.Errorf("jobs of kind %q wait: %w", kind, why), reason: ReasonBlocked}
+			}
 		}
 	}
-	return false
+	maps.DeleteFunc(all, func(kind string, _ finding) bool { return took[kind] })
+	return all
 }
 
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) error {
@@ -233,7 +234,9 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) err
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
 			return nil // the sweep that it belongs to gives it up
 		}
-		return s.jobs.list(ctx, finding{pk: r.PK, why: err, reason: ReasonBlocked}, s.opt.Now())
+		return s.jobs.list(ctx, finding{
+			pk: r.PK, key: namespacePK(state.Namespace(r.PK)), why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: ReasonBlocked,
+		}, s.opt.Now())
 	case err != nil:
 		return err
 	}

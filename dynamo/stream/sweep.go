@@ -38,8 +38,8 @@ type SweepOptions struct {
 	Queue jobs.TicketQueue
 	// MarkStuck marks as stuck an operation that can't be completed, after its client's
 	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such
-	// operations are listed. After an error that matches [jobs.ErrNotMine] the sweep it belongs
-	// to gives the operation up, and if none has within PassWithin, it waits for people.
+	// operations are listed. After an error that matches [jobs.ErrNotMine] the sweep of its worker
+	// gives the operation up, and if none has within PassWithin, it waits for people.
 	// Calls may be concurrent. Beside it the sweep removes the stored request of an
 	// operation that has been stuck for 30 days, and for longer than its retention: only
 	// its client's retry can continue it then.

@@ -239,7 +239,7 @@ func TestReviewOfAFinding(t *testing.T) {
 				return nil, finding{}
 			}
 			_, f := find()
-			if f.pk != pk || f.reason != tt.reason || f.why.Error() != "why" || !f.seen.Equal(now.Add(findingLife)) {
+			if f.pk != pk || f.reason != tt.reason || f.why.Error() != "why" || !f.ends.Equal(now.Add(findingLife)) {
 				t.Errorf("the finding is %+v", f)
 			}
 			if tt.renewed {
@@ -262,8 +262,8 @@ func TestReviewOfAFinding(t *testing.T) {
 			if _, since := it[item.AttrSince]; since != tt.listed {
 				t.Errorf("since when it waits: %v", it[item.AttrSince])
 			}
-			if struck := after.seen.Before(later); struck == tt.listed {
-				t.Errorf("it lasts until %v", after.seen)
+			if struck := after.ends.Before(later); struck == tt.listed {
+				t.Errorf("it lasts until %v", after.ends)
 			}
 		})
 	}
@@ -294,7 +294,7 @@ func TestOperationWaitsOn(t *testing.T) {
 		"a job waits":   {abandoned(0, func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {At: now}} }), true},
 		"a job to come": {abandoned(0, func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {At: now.Add(1)}} }), false},
 	} {
-		if got := (finding{}).lasts(tt.r, now, 5*time.Minute); got != tt.want {
+		if got := (finding{since: now}).lasts(tt.r, now, 5*time.Minute); got != tt.want {
 			t.Errorf("%s: waits %v, want %v", name, got, tt.want)
 		}
 	}

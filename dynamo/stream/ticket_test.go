@@ -2,6 +2,8 @@ package stream_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,26 +183,41 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 	t.Parallel()
 	ownSink := func(o *worker.Options) { o.Sink = &outbox{} }
+	mail := func(t *testing.T, tab *table) {
+		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
+			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", 1), idem.NewJob("audit", 1))
+		})
+	}
+	fails := func(err error) func(*worker.Options) {
+		return func(o *worker.Options) {
+			o.Sink = jobs.Route{"audit": &outbox{}, "mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return err })}
+		}
+	}
+	waits := func(kind, why string) stream.Entry {
+		return stream.Entry{Reason: stream.ReasonBlocked, LastErr: fmt.Sprintf("jobs of kind %q wait: %s", kind, why)}
+	}
+	const none = `sink is unavailable: there is none for jobs of kind "mail" (the worker's Sinks)`
 	for name, tt := range map[string]struct {
-		make        func(*testing.T, *table)
-		without     func(*worker.Options)
-		soon, later time.Duration
-		want        stream.Entry
-		with        func(*worker.Options)
+		make    func(*testing.T, *table)
+		without func(*worker.Options)
+		unseen  []time.Duration // sweeps after which nothing is listed
+		later   time.Duration
+		want    []stream.Entry
+		with    func(*worker.Options)
 	}{
-		"a kind without a sink": {
-			func(t *testing.T, tab *table) { run(t, idem.New(tab.Store, callertest.Anybody), one("mail")) },
-			func(*worker.Options) {},
-			59 * time.Minute, 61 * time.Minute,
-			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `jobs of kind "mail" wait: sink is unavailable: there is none for jobs of kind "mail"`}, ownSink,
+		"kinds without a sink": {
+			mail, func(*worker.Options) {}, []time.Duration{50 * time.Minute, 61 * time.Minute}, 122 * time.Minute,
+			[]stream.Entry{waits("audit", strings.ReplaceAll(none, "mail", "audit")), waits("mail", none)}, ownSink,
 		},
 		"a sink that is down": {
-			func(t *testing.T, tab *table) { run(t, idem.New(tab.Store, callertest.Anybody), one("mail")) },
-			func(o *worker.Options) {
-				o.Sink = jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return jobs.ErrSinkDown })
-			},
-			59 * time.Minute, 61 * time.Minute,
-			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `jobs of kind "mail" wait: sink is unavailable`}, ownSink,
+			mail, fails(jobs.ErrSinkDown), []time.Duration{2 * time.Hour}, 3 * time.Hour,
+			[]stream.Entry{waits("mail", "sink is unavailable")}, ownSink,
+		},
+		"a sink that was out of time": {
+			mail, fails(fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, context.DeadlineExceeded)), []time.Duration{2 * time.Hour, 4 * time.Hour}, 6 * time.Hour, nil, ownSink,
+		},
+		"a sink that was down yesterday": {
+			mail, fails(jobs.ErrSinkDown), []time.Duration{2 * time.Hour, 27 * time.Hour}, 27*time.Hour + time.Minute, nil, ownSink,
 		},
 		"a namespace that no worker covers": {
 			func(t *testing.T, tab *table) {
@@ -208,8 +225,8 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 				tab.edit(t, tab.Only(t).PK, "REMOVE req, jobs", nil) // as without Resumable
 			},
 			func(o *worker.Options) { o.Namespaces = []string{"a"} },
-			25 * time.Hour, 27 * time.Hour,
-			stream.Entry{Reason: stream.ReasonBlocked, LastErr: `the operation is another handler's: no worker that sweeps the table gives up operations of the namespace "b"`},
+			[]time.Duration{25 * time.Hour}, 27 * time.Hour,
+			[]stream.Entry{{Reason: stream.ReasonBlocked, LastErr: `nobody has ended it within 24h0m0s: the operation is another handler's: this worker's Namespaces lack "b"`}},
 			nil,
 		},
 	} {
@@ -217,36 +234,45 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 			t.Parallel()
 			tab, queue := newTable(t), &mailbox{}
 			tt.make(t, tab)
-			tt.want.PK = tab.Only(t).PK
+			for i := range tt.want {
+				tt.want[i].PK = tab.Only(t).PK
+			}
 			sweep := func(after time.Duration, with func(*worker.Options)) {
 				t.Helper()
 				w := queue.worker(tab, with, func(o *worker.Options) { o.Sweep = fast(after) })
 				_, _ = w.Invoke(t.Context(), []byte(`{"source":"aws.scheduler","task":"sweep"}`)) // an error says that work is left
 			}
-			if sweep(tt.soon, tt.without); len(tab.listed(t)) != 0 {
-				t.Errorf("listed too soon: %+v", tab.listed(t))
+			byErr := func(all []stream.Entry) []stream.Entry {
+				slices.SortFunc(all, func(a, b stream.Entry) int { return strings.Compare(a.LastErr, b.LastErr) })
+				return all
+			}
+			for _, after := range tt.unseen {
+				if sweep(after, tt.without); len(tab.listed(t)) != 0 {
+					t.Errorf("after %v: listed %+v, want nothing", after, tab.listed(t))
+				}
 			}
 			for range 2 {
 				sweep(tt.later, tt.without)
-				if diff := cmp.Diff([]stream.Entry{tt.want}, tab.listed(t)); diff != "" {
+				if diff := cmp.Diff(tt.want, byErr(tab.listed(t))); diff != "" {
 					t.Errorf("listed (-want +got):\n%s", diff)
 				}
 			}
-			e, err := stream.Listed(t.Context(), tab.Store, tab.Only(t))
-			if err != nil || e == nil || e.Reason != tt.want.Reason || e.LastErr != tt.want.LastErr {
-				t.Errorf("listed: %+v, %v", e, err)
+			r := tab.Only(t)
+			got, err := stream.Listed(t.Context(), tab.Store, r)
+			if err != nil || len(got) != len(tt.want) {
+				t.Errorf("beside the record: %+v, %v; want %d entries", got, err, len(tt.want))
 			}
 			if tt.with == nil { // its own worker, or people
 				if err := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(tt.later), func(o *idem.Options) { o.Namespace = "b" }).
-					Settle(t.Context(), tt.want.PK, idem.Settlement{By: "jane", Answer: &idem.Response{Status: 410}}); err != nil {
+					Settle(t.Context(), r.PK, idem.Settlement{By: "jane", Answer: &idem.Response{Status: 410}}); err != nil {
 					t.Fatal(err)
 				}
 				tt.with = tt.without
 			}
 			sweep(tt.later, tt.with)
 			sweep(tt.later+time.Minute, tt.with)
-			if e, err := stream.Listed(t.Context(), tab.Store, tab.Only(t)); e != nil || err != nil || len(tab.listed(t)) != 0 {
-				t.Errorf("still listed: %+v, %v", e, err)
+			if got, err := stream.Listed(t.Context(), tab.Store, r); len(got) != 0 || err != nil || len(tab.listed(t)) != 0 {
+				t.Errorf("still listed: %+v, %v", got, err)
 			}
 		})
 	}

@@ -118,7 +118,7 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 	at := make(map[end][]int)
 	for i, d := range batch {
 		if r[d.Kind] == nil {
-			errs[i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, d.Kind)
+			errs[i] = fmt.Errorf("%w: there is none for jobs of kind %q (the worker's Sinks)", ErrSinkDown, d.Kind)
 			continue
 		}
 		e := r.end(d.Kind)

@@ -148,7 +148,7 @@ func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Tic
 			return jobs.ErrMoved // no engine's
 		}
 		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) {
-			return fmt.Errorf("%w: no worker that sweeps the table gives up operations of the namespace %q", jobs.ErrNotMine, namespace)
+			return fmt.Errorf("%w: this worker's Namespaces lack %q", jobs.ErrNotMine, namespace)
 		}
 		e := idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
 		return e.MarkStuck(ctx, t, why)

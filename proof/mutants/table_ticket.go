@@ -236,11 +236,11 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "JobsRoute", what: "a job without a sink counts as delivered",
-			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
+			in: "idem/jobs.Route.Deliver", old: `$errs[$i] = fmt.Errorf("%w: there is none for jobs of kind %q (the worker's Sinks)", ErrSinkDown, $d.Kind)`, new: "", run: "^TestRouteHandsASinkItsKindsTogether$",
 		},
 		{
 			rule: "JobsRoute", what: "a job is parked whose function was deployed before its sink",
-			in: "idem/jobs.Route.Deliver", old: `fmt.Errorf("%w: there is none for jobs of kind %q", ErrSinkDown, $d.Kind)`, new: `fmt.Errorf("there is none for jobs of kind %q", $d.Kind)`, pkg: "lambda/worker", run: "^TestKindBeforeItsSink$",
+			in: "idem/jobs.Route.Deliver", old: `fmt.Errorf("%w: there is none for jobs of kind %q (the worker's Sinks)", ErrSinkDown, $d.Kind)`, new: `fmt.Errorf("there is none for jobs of kind %q (the worker's Sinks)", $d.Kind)`, pkg: "lambda/worker", run: "^TestKindBeforeItsSink$",
 		},
 		{
 			rule: "RedriveFilter", what: "a filter hands out jobs that failed for another reason",

@@ -27,9 +27,10 @@ type Options struct {
 	// or are not sealed. A record has none of them then.
 	Sealed string
 
-	// Listed is why sweeps have listed the operation beside its record ([stream.Listed]); nil
-	// if they haven't.
-	Listed *stream.Entry
+	// Listed is why sweeps have listed the operation beside its record ([stream.Listed]).
+	// ListedUnknown says why that is not known; "" if it is.
+	Listed        []stream.Entry
+	ListedUnknown string
 
 	// Grace is the completer's. Default: jobs.DefaultGrace.
 	Grace time.Duration
@@ -58,7 +59,7 @@ type Story struct {
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
 	Error   string    `json:"error,omitempty"`   // the last one
-	Listed  string    `json:"listed,omitempty"`  // why people are asked, beside what the record says
+	Listed  []string  `json:"listed,omitempty"`  // why people are asked, beside what the record says
 	Version int64     `json:"version"`           // number of writes by holders
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
@@ -168,9 +169,17 @@ func Of(r *store.Record, o Options) *Story {
 		s.Decisions = append(s.Decisions, Decision{By: d.By, At: d.At.UTC(), What: d.What, From: d.From, To: d.To})
 	}
 	s.Summary, s.Next = next(r, o)
-	if o.Listed != nil {
-		s.Listed = fmt.Sprintf("%s since %s: %s", o.Listed.Reason, plain.Time(o.Listed.Since), plain.Line(o.Listed.LastErr))
-		s.Facts = append(s.Facts, Fact{"Listed", s.Listed})
+	for _, e := range o.Listed {
+		s.Listed = append(s.Listed, fmt.Sprintf("%s since %s: %s", e.Reason, plain.Time(e.Since), plain.Line(e.LastErr)))
+	}
+	if o.ListedUnknown != "" {
+		s.Listed = append(s.Listed, "whether it is listed is not known: "+plain.Line(o.ListedUnknown))
+	}
+	for _, why := range s.Listed {
+		s.Facts = append(s.Facts, Fact{"Listed", why})
+	}
+	if len(o.Listed) > 0 {
+		s.Next = append([]Next{{Who: "people", What: "what is listed is mended: docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
 	}
 	return s
 }

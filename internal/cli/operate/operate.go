@@ -341,7 +341,10 @@ func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (d
 		settlement := p.wish.Settlement
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
-			err = stream.Refer(ctx, s, seen, errors.New("decided by people, and its message has not come since: redrive the dead-letter queue"))
+			// The decision is made, whatever becomes of the list.
+			if err := stream.Refer(ctx, s, seen, errors.New("decided by people, and its message has not come since: redrive the dead-letter queue")); err != nil {
+				return p.done + "; but it is not on the list of what waits: " + plain.Line(err.Error()), nil
+			}
 		}
 	case Release:
 		err = engine.EndLease(ctx, seen, p.wish.By)

@@ -118,10 +118,8 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 		if err := opts.require(ctx, mod); err != nil {
 			return Result{}, err
 		}
-		if result.Old, err = oldServices(ctx, opts.Dir); err != nil {
-			return Result{}, err
-		}
 	}
+	result.Old = oldServices(ctx, opts.Dir)
 	if err := w.keep(memoryFile); err != nil {
 		return Result{}, err
 	}

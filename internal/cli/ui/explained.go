@@ -12,8 +12,8 @@ import (
 )
 
 // storyOf is the story that samekey get tells, in the page's form.
-func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed *stream.Entry, sealed string) *Story {
-	e := explain.Of(r, explain.Options{Now: now, Listed: listed, Sealed: sealed})
+func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.Entry, unknown, sealed string) *Story {
+	e := explain.Of(r, explain.Options{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
 	said := []string{e.Summary}
 	if sealed != "" {
 		said = append(said, sealed)

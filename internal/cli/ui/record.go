@@ -39,18 +39,21 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		about = &store.Record{PK: pk}
 	}
 	listed, err := stream.Listed(ctx, t.store, about)
+	unknown := ""
 	switch {
-	case err != nil:
+	case rec == nil && err != nil:
 		return nil, t.said(err)
-	case rec == nil && listed != nil && strings.HasPrefix(pk, state.NoTicket):
-		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed.Reason)}, Error: listed.LastErr}, Seen: "-", Said: []string{
-			"It is no record, but a message of the tickets' queue, which no longer has it.",
-			"It leaves the list within a day, or by samekey forget.",
+	case rec == nil && len(listed) > 0 && strings.HasPrefix(pk, state.NoTicket):
+		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed[0].Reason)}, Error: listed[0].LastErr}, Seen: "-", Said: []string{
+			"This is no record, but a message of the tickets' queue, which no longer has the message.",
+			"The message leaves the list within a day, or at once by samekey forget " + pk + ".",
 		}}, nil
 	case rec == nil:
 		return nil, ErrGone
+	case err != nil:
+		unknown = t.said(err).Error()
 	}
-	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), listed, sealed)
+	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), listed, unknown, sealed)
 	switch {
 	case personal && sealed != "":
 		s.Personal = &Personal{Parts: []Part{{"Sealed", sealed}}}

@@ -168,6 +168,7 @@ func rowOf(g stream.Glimpse) Row {
 
 // Waiting implements [Source].
 func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
+	at := make(map[string]int) // by record
 	for e, err := range stream.NewWaiting(t.client, t.store).All(ctx) {
 		switch {
 		case errors.Is(err, stream.ErrNoIndex):
@@ -181,13 +182,24 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			PK: e.PK, Name: e.Record, Reasons: []string{string(e.Reason)}, Route: e.Route, Handler: e.Handler, Phase: e.Phase, Tries: e.Tries,
 			Error: e.LastErr, Created: milli(e.Created), Run: milli(e.Run),
 		}
-		switch e.Reason {
-		case stream.ReasonUnknown, stream.ReasonStuck:
+		switch {
+		case e.Reason == stream.ReasonUnknown, e.Reason == stream.ReasonStuck:
 			row.State = string(store.Stuck)
-		case stream.ReasonBlocked:
+		case e.Reason == stream.ReasonBlocked && e.ID != "":
 			row.State = string(store.Open)
 		default: // the entry doesn't tell
 		}
+		if i, known := at[e.PK]; known { // an entry beside the record's own, which tells more
+			if own := rows[i]; e.ID == "" {
+				own.Reasons = append(own.Reasons, row.Reasons...)
+				rows[i] = own
+			} else {
+				row.Reasons = append(row.Reasons, own.Reasons...)
+				rows[i] = row
+			}
+			continue
+		}
+		at[e.PK] = len(rows)
 		rows = append(rows, row)
 	}
 	return rows, nil

@@ -148,7 +148,7 @@ func TestStoryOf(t *testing.T) {
 		Status: 202, Tries: 2, Error: "first", Created: ms(10), Run: ms(10),
 	}
 	for sealed, said := range map[string][]string{"": nil, "sealed!": {"sealed!"}} {
-		got := storyOf(rec, g, at(100), nil, sealed)
+		got := storyOf(rec, g, at(100), nil, "", sealed)
 		if diff := cmp.Diff(want, got.Row); diff != "" || got.Seen != "me.3.ID" || got.ID != "ID" || len(got.Offers) != 3 || len(got.Spans) != 4 {
 			t.Errorf("%+v (-want +got):\n%s", got, diff)
 		}
