@@ -18,7 +18,7 @@ GOARCH_x86_64 := amd64
 HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
-MODULES       := proof examples/shop otel kms internal/tools/supply
+MODULES       := cmd/samekey internal/local proof examples/shop otel kms internal/tools/supply
 # Static, since the build host's libc may be newer than Lambda's; reproducible; and small: -s takes 30 % off,
 # lambda.norpc 20 %, nethttpomithttp2 0.4 MB (all services that a function calls speak HTTP/1.1).
 BUILDTAGS     ?= lambda.norpc,nethttpomithttp2
@@ -43,9 +43,8 @@ build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARC
 	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
-	@for f in api webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
-	$(BUILD) -o examples/checkout/dist/authorizer/bootstrap ./internal/cli/scaffold/files/cmd/authorizer
-
+	@for f in api authorizer webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
+	
 .PHONY: demo
 demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
 	@go run ./examples/rides/demo
@@ -59,7 +58,7 @@ demo-hello: ## play the story of one key, over HTTP
 local: ## run template.yaml on this machine (docs/use/local.md; more flags in LOCALFLAGS)
 	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) BUILDTAGS=lambda.norpc >&2 # as samekey local builds
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
-	@go build -o $(BIN)/samekey ./cmd/samekey
+	@go build -C cmd/samekey -o $(BIN)/samekey .
 	@exec $(BIN)/samekey local --with-parent --parameter Architecture=$(HOSTARCH) --parameter WorldUrl={world} \
 		--process world=dist/world/bootstrap --process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
 		$(LOCALFLAGS)
@@ -70,8 +69,8 @@ FORCE         := crash killsweep linear mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestShortRun TestStartFromColdCache
-LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/checkout ./examples/rides/stack ./idem ./internal/cli/prove ./internal/servers/elasticmq
+LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestShortRun TestStartFromColdCache
+LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
@@ -82,7 +81,7 @@ GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -skip $(LONG_TESTS)
 test-build:
 	GOGC=400 go list -export -test ./... >/dev/null
 	@for m in $(MODULES); do (set -x; cd $$m && GOGC=400 go list -export -test ./... >/dev/null) || exit; done
-	GOGC=400 CGO_ENABLED=0 go list -export -trimpath -buildvcs=false -tags=lambda.norpc ./cmd/... ./examples/... ./internal/local/... >/dev/null
+	GOGC=400 CGO_ENABLED=0 go list -export -trimpath -buildvcs=false -tags=lambda.norpc ./cmd/... ./examples/... ./internal/servers/... >/dev/null
 
 # Side by side: some tests wait while others compute. Each test has a database of its own in one process.
 .PHONY: test
@@ -102,7 +101,8 @@ test-modules:
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./signals
+	cd cmd/samekey && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) . ./internal/prove
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./rules ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.
@@ -195,7 +195,7 @@ screenshots: ## write docs/images by the same tools
 vet: ## go vet, and samekey vet on all packages
 	go vet ./...
 	@for m in $(MODULES); do (set -x; cd $$m && go vet ./...) || exit; done
-	@go build -o $(BIN)/samekey ./cmd/samekey
+	@go build -C cmd/samekey -o $(BIN)/samekey .
 	$(BIN)/samekey vet ./...
 	$(BIN)/samekey vet --lock examples/samekey.lock ./examples/...
 	cd examples/shop && $(BIN)/samekey vet --lock samekey.lock ./...
@@ -223,8 +223,8 @@ smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's co
 
 .PHONY: prove-local
 prove-local: ## samekey prove, with this machine as the stand-in for AWS; its report in proof/prove (Java, minutes)
-	@go build -o $(BIN)/samekey ./cmd/samekey
-	cd proof/prove && $(BIN)/samekey prove --local --yes --source $(CURDIR)
+	@go build -C cmd/samekey -o $(BIN)/samekey .
+	cd proof/prove && $(BIN)/samekey prove --local --yes --source $(CURDIR)/cmd/samekey
 
 .PHONY: stopwatch
 stopwatch: ## play a new user, from an empty folder to a deployed application, and print the times (Java, python3)
@@ -281,12 +281,6 @@ soak: ## mixed traffic with kills for SOAK (1h), and MEMORY_KEYS hostile names: 
 planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/inside/proof.md)
 	go run -C proof ./mutants -planted
 
-ONLY          ?=
-
-.PHONY: evidence
-evidence: ## run the proofs and write docs/inside/proof.md from their figures (hours; ONLY=mutants for one of them)
-	go run -C proof ./evidence -only "$(ONLY)"
-
 SUPPLY        := $(BIN)/supply
 # Programs that people run themselves, besides the functions.
 PROGRAMS      := samekey samekey-keys
@@ -298,7 +292,7 @@ $(SUPPLY):
 .PHONY: sbom
 sbom: $(SUPPLY) ## bills of materials of every binary in dist/sbom/ARCH, CycloneDX JSON (ARCH=arm64 or x86_64)
 	@$(MAKE) --no-print-directory -s build ARCH=$(ARCH) >/dev/null
-	@$(BUILD) -o dist/samekey/samekey ./cmd/samekey
+	@cd cmd/samekey && $(BUILD) -o $(CURDIR)/dist/samekey/samekey .
 	@cd kms && $(BUILD) -o $(CURDIR)/dist/samekey-keys/samekey-keys ./cmd/samekey-keys
 	@$(SUPPLY) sbom -o dist/sbom/$(ARCH) dist/*/bootstrap $(foreach p,$(PROGRAMS),dist/$(p)/$(p))
 

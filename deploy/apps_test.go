@@ -50,7 +50,7 @@ type routes struct {
 // and a name of their own, and a first deployment that may fail.
 func TestApplicationsHaveSafeDefaults(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/shop/template.yaml", "../examples/checkout/template.yaml"} {
+	for _, path := range []string{"../cmd/samekey/internal/scaffold/files/template.yaml", "../examples/shop/template.yaml", "../examples/checkout/template.yaml"} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -91,7 +91,7 @@ func TestApplicationsHaveSafeDefaults(t *testing.T) {
 // everybody's.
 func TestApplicationsHaveNoTokens(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/checkout/template.yaml"} {
+	for _, path := range []string{"../cmd/samekey/internal/scaffold/files/template.yaml", "../examples/checkout/template.yaml"} {
 		raw, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func TestTemplatesHaveNoAliases(t *testing.T) {
 }
 
 var templates = []string{
-	"samekey.yaml", "../template.yaml", "../examples/hello/template.yaml", "../examples/shop/template.yaml", "../internal/cli/scaffold/files/template.yaml",
+	"samekey.yaml", "../template.yaml", "../examples/hello/template.yaml", "../examples/shop/template.yaml", "../cmd/samekey/internal/scaffold/files/template.yaml",
 }
 
 // A log group of a function has no name that another deployment would ask for: lines that

@@ -3,7 +3,7 @@ package otel_test
 import (
 	"context"
 	"crypto/rand"
-	"log/slog"
+	"encoding/json"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,8 +13,10 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	lambdaclient "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -26,10 +28,9 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/servers/mendstream"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -158,23 +159,73 @@ func newStack(t *testing.T, p *provider) *stack {
 	tickets.handler = w
 	base := &http.Transport{}
 	options := client.Options()
-	mapping, err := eventsource.Stream{
-		Function: lambdarun.InProcess(w, patience), ARN: aws.ToString(table.Table.LatestStreamArn), ReportBatchItemFailures: true,
-		API: dynamodbstreams.New(dynamodbstreams.Options{
-			BaseEndpoint: &db.Endpoint, Region: options.Region, Credentials: options.Credentials, HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
-		}),
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	ends := follow(t, w, aws.ToString(table.Table.LatestStreamArn), dynamodbstreams.New(dynamodbstreams.Options{
+		BaseEndpoint: &db.Endpoint, Region: options.Region, Credentials: options.Credentials, HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
+	}))
 	t.Cleanup(func() {
-		_ = mapping.Close()
+		ends()
 		base.CloseIdleConnections()
 		receipts.wg.Wait()
 		tickets.wg.Wait()
 	})
 	return s
+}
+
+// follow invokes the worker with what a table's stream shows, until ends is called. What the
+// worker reports comes again.
+func follow(t *testing.T, w *worker.Worker, arn string, api *dynamodbstreams.Client) (ends func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		var at *string
+		for ctx.Err() == nil {
+			if at == nil {
+				at = shard(ctx, arn, api)
+				continue
+			}
+			out, err := api.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: at})
+			if err != nil { // DynamoDB Local forgets an iterator that is older than the first record
+				at = nil
+				continue
+			}
+			var ev events.DynamoDBEvent
+			for _, r := range out.Records {
+				old, errOld := attributevalue.FromDynamoDBStreamsMap(r.Dynamodb.OldImage)
+				now, errNow := attributevalue.FromDynamoDBStreamsMap(r.Dynamodb.NewImage)
+				if errOld != nil || errNow != nil {
+					t.Errorf("an image: %v, %v", errOld, errNow)
+				}
+				ev.Records = append(ev.Records, streamimage.Record(old, now, *r.Dynamodb.ApproximateCreationDateTime, *r.Dynamodb.SequenceNumber))
+			}
+			payload, err := json.Marshal(ev)
+			if err != nil {
+				t.Error(err)
+			}
+			if len(ev.Records) > 0 {
+				if report, err := w.Invoke(ctx, payload); err != nil || strings.Contains(string(report), "itemIdentifier") {
+					continue // the same records
+				}
+			}
+			at = out.NextShardIterator
+		}
+	})
+	return func() { cancel(); wg.Wait() }
+}
+
+// shard returns where the stream's only shard begins; nil if nobody can tell yet.
+func shard(ctx context.Context, arn string, api *dynamodbstreams.Client) *string {
+	d, err := api.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
+	if err != nil || len(d.StreamDescription.Shards) == 0 {
+		return nil
+	}
+	out, err := api.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
+		StreamArn: &arn, ShardId: d.StreamDescription.Shards[0].ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
+	})
+	if err != nil {
+		return nil
+	}
+	return out.ShardIterator
 }
 
 // await waits until a job is delivered and consumed.

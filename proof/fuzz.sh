@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# fuzz.sh DURATION: every fuzz target of the module, one after the other, since
-# go test takes one package and one target at a time.
+# fuzz.sh DURATION: every fuzz target, one after the other, since go test takes one
+# package and one target at a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 duration=$1
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-fuzz() { # PACKAGE TARGET
-  go test -run='^$' -fuzz="^$2\$" -fuzztime="$duration" "$1" </dev/null 2>&1 | tee "$log"
+fuzz() { # FOLDER TARGET
+  go test -C "$1" -run='^$' -fuzz="^$2\$" -fuzztime="$duration" . </dev/null 2>&1 | tee "$log"
 }
 
 # On a machine that stalls, the end of DURATION can catch a worker in the middle

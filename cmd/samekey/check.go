@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/internal/cli/check"
+	"github.com/samekey/samekey/cmd/samekey/internal/check"
 )
 
 const checkLong = `Sends the request that the flags describe to an HTTP API, again and again, and

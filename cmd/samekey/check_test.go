@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/internal/cli/check"
+	"github.com/samekey/samekey/cmd/samekey/internal/check"
 	"github.com/samekey/samekey/internal/testkit/checktest"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )

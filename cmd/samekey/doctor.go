@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/doctor"
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
 )
 
 const doctorLong = `Looks for mistakes in the deployment of a table, its worker and the functions on it.

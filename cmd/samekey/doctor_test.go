@@ -13,8 +13,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/samekey/samekey/internal/cli/doctor"
-	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
 )
 
 // callAt runs a command on an account in memory, at the time of the bubble.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
 // The exit codes. Each command tells the codes that mean something else by

@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
-	"github.com/samekey/samekey/internal/cli/explain"
-	"github.com/samekey/samekey/internal/cli/plain"
-	"github.com/samekey/samekey/internal/cli/recordkey"
-	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 

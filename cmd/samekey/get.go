@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/cli/explain"
 )
 
 func newGet(env environment) *cobra.Command {

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/cli/plain"
-	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 )

@@ -9,12 +9,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/scaffold"
+	"github.com/samekey/samekey/cmd/samekey/internal/scaffold"
 )
 
 // envReplace names a checkout that takes the place of the released module, in tests of
 // this repository.
 const envReplace = "SAMEKEY_INIT_REPLACE"
+
+// programPath is this program's package.
+const programPath = "github.com/samekey/samekey/cmd/samekey"
 
 func newInit(env environment) *cobra.Command {
 	var opts scaffold.Options
@@ -36,7 +39,7 @@ samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
 			opts.Version, opts.Replace = released(version()), env.getenv(envReplace)
 			result, err := scaffold.Init(cmd.Context(), opts)
 			if err == nil {
-				tellInit(env, result)
+				tellInit(env, result, "go run "+programPath+"@"+opts.Version)
 			}
 			return err
 		},
@@ -47,7 +50,7 @@ samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
 	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: there are changes", exitWrong: "called the wrong way; with --check: failed"})
 }
 
-func tellInit(env environment, result scaffold.Result) {
+func tellInit(env environment, result scaffold.Result, command string) {
 	for _, f := range []struct {
 		did   string
 		files []string
@@ -65,18 +68,20 @@ func tellInit(env environment, result scaffold.Result) {
 	if len(result.Old) > 0 {
 		fmt.Fprintf(env.stdout, "These modules compile beside today's aws-sdk-go-v2, and each of their calls fails. Raise them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
 	}
-	others := func(name string) bool { return name == "template.yaml" || strings.HasPrefix(name, "cmd/") }
+	others := func(name string) bool {
+		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")
+	}
 	switch {
 	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // whose parameters and routes are not known
-		fmt.Fprint(env.stdout, "\nRun it:  go tool samekey local --watch\n")
+		fmt.Fprintf(env.stdout, "\nRun it:  %s local --watch\n", command)
 	case len(result.Created) > 0 && result.Example == "checkout":
-		fmt.Fprint(env.stdout, `
-Run it:     go tool samekey local --watch --parameter Tokens='jane:tea omar:milk'
-Examine it: TOKEN='Bearer tea' OTHER='Bearer milk' go tool samekey check --contract acp --yes --header-env Authorization=TOKEN --other-caller-env Authorization=OTHER --body '{"items":[{"id":"tea","quantity":1},{"id":"cup","quantity":2}]}' http://localhost:3000/checkout_sessions
-`)
+		fmt.Fprintf(env.stdout, `
+Run it:     make local
+Examine it: TOKEN='Bearer tea' OTHER='Bearer milk' %s check --contract acp --yes --header-env Authorization=TOKEN --other-caller-env Authorization=OTHER --body '{"items":[{"id":"tea","quantity":1},{"id":"cup","quantity":2}]}' http://localhost:3000/checkout_sessions
+`, command)
 	case len(result.Created) > 0:
 		fmt.Fprint(env.stdout, `
-Run it:  go tool samekey local --watch --parameter Tokens='jane:tea omar:milk'
+Run it:  make local
 Call it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'
 `)
 	}

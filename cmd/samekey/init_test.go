@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/cli/scaffold"
+	"github.com/samekey/samekey/cmd/samekey/internal/scaffold"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -18,7 +18,7 @@ func TestInitTellsWhatItDid(t *testing.T) {
 		"tool (\n\tgithub.com/samekey/samekey/cmd/samekey\n\tgithub.com/samekey/samekey/cmd/samekey-worker\n)\n")
 	localtest.Write(t, filepath.Join(dir, "Makefile"), "all:\n")
 	code, stdout, stderr := call(t, nil, "init")
-	if code != 0 || !strings.Contains(stdout, "created     cmd/api/main.go\n") || !strings.Contains(stdout, "left alone  Makefile\n") || !strings.Contains(stdout, "go tool samekey local --watch") {
+	if code != 0 || !strings.Contains(stdout, "created     cmd/api/main.go\n") || !strings.Contains(stdout, "left alone  Makefile\n") || !strings.Contains(stdout, "cmd/samekey@latest local --watch") {
 		t.Fatalf("code %d: %s%s", code, stdout, stderr)
 	}
 	if code, stdout, stderr := call(t, nil, "init"); code != 0 || strings.Contains(stdout, "created") || !strings.Contains(stdout, "up to date  template.yaml\n") {
@@ -42,7 +42,7 @@ func TestTellInit(t *testing.T) {
 	for _, r := range []scaffold.Result{
 		{Created: []string{"a", "b"}, Module: "m", Required: true}, {Created: []string{"a"}, Example: "checkout"}, {Example: "checkout", LeftAlone: []string{"c"}}, {Created: []string{"a"}, LeftAlone: []string{"template.yaml"}}, {Unchanged: []string{"d"}, Module: "m"},
 	} {
-		tellInit(environment{stdout: &out}, r)
+		tellInit(environment{stdout: &out}, r, "go run "+programPath+"@latest")
 		out.WriteString("----\n")
 	}
 	golden(t, "init.txt", out.String())

@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
+	"github.com/samekey/samekey/cmd/samekey/internal/names"
+	"github.com/samekey/samekey/cmd/samekey/internal/stats"
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
-	"github.com/samekey/samekey/internal/cli/names"
-	"github.com/samekey/samekey/internal/cli/stats"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/seal"
 	"github.com/samekey/samekey/seal/program"
 )

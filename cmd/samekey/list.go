@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/cli/plain"
-	"github.com/samekey/samekey/internal/cli/recordkey"
-	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
 

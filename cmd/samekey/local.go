@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/internal/local/stack"
 )
 

@@ -25,8 +25,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/local/stack"
 	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/testkit/localtest"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/names"
-	"github.com/samekey/samekey/internal/cli/tablescan"
-	"github.com/samekey/samekey/internal/cli/vet/lock"
+	"github.com/samekey/samekey/cmd/samekey/internal/names"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
 const namesLong = `Holds the phases and calls of open operations against a build, before it is deployed.

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 

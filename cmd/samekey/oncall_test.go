@@ -108,7 +108,7 @@ func (d *desk) followPage(t *testing.T, path string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s is out of date (go test ./cmd/samekey -run OnCall -update); it should say:\n%s", path, page)
+		t.Errorf("%s is out of date (go test -C cmd/samekey . -run OnCall -update); it should say:\n%s", path, page)
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
-	"github.com/samekey/samekey/internal/cli/explain"
-	"github.com/samekey/samekey/internal/cli/recordkey"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )

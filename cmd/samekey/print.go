@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
 // Whatever a command prints may come from a table, in which anyone may have written:

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/prove"
+	"github.com/samekey/samekey/cmd/samekey/internal/prove"
 )
 
 const proveLong = `Deploys a throw-away stack into an AWS account, examines Samekey's claims there,

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/cli/prove"
+	"github.com/samekey/samekey/cmd/samekey/internal/prove"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 

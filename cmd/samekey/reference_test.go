@@ -2,25 +2,46 @@ package main
 
 import (
 	"io"
-	"os"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
+	"github.com/samekey/samekey/cmd/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
-// The page of the commands is what the program says of them, with their flags, defaults and
-// exit codes. go test -C proof ./pages -update writes it.
-func TestCommandsOnTheirPage(t *testing.T) {
+// The blocks of pages that are about the command are made by the command.
+func TestPagesAboutTheCommand(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/use/cli.md")
-	if err != nil {
-		t.Fatal(err)
+	pagetest.Blocks(t, "../..", *update, map[string]func(*testing.T) string{
+		"check-checks": checks, "check-rules": rules, "check-report": wrongServer,
+		"commands":     printed,
+		"doctor":       func(*testing.T) string { return doctor.Page() },
+		"prove-policy": func(*testing.T) string { return "\n```json\n" + prove.Policy("us-east-1") + "```\n\n" },
+	}, othersBlocks(t)...)
+}
+
+// othersBlocks are the blocks that tests of module proof make.
+func othersBlocks(t *testing.T) (names []string) {
+	t.Helper()
+	for _, page := range pagetest.Pages(t, "../..") {
+		for _, m := range regexp.MustCompile(`<!-- generated ([a-z-]+) -->`).FindAllStringSubmatch(page, -1) {
+			names = append(names, m[1])
+		}
 	}
+	return names
+}
+
+// printed is what the program says of its commands, with their flags, defaults and exit codes.
+func printed(t *testing.T) string {
+	t.Helper()
 	var stdout strings.Builder // of a machine with defaults of its own
 	code := run(t.Context(), environment{stdout: &stdout, stderr: io.Discard, terminal: true, getenv: func(string) string { return "7" }}, []string{"reference"})
-	out := stdout.String()
-	if code != 0 || len(out) < 1000 || !strings.Contains(string(page), "<!-- generated commands -->\n"+out+"<!-- end commands -->") {
-		t.Errorf("exit code %d; the page has other commands than the program:\n%s", code, out)
+	if code != 0 || stdout.Len() < 1000 {
+		t.Fatalf("exit code %d: %s", code, &stdout)
 	}
+	return stdout.String()
 }
 
 // The help shows which commands a developer needs, and which an operator does.
@@ -42,6 +63,21 @@ func TestHelpByPurpose(t *testing.T) {
 		}
 		if got := strings.Join(is, " "); got != names {
 			t.Errorf("the commands %s, not %s", got, names)
+		}
+	}
+}
+
+// docs/operate/doctor.md names each right that an examination takes.
+func TestDoctorsRights(t *testing.T) {
+	t.Parallel()
+	_, section, _ := strings.Cut(pagetest.Pages(t, "../..")["docs/operate/doctor.md"], "\n## Permissions\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, c := range doctor.All() {
+		for _, s := range c.Needs {
+			service, action, is := strings.Cut(string(s), ":")
+			if is && !strings.Contains(section, "`"+action+"`") && !strings.Contains(section, "`"+service+":"+action+"`") {
+				t.Errorf("%s needs %s, which the section Permissions doesn't name", c.ID, s)
+			}
 		}
 	}
 }

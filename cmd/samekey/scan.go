@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/internal/cli/recordkey"
-	"github.com/samekey/samekey/internal/cli/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 )
 
 // scan is the flags of commands that scan the table.

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/cli/explain"
-	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/stats"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/cli/stats"
-	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
 const statsLong = `Counts the records of the table by state and cause, by route and by age.

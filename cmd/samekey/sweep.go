@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/spf13/cobra"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 // sweepNow is the event of a schedule that asks a worker, or a function of a sweep's

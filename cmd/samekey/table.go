@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/maketable"
+	"github.com/samekey/samekey/cmd/samekey/internal/maketable"
 )
 
 func newTable(env environment) *cobra.Command {

@@ -13,10 +13,10 @@ import (
 	"github.com/aws/smithy-go/logging"
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/tail"
+	"github.com/samekey/samekey/cmd/samekey/internal/tail"
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
+	"github.com/samekey/samekey/internal/servers/mendstream"
 )
 
 const tailLong = `Follows the table's stream, and prints a line for each change of a record.

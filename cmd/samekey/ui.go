@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 )
 
 const uiLong = `Serves a page about the requests of a table: by state and time, each with a

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/tools/go/analysis/unitchecker"
 	"golang.org/x/tools/go/packages"
 
-	"github.com/samekey/samekey/internal/cli/vet"
-	"github.com/samekey/samekey/internal/cli/vet/lock"
+	"github.com/samekey/samekey/cmd/samekey/internal/vet"
+	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
 const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats, results that

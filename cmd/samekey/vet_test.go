@@ -20,32 +20,17 @@ import (
 )
 
 const (
-	vetFixtures  = "../../internal/cli/vet/testdata/"
-	vetHandlers  = vetFixtures + "handlers"
-	vetEngines   = vetFixtures + "engines"
-	examplesLock = "../../examples/samekey.lock"
+	vetFixtures = "./internal/vet/testdata/"
+	vetHandlers = vetFixtures + "handlers"
+	vetEngines  = vetFixtures + "engines"
 )
-
-// The applications that show the packages in use have no mistake that a rule knows,
-// and their lock file is as they are.
-func TestVetFindsNothingInTheExamples(t *testing.T) {
-	t.Parallel()
-	code, stdout, stderr := call(t, nil, "vet", "-lock", examplesLock, "../../examples/...")
-	if code != 0 || stdout != "" || stderr != "" {
-		t.Errorf("code %d\n%s%s", code, stdout, stderr)
-	}
-	lock, err := os.ReadFile(examplesLock)
-	if err != nil || !strings.Contains(string(lock), "charge_created") {
-		t.Errorf("%s has not the phases of Rocket Rides: %v", examplesLock, err)
-	}
-}
 
 func TestVetPrintsWhatItFinds(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := call(t, nil, "vet", vetFixtures+"names", vetFixtures+"keys", vetFixtures+"effects")
 	const want = "testdata/keys/cases.go:32:10: keys: Payments.Charge is called in an idem.Foreign without tx.Key"
 	var places []string
-	for _, m := range regexp.MustCompile(`(?m)^(/\S+\.go):(\d+):(\d+): `).FindAllStringSubmatch(stdout, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^(\S+\.go):(\d+):(\d+): `).FindAllStringSubmatch(stdout, -1) {
 		places = append(places, fmt.Sprintf("%s %5s %5s", m[1], m[2], m[3]))
 	}
 	if code != 1 || !strings.Contains(stdout, want) || !slices.IsSorted(places) || stderr != fmt.Sprintf("samekey vet: %d found; docs/use/vet.md explains the rules\n", len(places)) {
@@ -116,7 +101,7 @@ func TestVetKeepsBrokenPackages(t *testing.T) {
 	if code, _, stderr := call(t, nil, "vet", "-lock", path, "-update", vetHandlers, vetEngines); code != 0 {
 		t.Fatal(stderr)
 	}
-	both := strings.ReplaceAll(localtest.Read(t, path), "internal/cli/vet/testdata/engines", "cmd/samekey/testdata/broken")
+	both := strings.ReplaceAll(localtest.Read(t, path), "cmd/samekey/internal/vet/testdata/engines", "cmd/samekey/testdata/broken")
 	localtest.Write(t, path, both)
 	if code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers); code != 0 || stdout != "" {
 		t.Errorf("code %d, %s%s", code, stdout, stderr)
@@ -246,7 +231,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 		t.Error("it begins with another place")
 	}
 	for _, want := range []string{
-		`lock: github.com/samekey/samekey/internal/cli/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
+		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
 		`docs/start/phases.md#keep-the-old-phases`,
 	} {
@@ -271,9 +256,10 @@ func TestVetAsAToolOfGoVet(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+samekey, pkg).CombinedOutput()
 		return string(out), err
 	}
-	examples := prove.Some("../../examples/recipes", "../../examples/...")
-	if out, err := vet(examples); err != nil {
-		t.Errorf("%s: %v\n%s", examples, err, out)
+	examples := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+samekey, prove.Some("./examples/recipes", "./examples/..."))
+	examples.Dir = "../.."
+	if out, err := examples.CombinedOutput(); err != nil {
+		t.Errorf("%v: %v\n%s", examples.Args, err, out)
 	}
 	out, err := vet(vetFixtures + "keys")
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || strings.Count(out, " keys: ") != 5 {

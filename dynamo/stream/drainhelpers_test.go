@@ -24,7 +24,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/servers/mendstream"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -206,12 +206,18 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 		with    func(*worker.Options)
 	}{
 		"kinds without a sink": {
-			mail, func(*worker.Options) {}, []time.Duration{50 * time.Minute, 61 * time.Minute}, 122 * time.Minute,
-			[]stream.Entry{waits("audit", strings.ReplaceAll(none, "mail", "audit")), waits("mail", none)}, ownSink,
+			mail, func(*worker.Options) {},
+			[]time.Duration{50 * time.Minute, 61 * time.Minute},
+			122 * time.Minute,
+			[]stream.Entry{waits("audit", strings.ReplaceAll(none, "mail", "audit")), waits("mail", none)},
+			ownSink,
 		},
 		"a sink that is down": {
-			mail, fails(jobs.ErrSinkDown), []time.Duration{2 * time.Hour}, 3 * time.Hour,
-			[]stream.Entry{waits("mail", "sink is unavailable")}, ownSink,
+			mail, fails(jobs.ErrSinkDown),
+			[]time.Duration{2 * time.Hour},
+			3 * time.Hour,
+			[]stream.Entry{waits("mail", "sink is unavailable")},
+			ownSink,
 		},
 		"a sink that was out of time": {
 			mail, fails(fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, context.DeadlineExceeded)), []time.Duration{2 * time.Hour, 4 * time.Hour}, 6 * time.Hour, nil, ownSink,
@@ -225,7 +231,8 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 				tab.edit(t, tab.Only(t).PK, "REMOVE req, jobs", nil) // as without Resumable
 			},
 			func(o *worker.Options) { o.Namespaces = []string{"a"} },
-			[]time.Duration{25 * time.Hour}, 27 * time.Hour,
+			[]time.Duration{25 * time.Hour},
+			27 * time.Hour,
 			[]stream.Entry{{Reason: stream.ReasonBlocked, LastErr: `nobody has ended it within 24h0m0s: the operation is another handler's: this worker's Namespaces lack "b"`}},
 			nil,
 		},

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# release.sh prepare VERSION   a commit that is the release: the changelog's date, the nested modules' requirement
+# release.sh prepare VERSION   a commit that is the release (the changelog's date, the nested modules' requirements), and one that
+#                              the tree is developed on after it
 # release.sh tag VERSION       its tags, signed: TAGFLAGS=-a for tags without a signature
 #
 # docs/inside/releasing.md has the commands in their order; a test of proof/rules types them in a clone.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-modules=(kms otel) # that users import, besides the root's; their replace directives don't reach importers
+# Besides the root's, in the order of who needs whom. The tree is developed with replace directives, which a released go.mod must
+# not have: go run MODULE@VERSION refuses it.
+modules=(internal/local cmd/samekey kms otel)
 
 fail() {
 	echo "release.sh: $*" >&2
@@ -28,16 +31,32 @@ prepare)
 	grep -q "^## Unreleased: $version$" CHANGELOG.md || fail "CHANGELOG.md has no \"## Unreleased: $version\""
 	sed -i.old "s/^## Unreleased: $version$/## $version - $(date -u +%F)/" CHANGELOG.md
 	rm CHANGELOG.md.old
-	for module in "${modules[@]}"; do
-		go -C "$module" mod edit -require="github.com/samekey/samekey@v$version"
-	done
+	proxy=$(mktemp -d)
+	trap 'chmod -R u+w "$proxy"; rm -rf "$proxy"' EXIT
+	go build -C internal/tools/supply -o "$proxy/supply" .
+	publish() { "$proxy/supply" proxy -o "$proxy/modules" . "v$version" "$1"; }
 	git commit --quiet --all --message "Release $version"
-	echo "the release is the commit $(git rev-parse --short HEAD)"
+	publish .
+	for module in "${modules[@]}"; do
+		for path in '' /internal/local; do
+			name=github.com/samekey/samekey$path
+			go -C "$module" mod edit -dropreplace="$name"
+			if grep -q "$name v0.0.0" "$module/go.mod"; then go -C "$module" mod edit -require="$name@v$version"; fi
+		done
+		# The checksums of what is not published yet.
+		GOPROXY="file://$proxy/modules,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)" GONOSUMDB=github.com/samekey GOFLAGS=-mod=mod GOMODCACHE="$proxy/cache" go -C "$module" mod tidy
+		git commit --quiet --all --amend --no-edit
+		publish "$module"
+	done
+	release=$(git rev-parse --short HEAD)
+	for module in "${modules[@]}"; do git checkout --quiet HEAD~1 -- "$module/go.mod" "$module/go.sum"; done
+	git commit --quiet --all --message "samekey: develop after $version"
+	echo "the release is the commit $release"
 	;;
 tag)
-	[[ $(git log -1 --format=%s) == "Release $version" ]] || fail "the last commit is not the release: make release VERSION=$version"
+	[[ $(git log -1 --format=%s HEAD~1) == "Release $version" ]] || fail "the commit before the last is not the release: make release VERSION=$version"
 	for prefix in '' "${modules[@]/%//}"; do
-		git tag "${TAGFLAGS:--s}" --message "Samekey $version" "${prefix}v$version"
+		git tag "${TAGFLAGS:--s}" --message "Samekey $version" "${prefix}v$version" HEAD~1
 		echo "${prefix}v$version"
 	done
 	;;

@@ -149,7 +149,7 @@ def check_failed_deploy(command, work, env, world):
 def check_standalone(work, env):
     """The stack for other tools: its worker comes from a bucket, sweeps, and starts executions at once and by a schedule."""
     template, bucket, code = work / "standalone.yaml", "code", io.BytesIO()
-    subprocess.run(["go", "run", "./cmd/samekey", "stack", "--standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["go", "run", "-C", "cmd/samekey", ".", "stack", "--standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     with zipfile.ZipFile(code, "w") as z:
         z.write(ROOT / "dist/samekey-worker/bootstrap", "bootstrap")
     client("s3", env).create_bucket(Bucket=bucket)
@@ -212,7 +212,7 @@ def check_later(ids, machine, env):
 def check_doctor(work, env):
     """samekey doctor finds nothing wrong with the deployed stack, and finds mistakes that are made in it."""
     program = work / "samekey"
-    subprocess.run(["go", "build", "-o", program, "./cmd/samekey"], cwd=ROOT, check=True)
+    subprocess.run(["go", "build", "-C", "cmd/samekey", "-o", program, "."], cwd=ROOT, check=True)
 
     def doctor():
         done = subprocess.run([program, "doctor", "--stack", "samekey", "--json"], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -30,7 +30,7 @@ apps=(template.yaml examples/hello/template.yaml)
 # The stack that templates nest, and its form for other tools than SAM.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-go run ./cmd/samekey stack --standalone "$work/samekey.yaml"
+go run -C cmd/samekey . stack --standalone "$work/samekey.yaml"
 templates=("${apps[@]}" deploy/samekey.yaml "$work/samekey.yaml")
 
 install lint internal/tools/requirements.txt

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // Start is how long a new process of a function takes, from its start on, in ns.

@@ -21,7 +21,7 @@ if [[ ${1:-} == site ]]; then
 	TMPDIR=$node/tmp SAMEKEY_ROOT=$root exec node --test --test-reporter=spec "$node/site.mjs"
 fi
 mkdir -p .bin "$node/tmp"
-go build -o .bin/samekey ./cmd/samekey
+go build -C cmd/samekey -o ../../.bin/samekey .
 go build -C proof -o ../.bin/ui-stage ./browser/stage
 go build -C proof -o ../.bin/browser-shop ./browser/shop
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // history sees every version of every record, on the stream, and finds changes that

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // The stages of a request: what a process works at.

@@ -36,7 +36,7 @@ func TestStoresAgree(t *testing.T) {
 	t.Parallel()
 	n, begun := setting(t, envScript, 300), time.Now()
 	want := script(t, new(idem.MemoryStore), n)
-	for name, s := range map[string]store.Store{"the simulation's DynamoDB": opened(t, new(fakedynamo.DB)), "DynamoDB Local": onDynamoDB(t)} {
+	for name, s := range map[string]store.Store{"the simulation's DynamoDB": openStore(t, new(fakedynamo.DB)), "DynamoDB Local": onDynamoDB(t)} {
 		if at, is, was := differ(want, script(t, s, n)); at >= 0 {
 			t.Errorf("operation %d\n%s: %s\nthe memory store: %s", at, name, is, was)
 		}
@@ -62,7 +62,7 @@ func TestStoresAgree(t *testing.T) {
 func TestStoresDiffer(t *testing.T) {
 	t.Parallel()
 	want := script(t, new(idem.MemoryStore), 300)
-	if at, _, _ := differ(want, script(t, opened(t, &careless{DB: new(fakedynamo.DB)}), 300)); at < 0 {
+	if at, _, _ := differ(want, script(t, openStore(t, &careless{DB: new(fakedynamo.DB)}), 300)); at < 0 {
 		t.Error("a store that ignores versions answers like one that doesn't")
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
-	"github.com/samekey/samekey/internal/testkit/enginetest"
 	"github.com/samekey/samekey/internal/testkit/failtest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -134,7 +133,7 @@ func (p *played) log(t *testing.T, name string) {
 func (l workload) play(tb testing.TB, s store.Store) *played {
 	tb.Helper()
 	var (
-		history  = enginetest.Recorder{Lossy: true}
+		history  = Recorder{Lossy: true}
 		clock    = idemtest.NewClock()
 		faults   = &faulty{counts: make(map[string]int), store: s}
 		requests atomic.Int64

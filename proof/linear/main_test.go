@@ -37,10 +37,10 @@ func onDynamoDB(t *testing.T) store.Store {
 	if err := dynamo.CreateTable(t.Context(), client, "records"); err != nil {
 		t.Fatal(err)
 	}
-	return opened(t, client)
+	return openStore(t, client)
 }
 
-func opened(t *testing.T, api dynamo.API) store.Store {
+func openStore(t *testing.T, api dynamo.API) store.Store {
 	t.Helper()
 	s, err := dynamo.New(api, "records")
 	if err != nil {

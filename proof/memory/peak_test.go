@@ -20,7 +20,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/proof/internal/harness"
 )

@@ -97,22 +97,6 @@ func bodyMutants() []mutant {
 			in: "dynamo/stream.Sweep.empty", old: "if $s.opt.MarkStuck == nil {\n return nil\n }", new: "", run: "^TestSweepEmptiesWhatNobodyDecides$",
 		},
 		{
-			rule: "Erased", what: "a job that is not delivered loses its caller",
-			in: "internal/state.Erased", old: "case len($rec.Jobs) > 0:\n return nil, ErrJobs", new: "", pkg: "cmd/samekey", run: "^TestErase$",
-		},
-		{
-			rule: "Erased", what: "the caller stays in the record",
-			in: "dynamo/internal/item.Fields", old: "return $prev.Scope == $next.Scope", new: "return $prev.PK == $next.PK", pkg: "cmd/samekey", run: "^TestErase$",
-		},
-		{
-			rule: "Erased", what: "the answer's body stays beside the record",
-			in: "dynamo.Store.Commit", old: "$o != nil && state.AnswerGoes($c.Prev, $c.Next)", new: "$o != nil && state.AnswerGoes($c.Next, $c.Prev)", pkg: "cmd/samekey", run: "^TestErase$",
-		},
-		{
-			rule: "Erased", what: "the answer stays in the record",
-			in: "dynamo.answers", old: "|| state.AnswerGoes($prev, $next)", new: "|| state.AnswerGoes($next, $prev)", pkg: "cmd/samekey", run: "^TestErase$",
-		},
-		{
 			rule: "Erased", what: "an answer that was not kept stays bound to the caller who went",
 			in: "internal/state.AnswerGoes", old: "(answerKept($prev) || $prev.Scope != $next.Scope)", new: "answerKept($prev)", pkg: "dynamo", run: "^TestErasedCallerOfAnAnswerThatWasNotKept$",
 		},

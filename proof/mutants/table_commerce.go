@@ -76,9 +76,5 @@ func commerceMutants() []mutant {
 			rule: "ExactJSON", what: "a carry beyond a huge exponent is lost",
 			in: "idem.appendSum", old: "if $carry > 0 {", new: "if $carry > 1 {", run: "^TestExactJSON$",
 		},
-		{
-			rule: "InitExample", what: "samekey init mixes two applications in one folder",
-			in: "internal/cli/scaffold.writer.init", old: "$known != nil && $opts.Example != \"\" && $opts.Example != $known.example", new: "false", run: "^TestInitOfAnExample$",
-		},
 	}
 }

@@ -478,23 +478,6 @@ func resumeMutants() []mutant {
 			in: "idem.phaseRun.begun", old: "Shape: shape.Of($p.result)", new: "Shape: shape.Of($p.result)[:0]", run: "^TestResultHasTheShapeThatTheProgramReads$",
 		},
 		{
-			rule: "KeyAlone", what: "a customer's key is not found among what waits for people",
-			in: "internal/cli/recordkey.Find", old: "case $rec != nil && $c.IsOf($ctx, $rec):", new: "case $rec != nil && $c.IsOf($ctx, $rec) && $c.Exact():", run: "^TestFind$",
-		},
-		{
-			rule: "KeyAlone", what: "a bare subject is a caller of one kind only",
-			in: "internal/cli/recordkey.callers", old: "range kinds[:len(kinds)-1]", new: "range kinds[:1]", run: "^TestFind$",
-		},
-		{
-			rule: "ManyAtOnce", what: "a doubt is decided together with other records",
-			in: "internal/cli/operate.May", old: "$doubt := state.Decidable($rec, $now) != nil || len($rec.Doubts) > 0", new: "$doubt := state.Decidable($rec, $now) != nil && len($rec.Doubts) > 0",
-			run: "^TestManyAtOnce$",
-		},
-		{
-			rule: "ManyAtOnce", what: "the page asks for a loss that nobody needs to accept, or for none",
-			in: "internal/cli/operate.Losses", old: "$err != nil", new: "$err == nil", run: "^TestLosses$",
-		},
-		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
 			in: "idem.core.unattended", old: "if !strings.HasPrefix($pk, $e.prefix) {", new: `if strings.HasPrefix($pk, "#") {`,
 			run: "^TestTicketOfAnotherNamespaceIsRefused$",
@@ -507,22 +490,6 @@ func resumeMutants() []mutant {
 		{
 			rule: "OperatorSees", what: "an operator changes a record that has moved since it was shown",
 			in: "idem.core.decide", old: "if $seen != nil && ($rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver) {", new: "if $seen != nil && $rec == nil {", pkg: "idem", run: "^TestEndLease$",
-		},
-		{
-			rule: "Decided", what: "a decision that was made is reported as refused",
-			in: "internal/state.HasDecision", old: "return $d.ID == $id", new: "return $d.ID == $id && $d.By == $id", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
-		},
-		{
-			rule: "Decided", what: "a decision of which the record tells nothing is reported as refused",
-			in: "internal/state.HasDecision", old: "return false, $now.ID == $seen.ID && !$full", new: "return false, $now.ID == $seen.ID || !$full", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
-		},
-		{
-			rule: "Decided", what: "a redrive of another operator is reported as one's own",
-			in: "dynamo/stream.jobWriter.decide", old: "case !$refused, $made:", new: "case !$refused, $made, true:", pkg: "cmd/samekey", run: "^TestDecisionWithoutAnAnswer$",
-		},
-		{
-			rule: "Decided", what: "forgetting leaves no trace once the key is used again",
-			in: "idem.attempt.claim", old: "$next.Settled = []store.Decision{*$by}", new: "_ = $by", pkg: "cmd/samekey", run: "^TestDecisionWhoseAnswerWasLost$",
 		},
 		{
 			rule: "Decided", what: "a decision pushes another operator's out of a full list",
@@ -564,22 +531,6 @@ func resumeMutants() []mutant {
 		{
 			rule: "ForgetJobs", what: "a store in memory loses jobs that are not those that were seen",
 			in: "idem.MemoryStore.Commit", old: "&& state.DropsJobs($c.Prev, $c.Next) && !state.SameJobs($old, $c.Prev):", new: "&& state.DropsJobs($c.Prev, $c.Next) && $old == nil:", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$",
-		},
-		{
-			rule: "RightTable", what: "nothing waits for people in a table without records",
-			in: "cmd/samekey.operator.ours", old: "if $others > 0 {", new: "if $others < 0 {", run: "^TestTableOfAnother$",
-		},
-		{
-			rule: "RightTable", what: "what a sweep wrote makes a table one of Samekey's",
-			in: "cmd/samekey.operator.ours", old: `strings.HasPrefix($pk.Value, "samekey#"):`, new: `strings.HasPrefix($pk.Value, "samekey##"):`, run: "^TestTableOfAnother$",
-		},
-		{
-			rule: "AskedFor", what: "a namespace is taken for the short name of a record",
-			in: "internal/cli/tablescan.Wanted.matches", old: `case $w.Short != "" && redact.Record($it.PK) != $w.Short:`, new: `case $w.Short != "" && redact.Record($it.PK) == "":`, pkg: "cmd/samekey", run: "^TestOnlyWhatWasAskedForIsFound$",
-		},
-		{
-			rule: "AskedFor", what: "a record is taken for that of the operation that had its key before",
-			in: "cmd/samekey.finder.found", old: "$ref != $rec.ID && $ref != redact.Record($rec.PK) &&", new: "$ref == $rec.ID && $ref != redact.Record($rec.PK) &&", run: "^TestOnlyWhatWasAskedForIsFound$",
 		},
 	}
 }

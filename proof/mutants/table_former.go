@@ -100,14 +100,6 @@ func formerMutants() []mutant {
 			in: "idem.subject.find", old: "len($e.opt.Fingerprint.Known) == 0", new: "true", pkg: "lambda", run: "^TestABodyFromBeforeACP$",
 		},
 		{
-			rule: "ScopesInLock", what: "the lock file accepts a change of scope without the first release",
-			in: "internal/cli/vet/lock.knowEachOther", old: both, new: "slices.Contains($knows, $before) && len($knew) >= len($after[:0])", run: "^TestMeanings$",
-		},
-		{
-			rule: "ScopesInLock", what: "the lock file accepts a change of scope without the second release",
-			in: "internal/cli/vet/lock.knowEachOther", old: both, new: "len($knows) >= len($before[:0]) && slices.Contains($knew, $after)", run: "^TestMeanings$",
-		},
-		{
 			rule: "Beside", what: "who shares a former scope isn't told how long a key must be",
 			in: "idem.contract.problem", old: "$e.claims.one || $e.claims.all", new: "$e.claims.one", run: "^TestFormerNeedsRandomKeys$",
 		},

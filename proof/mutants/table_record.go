@@ -49,16 +49,6 @@ func recordMutants() []mutant {
 			new: "if $r.Expires.IsZero() && $now.IsZero() { $r.Expires", run: transitions,
 		},
 		{
-			rule: "RecordsLife", what: "a record doesn't say for how long its program remembers it",
-			in: "internal/state.Claimed", old: "$r.State, $r.Retention, $r.Tombstone = store.Open, $life.Retention, $life.Tombstone",
-			new: "$r.State, $r.Retention, $r.Tombstone = store.Open, max(24*time.Hour, min($life.Retention, 0)), 0", pkg: "cmd/samekey", run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
-		},
-		{
-			rule: "RecordsLife", what: "an answer of people holds for a day",
-			in: "internal/state.Finished", old: "Seconds($now.Add($held.Retention))", new: "Seconds($now.Add(24 * time.Hour))", pkg: "internal/cli/ui",
-			run: "^TestSettledAnswerHoldsAsTheFunctionsOwn$",
-		},
-		{
 			rule: "RecordsLife", what: "the first attempt's program decides for the later ones",
 			in: "internal/state.Taken", where: "$r := *$held", old: "$r.Retention, $r.Tombstone = $life.Retention, $life.Tombstone", new: "", pkg: "dynamo/stream",
 			run: "^TestTheLaterProgramsRetentionHolds$",
@@ -188,18 +178,6 @@ func recordMutants() []mutant {
 			rule: "NoInputAtRest", what: "a finished record still has its request",
 			in: "internal/state.Finished", old: "$r.Lease, $r.LastErr, $r.Input = store.Done, &$whole.response, time.Time{}, \"\", nil",
 			new: "$r.Lease, $r.LastErr = store.Done, &$whole.response, time.Time{}, \"\"", pkg: "idem", run: "^TestPhasesSurviveACrashAtEveryCall$/^resumable$",
-		},
-		{
-			rule: "History", what: "a release leaves no trace in the record",
-			in: "internal/state.Released", old: "$r.Handovers = handed($held,", new: "_ = handed($held,", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
-		},
-		{
-			rule: "History", what: "a retry's take-over leaves no trace in the record",
-			in: "internal/state.TakenByClient", old: "$r.Handovers = handed($held, $h)", new: "_ = handed($held, $h)", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
-		},
-		{
-			rule: "History", what: "the times of phases are those since the epoch",
-			in: "internal/state.Advanced", old: "Millis($now).Sub($held.Created)", new: "Millis($now).Sub(time.Time{})", where: "$now time.Time", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
 		},
 	}
 }

@@ -27,146 +27,14 @@ func keyRowMutants() []mutant {
 			in: "lambda/metrics.line.one", old: "`]}]},\"level\":\"`+level+`\",\"timestamp\":\"`", new: "`]}]},\"timestamp\":\"`", run: "^TestLinesPassAFilterOfWarnings$",
 		},
 		{
-			rule: "DoctorLevel", what: "doctor says nothing of a function whose metrics are dropped",
-			in: "internal/cli/doctor.logLevel", old: "$fn.LogLevel == lambdatypes.ApplicationLogLevelError ||", new: "$fn.LogLevel != $fn.LogLevel ||", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "DoctorWhole", what: "doctor takes a table of another Region for the function's own",
-			in: "internal/cli/doctor.Facts.sameTable", old: "return $name == aws.ToString($f.Table.TableArn)", new: "return short($name) == short(aws.ToString($f.Table.TableArn))", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "DoctorAlias", what: "doctor looks at $LATEST of a function that is deployed by an alias",
-			in: "internal/cli/doctor.Facts.askDeployed", old: "len($used) > 0 {", new: "len($used) > 99 {", run: "^TestSoundDeployments$",
-		},
-		{
-			rule: "DoctorBus", what: "doctor says nothing of a bus that is gone",
-			in: "internal/cli/doctor.busMissing", old: "case $b.Gone:", new: "case $b.Gone && false:", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "DoctorBusWhole", what: "doctor takes a bus of another Region for the worker's",
-			in: "internal/cli/doctor.busMissing", old: "$b.ARN != $want", new: "$b.ARN != $want && false", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "DoctorSchedules", what: "doctor takes a schedule that is off for one that starts the worker",
-			in: "internal/cli/doctor.schedules", old: "case $s.Enabled:", new: "case true:", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "DoctorStrict", what: "doctor --strict ends well without an answer",
-			in: "cmd/samekey.newDoctor", old: "$strict && $report.Unanswered() > 0", new: "$strict && $report.Unanswered() > 99", run: "^TestDoctorStrict$",
-		},
-		{
-			rule: "ProveAnothersStack", what: "samekey prove removes another's stack of its name",
-			in: "internal/cli/prove.Account.removeStack", old: "tagOf($s, tagRun) != $a.run", new: "false", run: "^TestAnothersStays$",
-		},
-		{
-			rule: "ProveAnothersBucket", what: "samekey prove removes another's bucket of its name",
-			in: "internal/cli/prove.Account.removeBucket", old: "$tagged && $run != $bucket", new: `$tagged && $run == "-"`, run: "^TestAnothersStays$",
-		},
-		{
-			rule: "ProveEnded", what: "a run that is told to end removes nothing",
-			in: "internal/cli/prove.Plan.remove", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestEndedAtAnyCall$",
-		},
-		{
-			rule: "ProveStandIn", what: "a stand-in passes what only AWS can show",
-			in: "internal/cli/prove.Plan.examine", old: `$place.StandIn != "" && $c.OnStandIn != "" && !$c.Differs`, new: "false", run: "^TestStandIn$",
-		},
-		{
-			rule: "ProveCost", what: "an examination uses more than was planned for it",
-			in: "internal/cli/prove.meter.add", old: `$over != ""`, new: `$over == "x"`, run: "^TestMoney$",
-		},
-		{
-			rule: "ProveCheckClaims", what: "a report that leaves a claim out holds",
-			in: "internal/cli/prove.Report.wrongClaims", old: "len($results) != 1", new: "len($results) > 1", run: "^TestCheck$",
-		},
-		{
-			rule: "ProveCheckFigure", what: "a claim passes by a figure that tells of its failure",
-			in: "internal/cli/prove.Claim.contradicts", old: "!$c.figure().MatchString($r.Figure)", new: "false", run: "^TestCheck$",
-		},
-		{
-			rule: "ProveCheckPage", what: "a report's two files say different things",
-			in: "internal/cli/prove.Check", old: "string($text) != $r.Markdown()", new: `string($text) == ""`, run: "^TestCheckOfFiles$",
-		},
-		{
-			rule: "ProveAlarm", what: "an alarm that has turned counts as one that rings",
-			in: "internal/cli/prove.Place.history", old: "$of.New.State == types.StateValueAlarm", new: "true", run: "^TestWrongAlarm$",
-		},
-		{
-			rule: "ProveThrottle", what: "a run that is told to end leaves a function throttled",
-			in: "internal/cli/prove.Place.unthrottle", old: "context.WithoutCancel($ctx)", new: "$ctx", run: "^TestThrottled$",
-		},
-		{
-			rule: "ProveDenied", what: "a denied call isn't told",
-			in: "internal/cli/prove.examineDenied", old: "len($denied) > 0", new: "false", run: "^TestDeniedCalls$",
-		},
-		{
-			rule: "TailClosed", what: "tail reads shards to which nothing is written any more",
-			in: "internal/local/eventsource.streamRun.locate", old: "$r.open--\n\t\t\tcontinue", new: "$r.open--", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
-		},
-		{
-			rule: "TailPace", what: "tail reads a stream as often as its shards are many",
-			in: "internal/local/eventsource.streamRun.turn", old: "$r.pace == nil", new: "true", pkg: "cmd/samekey", run: "^TestTailOfALargeTable$",
-		},
-		{
-			rule: "LocalReserved", what: "the local runner runs a function with a variable that Lambda refuses",
-			in: "internal/local/sam.Template.environment", old: "slices.Contains(reserved, $name)", new: "slices.Contains(reserved[:0], $name)", run: "^TestWhatIsNotRunHereIsRefused$",
-		},
-		{
-			rule: "VetInterface", what: "vet misses a charge behind an interface",
-			in: "internal/cli/vet.code.effectOf", old: "return $c.clientEffect($fn)", new: "return nil", run: "^TestPlantedMistakes$",
-		},
-		{
-			rule: "ResendRemoved", what: "resend hands the worker old states of records that the table has",
-			in: "cmd/samekey.removed", old: `$rec.EventName == "REMOVE" && $rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com"`, new: "true", run: "^TestResend$",
-		},
-		{
 			rule: "PlainCrash", what: "a plain request that died is an abandoned operation until it is forgotten",
 			in: "internal/state.Reasons", old: `"abandoned: will be forgotten", nil, ""`, new: `"abandoned: will be forgotten", nil, "Abandoned"`, run: "^TestReasonsThatAreCounted$",
-		},
-		{
-			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
-			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
 		{
 			rule: "ForgedIdentity", what: "a load balancer's header names the caller",
 			in: "lambda.albRequest", old: "$req.Route = anyRoute($req.Method)",
 			new: `$req.Route, $req.Identity = anyRoute($req.Method), idem.Identity{Kind: "oidc", Subject: $req.Header.Get("X-Amzn-Oidc-Identity")}`,
 			run: "^TestBadInput$/^33_forged_identity$",
-		},
-		{
-			rule: "Printable", what: "a cell of a table moves the cursor",
-			in: "cmd/samekey.environment.printTable", old: "fmt.Fprint($w, plain.Line($cell))", new: "fmt.Fprint($w, $cell)", run: "^TestTablesArePrintable$",
-		},
-		{
-			rule: "Barrier", what: "a command prints what commands the terminal",
-			in: "internal/cli/plain.Writer.Write", old: "Text(string($all[:$whole]))", new: "string($all[:$whole])", run: "^TestWriter$",
-		},
-		{
-			rule: "PageTexts", what: "a text on the page turns its direction",
-			in: "internal/cli/ui.encode", old: "return plain.PageJSON($raw)", new: "return plain.EscapedJSON($raw)", run: "^TestHostileRecordsOnThePage$",
-		},
-		{
-			rule: "QuotedCommand", what: "a printed command runs another one",
-			in: "internal/cli/plain.Quote", old: `strings.ReplaceAll($s, "'", ` + "`'\\''`" + `)`, new: `strings.ReplaceAll($s, "'", "'")`, run: "^TestQuote$",
-		},
-		{
-			rule: "PageDecides", what: "the page decides about a record that has moved",
-			in: "internal/cli/ui.Table.plan", old: "case plain.Text(seenOf($rec)) != $a.Seen:", new: "case plain.Text(seenOf($rec)) == \"\":", run: "^TestRetryOnce$",
-		},
-		{
-			rule: "WhoDecides", what: "a decision has nobody's name",
-			in: "internal/cli/operate.May", old: `if $w.By == "" {`, new: `if $w.By == "" && $w.Do == "" {`, run: "^TestReasons$",
-		},
-		{
-			rule: "WhoGoesOn", what: "an operation whose request is not stored is left to the completer",
-			in: "internal/cli/operate.Continues", old: "if $rec.Input == nil {", new: "if false {", run: "^TestReasons$",
-		},
-		{
-			rule: "JobOfAnother", what: "a job of another operation is handed out",
-			in: "internal/cli/operate.Plan.named", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
-		},
-		{
-			rule: "UISession", what: "any token begins a session of the page",
-			in: "internal/cli/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
 		},
 		{
 			rule: "LocalHost", what: "a name that was bound anew to this machine reaches a local server",
@@ -180,10 +48,6 @@ func keyRowMutants() []mutant {
 		{
 			rule: "LocalSite", what: "an image of another site is a page's link",
 			in: "internal/base/loopback.Guard.check", old: `$r.Header.Get("Sec-Fetch-Mode") == "navigate"`, new: `$r.Header.Get("Sec-Fetch-Mode") != ""`, run: "^TestGuard$",
-		},
-		{
-			rule: "LocalInvoke", what: "a page runs a function with an identity that it made up",
-			in: "internal/local/stack.ownPrograms", old: "return $guard.Wrap($next)", new: "_ = $guard; return $next", run: "^TestForeignPagesRunNoFunction$",
 		},
 		{
 			rule: "JarSum", what: "a jar with other contents is run",

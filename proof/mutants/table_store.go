@@ -206,11 +206,6 @@ func storeMutants() []mutant {
 			in: "dynamo/internal/item.Fields", old: "if $r.Run = $r.Created; $d.It[AttrRun] != nil {", new: "if $d.It[AttrRun] != nil {", run: "^TestRecordRoundTrip$",
 		},
 		{
-			rule: "RunAbsent", what: "a search by time misses the first attempts",
-			in: "internal/cli/tablescan.Wanted.filter", old: `" AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"`, new: `" AND run_ms >= :since"`,
-			run: "^TestFindSince$",
-		},
-		{
 			rule: "PlaceAll", what: "a record without jobs is never put into the index",
 			in: "dynamo/stream.placeCondition", old: `"id = :id"`, new: "ackCondition", run: "^TestSweepPlacesWhatWaits$",
 		},

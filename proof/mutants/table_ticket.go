@@ -175,12 +175,8 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.breakers.leave", old: "min(max($one.failed-failures, 0), doublings)", new: "min(max($one.failed-failures, 0), 0)", run: "^TestFunctionThatFailsIsProbed$",
 		},
 		{
-			rule: "Lineage", what: "the local runner lets a loop go on",
-			in: "internal/local/eventsource.queueRun.endLoops", old: "< lambdarun.MaxLineage", new: ">= 0", run: "^TestLoopIsEnded$",
-		},
-		{
 			rule: "Lineage", what: "an invocation forgets its chain",
-			in: "internal/local/lambdarun.descend", old: "strconv.Itoa($n + 1)", new: "strconv.Itoa($n)", run: "^TestLineage$",
+			in: "internal/servers/lambdarun.descend", old: "strconv.Itoa($n + 1)", new: "strconv.Itoa($n)", run: "^TestLineage$",
 		},
 		{
 			rule: "TicketKept", what: "a ticket whose time another has taken ends in the dead-letter queue without a try",
@@ -241,10 +237,6 @@ func ticketMutants() []mutant {
 		{
 			rule: "JobsRoute", what: "a job is parked whose function was deployed before its sink",
 			in: "idem/jobs.Route.Deliver", old: `fmt.Errorf("%w: there is none for jobs of kind %q (the worker's Sinks)", ErrSinkDown, $d.Kind)`, new: `fmt.Errorf("there is none for jobs of kind %q (the worker's Sinks)", $d.Kind)`, pkg: "lambda/worker", run: "^TestKindBeforeItsSink$",
-		},
-		{
-			rule: "RedriveFilter", what: "a filter hands out jobs that failed for another reason",
-			in: "cmd/samekey.redriver.matching", old: "strings.Contains($j.Failed, $m.cause)", new: "true", run: "^TestRedriveByFilters$",
 		},
 		{
 			rule: "BusExists", what: "events to a bus that doesn't exist count as delivered",

@@ -23,7 +23,7 @@ func (s *stage) status(key string, edits ...func(*idem.Request)) idem.Response {
 
 // status: the status resource's answers.
 func status(t *testing.T) string {
-	tb := table{head: []string{"the operation", "status", "headers", "body"}}
+	tb := table{Head: []string{"the operation", "status", "headers", "body"}}
 	for _, row := range []struct {
 		name string
 		opt  func(*idem.Options)
@@ -88,7 +88,7 @@ func status(t *testing.T) string {
 			if p := codeOf(r); p != "" {
 				body = fmt.Sprintf("[%s](#%s)", code(p), p)
 			}
-			tb.add(row.name, statusOf(idem.Result{Response: r}), strings.Join(h, ", "), body)
+			tb.Add(row.name, statusOf(idem.Result{Response: r}), strings.Join(h, ", "), body)
 		})
 	}
 	return tb.String()

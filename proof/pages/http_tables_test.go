@@ -57,7 +57,7 @@ func presets(t *testing.T) string {
 			play(t, c, nil, func(s *stage) { rows[i] = append(rows[i], cell(s)) })
 		}
 	}
-	tb.rows = rows
+	tb.Rows = rows
 	return tb.String()
 }
 
@@ -85,7 +85,7 @@ func methods(t *testing.T) string {
 		for _, c := range contracts {
 			play(t, c, nil, func(s *stage) { row = append(row, map[bool]string{true: "keyed", false: "passes"}[s.acts(m)]) })
 		}
-		tb.add(row...)
+		tb.Add(row...)
 	}
 	return tb.String()
 }
@@ -116,7 +116,7 @@ var keyRows = []struct {
 
 // keys: which values of the header are which key.
 func keys(t *testing.T) string {
-	tb := table{head: []string{"the header's value", "key", "with `StrictKey`", "echoed as"}}
+	tb := table{Head: []string{"the header's value", "key", "with `StrictKey`", "echoed as"}}
 	for _, row := range keyRows {
 		shown := row.shown
 		if shown == "" {
@@ -129,7 +129,7 @@ func keys(t *testing.T) string {
 		} else if echo != "" {
 			echo = "as sent"
 		}
-		tb.add(shown, parsed(row.values, false), parsed(row.values, true), echo)
+		tb.Add(shown, parsed(row.values, false), parsed(row.values, true), echo)
 	}
 	return tb.String()
 }
@@ -155,7 +155,7 @@ func parsed(values []string, strict bool) string {
 
 // modes: what becomes of requests with and without a key.
 func modes(t *testing.T) string {
-	tb := table{head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "an invalid key"}}
+	tb := table{Head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "an invalid key"}}
 	for mode, name := range []string{"KeyRequired", "KeyOptional", "KeyGenerate", "any, in `ModeObserve`"} {
 		row := []string{code(name)}
 		if mode > 2 {
@@ -184,16 +184,16 @@ func modes(t *testing.T) string {
 				row = append(row, cell)
 			})
 		}
-		tb.add(row...)
+		tb.Add(row...)
 	}
 	return tb.String()
 }
 
 // retrySigns: by which headers a request says that it is a retry.
 func retrySigns(*testing.T) string {
-	tb := table{head: []string{"header", "first attempt", "sent by"}}
+	tb := table{Head: []string{"header", "first attempt", "sent by"}}
 	for _, h := range retrysign.All() {
-		tb.add(code(h.Name), strconv.Itoa(h.First), "["+h.Senders+"]("+h.Source+")")
+		tb.Add(code(h.Name), strconv.Itoa(h.First), "["+h.Senders+"]("+h.Source+")")
 	}
 	return tb.String()
 }
@@ -205,7 +205,7 @@ func storedHeaders(t *testing.T) string {
 		sent = append(sent, header.Name)
 	}
 	sent = append(sent, "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")
-	tb := table{head: []string{"the handler's header", "first answer", "replay", "replay, with `StoreHeaders`"}}
+	tb := table{Head: []string{"the handler's header", "first answer", "replay", "replay, with `StoreHeaders`"}}
 	h := func(context.Context) (idem.Response, error) {
 		header := make(http.Header)
 		for _, name := range sent {
@@ -219,7 +219,7 @@ func storedHeaders(t *testing.T) string {
 			row = append(row, yes(s.post(h), name), yes(s.post(h), name))
 		})
 		row = append(row, withStoreHeader(t, h, name))
-		tb.add(row...)
+		tb.Add(row...)
 	}
 	return tb.String()
 }

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/cli/doctor"
-	"github.com/samekey/samekey/internal/cli/prove"
 )
 
 // generators make the blocks of the pages.
@@ -38,29 +36,23 @@ var generators = map[string]func(*testing.T) string{
 	"retry-signs":    retrySigns,
 	"status":         status,
 	"observed":       observed,
-	"check-checks":   checks,
-	"check-rules":    rules,
-	"check-report":   wrongServer,
 	"openapi":        openAPIResponses,
-	"commands":       commands,
 	"passes":         passes,
-	"doctor":         func(*testing.T) string { return doctor.Page() },
-	"prove-policy":   func(*testing.T) string { return "\n```json\n" + prove.Policy("us-east-1") + "```\n\n" },
 }
 
 // byContract is a table with a column for each contract.
 func byContract(first string, more ...string) table { return columnsOf(contracts, first, more...) }
 
 func columnsOf(contracts []contract, first string, more ...string) table {
-	tb := table{head: []string{first}}
+	tb := table{Head: []string{first}}
 	for _, c := range contracts {
 		name := c.name
 		if c.name != "default" {
 			name = code(name)
 		}
-		tb.head = append(tb.head, name)
+		tb.Head = append(tb.Head, name)
 	}
-	tb.head = append(tb.head, more...)
+	tb.Head = append(tb.Head, more...)
 	return tb
 }
 
@@ -97,7 +89,7 @@ func answers(t *testing.T) string {
 		if ran[true] && ran[false] {
 			runs = "as the status says"
 		}
-		tb.add(append(row, problem, runs)...)
+		tb.Add(append(row, problem, runs)...)
 	}
 	return tb.String()
 }
@@ -117,9 +109,9 @@ func statusOf(r idem.Result) string {
 // Stripe's presets add.
 func headersOf(t *testing.T) string {
 	shown := []string{idem.KeyHeader, "Idempotency-Expires", idem.ReplayedHeader, "Idempotency-Status", "Retry-After", "Location", "Cache-Control", "Content-Type"}
-	tb := table{head: []string{"situation"}}
+	tb := table{Head: []string{"situation"}}
 	for _, h := range append(shown, "Stripe-Should-Retry") {
-		tb.head = append(tb.head, code(h))
+		tb.Head = append(tb.Head, code(h))
 	}
 	for _, sit := range situations {
 		row := []string{sit.name}
@@ -135,7 +127,7 @@ func headersOf(t *testing.T) string {
 			}
 		})
 		play(t, contracts[1], sit.opt, func(s *stage) { row = append(row, shortened(sit.act(s).Header.Get("Stripe-Should-Retry"))) })
-		tb.add(row...)
+		tb.Add(row...)
 	}
 	return tb.String()
 }
@@ -232,7 +224,7 @@ func stored(t *testing.T) string {
 			}
 		}
 		status, _ := strconv.Atoi(first)
-		tb.add(append([]string{name}, kept[status]...)...)
+		tb.Add(append([]string{name}, kept[status]...)...)
 	}
 	challenge := []string{"402 with a challenge"}
 	for _, c := range contracts {
@@ -247,6 +239,6 @@ func stored(t *testing.T) string {
 			challenge = append(challenge, cell)
 		})
 	}
-	tb.add(challenge...)
+	tb.Add(challenge...)
 	return tb.String()
 }

@@ -11,7 +11,7 @@ import (
 
 // observed: what a route in observe mode tells of each situation.
 func observed(t *testing.T) string {
-	tb := table{head: []string{"situation", "the client gets", "`Hooks.Observed`: `Event.Err` is"}}
+	tb := table{Head: []string{"situation", "the client gets", "`Hooks.Observed`: `Event.Err` is"}}
 	names := []struct {
 		err  error
 		name string
@@ -63,7 +63,7 @@ func observed(t *testing.T) string {
 			if o.Status == 0 {
 				gets = "the handler's error"
 			}
-			tb.add(sit.name, gets, name)
+			tb.Add(sit.name, gets, name)
 		})
 	}
 	return tb.String()

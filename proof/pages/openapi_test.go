@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
 // fragment is the OpenAPI description of the engine's own answers.
@@ -80,7 +81,7 @@ func TestOpenAPIFragment(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(was) != is {
-		t.Errorf("%s is out of date (go test -C proof ./pages -run OpenAPI -update):\n%s", fragment, firstDifference(string(was), is))
+		t.Errorf("%s is out of date (go test -C proof ./pages -run OpenAPI -update):\n%s", fragment, pagetest.FirstDifference(string(was), is))
 	}
 }
 
@@ -226,7 +227,7 @@ func schemas(codes []string) object {
 
 // openAPIResponses: the fragment's responses, and the codes of each.
 func openAPIResponses(t *testing.T) string {
-	tb := table{head: []string{"status", "default, `IETF`", "`Stripe`, `StripeV1`", "`code`"}}
+	tb := table{Head: []string{"status", "default, `IETF`", "`Stripe`, `StripeV1`", "`code`"}}
 	ours, stripes := refusals(t, contracts[0]), refusals(t, contracts[1])
 	statuses := maps.Clone(ours)
 	maps.Copy(statuses, stripes)
@@ -251,7 +252,7 @@ func openAPIResponses(t *testing.T) string {
 			}
 		}
 		row[3] = strings.Join(shown, ", ")
-		tb.add(row...)
+		tb.Add(row...)
 	}
 	return tb.String()
 }

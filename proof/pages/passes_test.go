@@ -16,14 +16,14 @@ func passes(t *testing.T) string {
 	}
 	_, part, _ := strings.Cut(string(b), "\n## A pass over the whole table\n")
 	part, _, _ = strings.Cut(part, "\n## ")
-	tb := table{head: []string{"pass", "records", "dollars", "minutes"}}
+	tb := table{Head: []string{"pass", "records", "dollars", "minutes"}}
 	for line := range strings.Lines(part) {
 		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
 		if len(cells) > 5 && (cells[1] == "1,000,000" || strings.HasSuffix(cells[1], "computed")) {
-			tb.add(cells[0], cells[1], cells[4], cells[5])
+			tb.Add(cells[0], cells[1], cells[4], cells[5])
 		}
 	}
-	if len(tb.rows) == 0 {
+	if len(tb.Rows) == 0 {
 		t.Error("the page of figures has no passes")
 	}
 	return tb.String()

@@ -16,13 +16,13 @@ import (
 
 // metricsTable is the list of the metrics of package lambda/metrics.
 func metricsTable(*testing.T) string {
-	tb := table{head: []string{"metric", "unit", "from", "meaning"}}
+	tb := table{Head: []string{"metric", "unit", "from", "meaning"}}
 	for _, m := range metrics.All() {
 		meaning := m.Meaning
 		if m.Alarm.Name != "" {
 			meaning += " (alarm)"
 		}
-		tb.add(code(m.Name), m.Unit, m.Source, meaning)
+		tb.Add(code(m.Name), m.Unit, m.Source, meaning)
 	}
 	return tb.String()
 }
@@ -32,14 +32,14 @@ var logPackages = []string{"idem", "dynamo/stream", "lambda", "lambda/completer"
 
 // logTable is the list of all log lines in the code of the library.
 func logTable(t *testing.T) string {
-	tb := table{head: []string{"message", "level", "attributes", "from"}}
+	tb := table{Head: []string{"message", "level", "attributes", "from"}}
 	for _, pkg := range logPackages {
 		lines := logLines(t, pkg)
 		if len(lines) == 0 {
 			t.Fatalf("package %s logs nothing: something is wrong with this test", pkg)
 		}
 		for _, l := range lines {
-			tb.add(l.message, l.level, strings.Join(l.attributes, ", "), code(pkg))
+			tb.Add(l.message, l.level, strings.Join(l.attributes, ", "), code(pkg))
 		}
 	}
 	return tb.String()

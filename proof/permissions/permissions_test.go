@@ -36,7 +36,6 @@ import (
 	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/cli/doctor"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
@@ -485,19 +484,4 @@ func TestPeoplesRights(t *testing.T) {
 		t.Error(err)
 	}
 	p.holds(r, nil, []string{"dynamodb:DescribeTable", "dynamodb:Scan"}) // for the search
-}
-
-// docs/operate/doctor.md names each right that an examination takes.
-func TestDoctorsRights(t *testing.T) {
-	t.Parallel()
-	_, section, _ := strings.Cut(page(t, "doctor.md"), "\n## Permissions\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	for _, c := range doctor.All() {
-		for _, s := range c.Needs {
-			service, action, is := strings.Cut(string(s), ":")
-			if is && !strings.Contains(section, "`"+action+"`") && !strings.Contains(section, "`"+service+":"+action+"`") {
-				t.Errorf("%s needs %s, which the section Permissions doesn't name", c.ID, s)
-			}
-		}
-	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/ids"
-	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/servers/ids"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // patience ends a test that fails.

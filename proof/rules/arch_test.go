@@ -5,7 +5,6 @@ package rules
 import (
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -108,23 +107,6 @@ func TestBinariesLinkNoTestHelpers(t *testing.T) {
 		if dep == "testing" || under(dep, []string{module + "idem/idemtest", module + "dynamo/dynamotest", module + "lambda/lambdatest", "github.com/google/go-cmp"}) {
 			t.Errorf("the example's binary links %s", dep)
 		}
-	}
-}
-
-// What checks a program is not part of it: neither the analysis nor golangci-lint's
-// registry reaches a user's binary.
-func TestBinariesLinkNoAnalysis(t *testing.T) {
-	t.Parallel()
-	tools := []string{"golang.org/x/tools", "github.com/golangci", module + "internal/cli/vet"}
-	for _, pkg := range []string{"examples/hello", "examples/rides/cmd/rides", "lambda", "lambda/sink", "lambda/completer", "dynamo/stream", "idem/idemtest"} {
-		for _, dep := range deps(t, pkg) {
-			if under(dep, tools) {
-				t.Errorf("%s links %s", pkg, dep)
-			}
-		}
-	}
-	if !slices.ContainsFunc(deps(t, "cmd/samekey"), func(dep string) bool { return under(dep, tools) }) {
-		t.Error("cmd/samekey links no analysis: something is wrong with this test")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // Each of these packages is paid for at every cold start, by its own initialisation

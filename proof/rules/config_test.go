@@ -6,8 +6,8 @@ import (
 )
 
 // A function's client reads the environment only. The SDK's config, which also
-// reads files and asks services, is for the tool that people call.
-func TestOnlyTheCommandLinksTheConfigModule(t *testing.T) {
+// reads files and asks services, is for the command, which is another module.
+func TestNothingLinksTheConfigModule(t *testing.T) {
 	t.Parallel()
 	all, err := linked()
 	if err != nil {
@@ -19,7 +19,7 @@ func TestOnlyTheCommandLinksTheConfigModule(t *testing.T) {
 			got = append(got, pkg)
 		}
 	}
-	if want := []string{module + "cmd/samekey"}; !slices.Equal(got, want) {
-		t.Errorf("%v link the SDK's config, want %v", got, want)
+	if len(got) > 0 {
+		t.Errorf("%v link the SDK's config, want none", got)
 	}
 }

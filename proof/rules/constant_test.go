@@ -19,7 +19,7 @@ var compared = []struct{ file, function, by string }{
 	{"idem/fingerprint.go", "matches", "hmac.Equal"}, // fingerprints and credentials
 	{"idem/webhook/stripe.go", "hmacKey", "hmac.Equal"},
 	{"idem/webhook/standard.go", "standardKey", "ed25519.Verify"}, // and hmacKey
-	{"internal/cli/ui/guard.go", "same", "subtle.ConstantTimeCompare"},
+	{"cmd/samekey/internal/ui/guard.go", "same", "subtle.ConstantTimeCompare"},
 }
 
 func TestSecretsAreComparedInConstantTime(t *testing.T) {

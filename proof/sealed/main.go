@@ -66,7 +66,7 @@ func parts() []part {
 		{pkg: "./lambda", memory: true, skip: "^TestDependencies$"}, // the HTTP suites
 		// A key alone is looked for under the callers that records name: a sealed one names none.
 		// The others have a table in memory, and sealers of their own.
-		{pkg: "./internal/cli/ui", skip: "^Test(WaitingAndFind|Acts|Shown|Finds|RowsOfATable)$", control: "Settle|Retry", short: "."},
+		{pkg: "./cmd/samekey/internal/ui", skip: "^Test(WaitingAndFind|Acts|Shown|Finds|RowsOfATable)$", control: "Settle|Retry", short: "."},
 		{
 			pkg: "./cmd/samekey", skip: "Seal|SettlingAPlain|GetByKeyAlone", control: "Get|Settle",
 			// The other commands have no table.
@@ -170,12 +170,8 @@ func (r *round) run(ctx context.Context) (verdict string, err error) {
 	if r.skip != "" && !r.plain {
 		args = append(args, "-skip="+r.skip)
 	}
-	module, pkg := r.root, r.pkg
-	if below, ours := strings.CutPrefix(pkg, "./proof/"); ours {
-		module, pkg = filepath.Join(r.root, "proof"), "./"+below
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, "-v", pkg)...)
-	cmd.Dir = module
+	cmd := exec.CommandContext(ctx, "go", append(args, "-v", ".")...)
+	cmd.Dir = filepath.Join(r.root, r.pkg) // the package may be of any module
 	cmd.Env = append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+tap.url, "REQUIRE_DYNAMODB=1", "GOFLAGS=-overlay="+r.overlay, suite.EnvDir+"="+r.dir)
 	if r.plain {
 		cmd.Env = append(cmd.Env, suite.EnvPlain+"=1")

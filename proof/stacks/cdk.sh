@@ -14,6 +14,6 @@ app=$(mktemp -d)
 trap 'rm -rf "$app"' EXIT
 mkdir -p "$app/dist/orders" "$app/dist/samekey-worker"
 cd "$root"
-go run ./cmd/samekey stack --standalone "$app/samekey-standalone.yaml"
+go run -C cmd/samekey . stack --standalone "$app/samekey-standalone.yaml"
 for program in orders samekey-worker; do echo "the CDK only packs it" >"$app/dist/$program/bootstrap"; done
 node "$node/app.mjs" "$app" 2>"$app/warnings" || { cat "$app/warnings" >&2; exit 1; }

@@ -25,7 +25,7 @@ ADAPTER = "github.com/awslabs/aws-lambda-go-api-proxy@v0.16.2"
 SAMEKEY = "github.com/samekey/samekey"
 
 # What the guide prints, for a function in a folder of its own.
-STACK = "go tool samekey stack"
+STACK = "go run github.com/samekey/samekey/cmd/samekey@latest stack"
 WORKER = "GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o dist/samekey-worker/bootstrap github.com/samekey/samekey/cmd/samekey-worker"
 DEPLOY = "sam deploy --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND"
 
@@ -45,16 +45,17 @@ def main():
             run(app, env, f"go mod edit -require=github.com/{module}@{version('github.com/' + module)}")
         run(app, env, f"go mod edit -require={ADAPTER} && go mod tidy")
         build(app, env)
-        run(ROOT, env, f"GOOS=linux CGO_ENABLED=0 go build -o {app}/dist/authorizer/bootstrap ./internal/cli/scaffold/files/cmd/authorizer")
+        run(ROOT, env, f"GOOS=linux CGO_ENABLED=0 go build -o {app}/dist/authorizer/bootstrap ./examples/checkout/cmd/authorizer")
         deploy(work, env, app)
         api = smoke.Deployed("orders", env, "HttpApi")
         smoke.expect("orders and payments before", twice(api, "before"), (2, "2"))
 
         began = time.monotonic()
         run(app, env, f"patch --quiet -p1 <{DATA / 'safe.diff'}")
-        tools = f"-tool={SAMEKEY}/cmd/samekey -tool={SAMEKEY}/cmd/samekey-worker" # instead of `go get -tool`
+        tools = f"-tool={SAMEKEY}/cmd/samekey-worker" # instead of `go get -tool`
         run(app, env, f"go mod edit -require={SAMEKEY}@v0.0.0 -replace={SAMEKEY}={ROOT} {tools} && go mod tidy")
-        run(app, env, STACK)
+        run(ROOT / "cmd/samekey", env, f"go build -o {work}/samekey .")
+        run(app, env, STACK.replace("go run github.com/samekey/samekey/cmd/samekey@latest", f"{work}/samekey"))
         build(app, env)
         run(app, env, WORKER.replace("GOARCH=arm64 ", ""))
         deploy(work, env, app)

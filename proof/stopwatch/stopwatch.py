@@ -49,7 +49,8 @@ def main():
         env = {**os.environ, "LOCAL_API_PORT": "0", "LOCAL_CONTROL_PORT": "0"}
         for name in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "GOFLAGS", "ARCH"):
             env.pop(name, None)
-        subprocess.run(["go", "build", "-o", work / "samekey", "./cmd/samekey"], cwd=ROOT, check=True)
+        subprocess.run(["go", "build", "-o", work / "samekey", "."], cwd=ROOT / "cmd/samekey", check=True)
+        env["SAMEKEY"] = str(work / "samekey")
         app = work / "orders"
         app.mkdir()
         with step("samekey init, in an empty folder"):

@@ -8,7 +8,7 @@ import (
 	"github.com/golangci/plugin-module-register/register"
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/samekey/samekey/internal/cli/vet"
+	"github.com/samekey/samekey/cmd/samekey/internal/vet"
 )
 
 func init() {

@@ -24,8 +24,8 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/examples/hello/greeting"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/local/apigateway"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/apigateway"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 

@@ -20,7 +20,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // patience ends a test that fails; no figure depends on it.

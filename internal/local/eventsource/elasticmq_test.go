@@ -20,9 +20,9 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/ids"
-	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/servers/ids"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 	"github.com/samekey/samekey/lambda/sink"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // Conditions of a [Failure].

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // Schedule invokes a function by the clock. Function is required, and Expression or

@@ -3,7 +3,7 @@ package eventsource
 import (
 	"time"
 
-	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // Values that EventBridge puts into the events of schedules.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // StreamAPI is the part of a client of DynamoDB Streams that a [Stream] uses.

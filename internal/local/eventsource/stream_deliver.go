@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // attempt is the result of an invocation for a batch.

@@ -29,7 +29,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // Package is a main package, as the go command reads Path in the folder Dir.

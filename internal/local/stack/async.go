@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // asyncInvoker runs asynchronous invocations as Lambda does: an invocation that

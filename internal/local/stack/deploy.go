@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/samekey/samekey/internal/local/gosource"
-	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // deployment is a template that can be run: functions that get no invocations yet,

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/local/eventsource"
-	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // defaultConcurrency is how many processes a function may have, unless the

@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/apigateway"
 )
 
 // gateway serves all APIs of the template on one port.

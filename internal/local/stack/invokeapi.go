@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/internal/base/loopback"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // maxEventBytes is the largest payload of an asynchronous invocation.

@@ -18,9 +18,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/ids"
-	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/ids"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // startRole starts a function of the tests' program.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/apigateway"
 )
 
 // jwtAuthorizer checks what a JWT says, but not who signed it: the issuer's keys

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/apigateway"
 )
 
 func token(t *testing.T, claims map[string]any) string {

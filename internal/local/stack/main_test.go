@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
 // Made by TestMain: a folder with the template and the function, and a program.

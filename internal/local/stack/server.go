@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/apigateway"
+	"github.com/samekey/samekey/internal/servers/apigateway"
 )
 
 // server serves a handler on a port of 127.0.0.1.

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // Stack is a running template. Make one with [Start].

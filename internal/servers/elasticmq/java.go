@@ -6,8 +6,8 @@ import (
 	"os/exec"
 	"strconv"
 
-	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // recipe describes the install; it has no jars.

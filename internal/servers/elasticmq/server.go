@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/ids"
 )
 
 // Environment variables; the package documentation explains them.

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
-	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/ids"
 	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 

@@ -33,7 +33,6 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 		{"engine hooks", engineHooks},
 		{"lost answers", lostAnswers},
 		{"crash matrix", crashMatrix},
-		{"histories", histories},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,8 @@
 //	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON
 //	supply licences ROOT            the licence of each linked module
 //	supply api [-strict] ROOT       changes of the exported API since the last tag
+//	supply proxy -o DIR ROOT VERSION FOLDER...
+//	                                a module proxy of the last commit's modules
 package main
 
 import (
@@ -22,10 +24,10 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("sbom, licences or api")
+		return errors.New("sbom, licences, api or proxy")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	dir := flags.String("o", ".", "sbom: the folder for the bills")
+	dir := flags.String("o", ".", "sbom, proxy: the folder to write to")
 	strict := flags.Bool("strict", false, "api: refuse incompatible changes before 1.0, too")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
@@ -44,6 +46,11 @@ func run(args []string, out io.Writer) error {
 		return err
 	case "api":
 		return compareAPI(out, root, *strict)
+	case "proxy":
+		if flags.NArg() < 3 {
+			return errors.New("proxy needs ROOT, VERSION and FOLDERs")
+		}
+		return publish(*dir, root, flags.Arg(1), flags.Args()[2:])
 	}
-	return fmt.Errorf("%q: sbom, licences or api", args[0])
+	return fmt.Errorf("%q: sbom, licences, api or proxy", args[0])
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/cli/recordkey"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const (
@@ -127,11 +128,7 @@ func (a *app) hold(ctx context.Context, key string) error {
 
 // stick leaves an operation after its first phase, and gives it up.
 func (st *stage) stick(ctx context.Context, a *app, key string) error {
-	pk, err := recordkey.Of(ctx, recordkey.Customer{Namespace: "rides", Key: key, Scope: scope})
-	if err != nil {
-		return err
-	}
-	_, err = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /tips", Path: "/tips", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
+	_, err := a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /tips", Path: "/tips", Identity: jane}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "tip_created", func(context.Context, *idem.Tx) (string, error) { return "tip_7", nil }); err != nil {
 			return idem.Response{}, err
 		}
@@ -140,11 +137,25 @@ func (st *stage) stick(ctx context.Context, a *app, key string) error {
 	if err == nil {
 		return fmt.Errorf("%s was answered", key)
 	}
-	rec, err := a.store.Load(ctx, pk)
+	rec, err := st.open(ctx, a, "POST /tips")
 	if err != nil {
 		return err
 	}
 	return a.engine.MarkStuck(ctx, jobs.TicketFor(rec), "the mail's template is missing")
+}
+
+// open finds an open operation of a route.
+func (st *stage) open(ctx context.Context, a *app, route string) (*store.Record, error) {
+	out, err := st.client.Scan(ctx, &dynamodb.ScanInput{TableName: &a.table})
+	if err != nil {
+		return nil, err
+	}
+	for _, it := range out.Items {
+		if rec, err := dynamo.Decode(it); err == nil && rec != nil && rec.Route == route && rec.State == store.Open {
+			return rec, nil
+		}
+	}
+	return nil, fmt.Errorf("no operation of %s is open", route)
 }
 
 // copyOf is a record like it of another key and time.

@@ -1,0 +1,257 @@
+package check_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/check"
+)
+
+const token = "t0ken-of-jane"
+
+func bad(url string) check.Template {
+	return check.Template{
+		URL: url + "/orders?api_key=" + token, Body: []byte(`{}`), Header: http.Header{"Authorization": {"Bearer " + token}},
+	}
+}
+
+// trouble runs an examination that can't begin, and returns what it says.
+func trouble(t *testing.T, template check.Template, optFns ...func(*check.Options)) string {
+	t.Helper()
+	plan, err := check.Make(template, append([]func(*check.Options){patient}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := plan.Run(t.Context())
+	if err == nil {
+		t.Fatalf("the examination succeeds: %+v", report)
+	}
+	var shown strings.Builder
+	if err := report.Print(&shown); err != nil {
+		t.Fatal(err)
+	}
+	if report.Trouble != err.Error() || len(report.Checks) > 0 || strings.Contains(shown.String(), token) || strings.ContainsRune(shown.String(), '\x1b') {
+		t.Errorf("%v in the report\n%s", err, &shown)
+	}
+	return err.Error()
+}
+
+func answering(status int, contentType, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Location", "https://elsewhere.example/orders?token="+token)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// What an API can't be examined for is told in a line, whatever it answers.
+func TestBadServers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name    string
+		handler http.HandlerFunc
+		opt     func(*check.Options)
+		says    string
+	}{
+		{"HTML", answering(200, "text/html; charset=utf-8", "<html>"), nil, "the answer (200) is HTML: is this the URL of an API?"},
+		{"a redirect", answering(307, "", ""), nil, "the API redirects to https://elsewhere.example/orders (307)"},
+		{"no credentials", answering(401, "", ""), nil, "the API answers 401: does the request lack credentials?"},
+		{"nothing there", answering(404, "application/json", "{}"), nil, "the API answers 404 to the request that should succeed"},
+		{"refused in both forms", answering(400, "application/json", "{}"), nil, "the API answers 400 to the request that should succeed"},
+		{
+			"a huge body", answering(200, "application/json", strings.Repeat("x", 1000)), func(o *check.Options) { o.MaxBody = 999 },
+			"the answer (status 200) has a body of more than 999 bytes, the limit",
+		},
+		{"a torn body", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "10")
+			_, _ = io.WriteString(w, "x")
+		}, nil, "the answer (status 200) breaks off: "},
+		{
+			"an answer that never comes", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
+			func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms; the API may have carried the request out all the same",
+		},
+		{"a body that never ends", func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			_ = http.NewResponseController(w).Flush()
+			hang(r)
+		}, func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms"},
+		{
+			"too long in all", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
+			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the examination has taken 50ms, its limit",
+		},
+		{"an end without an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "closed the connection before its answer was complete"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(tc.handler)
+			t.Cleanup(srv.Close)
+			var opts []func(*check.Options)
+			if tc.opt != nil {
+				opts = append(opts, tc.opt)
+			}
+			if got := trouble(t, bad(srv.URL), opts...); !strings.Contains(got, tc.says) {
+				t.Errorf("got %q, want %q", got, tc.says)
+			}
+		})
+	}
+}
+
+// An API that refuses for now is asked again, a few times and after the time that it
+// names, within bounds.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "0")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	t.Cleanup(srv.Close)
+	if got := trouble(t, bad(srv.URL)); got != "the API answers 503, 3 times" {
+		t.Error(got)
+	}
+}
+
+// What isn't HTTP, and what isn't there.
+func TestNoServers(t *testing.T) {
+	t.Parallel()
+	secure := httptest.NewTLSServer(answering(200, "", ""))
+	t.Cleanup(secure.Close)
+	plain := httptest.NewServer(answering(200, "", ""))
+	t.Cleanup(plain.Close)
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for _, tc := range []struct{ name, url, says string }{
+		{"an unknown certificate", secure.URL, "is not trusted: x509: certificate signed by unknown authority"},
+		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "doesn't speak TLS: is its URL http://?"},
+		{"nothing listens", gone.URL, "nothing listens at 127.0.0.1:"},
+		{"another protocol", saying(t, "220 mail.example ESMTP "+token+" \x1b[31m\r\n"), `no HTTP answer of 127.0.0.1:`},
+		{"a closed door", saying(t, ""), "closed the connection before its answer was complete"},
+		{"no such host", "http://no-such-host.invalid", "no-such-host.invalid"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := trouble(t, bad(tc.url)); !strings.Contains(got, tc.says) {
+				t.Errorf("got %q, want %q", got, tc.says)
+			}
+		})
+	}
+}
+
+// hang waits until the client is gone, which a server sees once it has read the body.
+func hang(r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+// saying is a server that says one thing to everybody and hangs up.
+func saying(t *testing.T, words string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = http.ReadRequest(bufio.NewReader(conn))
+				_, _ = io.WriteString(conn, words)
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// An interrupt ends an examination, and its report has what was found before.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	var n atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 3 {
+			cancel(errors.New("ctrl-c"))
+			hang(r)
+		}
+		w.WriteHeader(201)
+	}))
+	t.Cleanup(srv.Close)
+	plan, err := check.Make(bad(srv.URL), patient)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := plan.Run(ctx)
+	if err != nil || !strings.HasPrefix(report.Trouble, "interrupted; ") || len(report.Checks) != 3 || report.Requests != 3 {
+		t.Errorf("%v, %+v", err, report)
+	}
+}
+
+// The number of requests has a limit, whatever a template asks for.
+func TestLimitOfRequests(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		n.Add(1)
+		w.WriteHeader(201)
+	}))
+	t.Cleanup(srv.Close)
+	plan, err := check.Make(bad(srv.URL), patient, func(o *check.Options) { o.Requests = 2 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := plan.Run(t.Context())
+	if err != nil || n.Load() != 2 || report.Requests != 2 || plan.Requests != 2 || plan.Most != 2 {
+		t.Errorf("%v: %d requests; %+v", err, n.Load(), report)
+	}
+	if !strings.Contains(report.Trouble, "the limit of 2 requests is reached") {
+		t.Errorf("%q", report.Trouble)
+	}
+	if last := report.Checks[len(report.Checks)-2]; last.Why == "" {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestBadTemplates(t *testing.T) {
+	t.Parallel()
+	good := check.Template{URL: "http://host/orders", Body: []byte("{}")}
+	for says, edit := range map[string]func(*check.Template, *check.Options){
+		"the URL can't be read":                                 func(t *check.Template, _ *check.Options) { t.URL = "http://host/%zz" + token },
+		"begin with http:// or https://":                        func(t *check.Template, _ *check.Options) { t.URL = "ftp://host" },
+		"and name a host":                                       func(t *check.Template, _ *check.Options) { t.URL = "https:///orders" },
+		"the URL has credentials in it":                         func(t *check.Template, _ *check.Options) { t.URL = "http://jane:" + token + "@host" },
+		"there is no request to send":                           func(t *check.Template, _ *check.Options) { t.Body = nil },
+		"the other body is the same":                            func(t *check.Template, _ *check.Options) { t.OtherBody = t.Body },
+		"the other path has to begin with /":                    func(t *check.Template, _ *check.Options) { t.OtherPath = "refunds" },
+		`"P OST" is not a method`:                               func(t *check.Template, _ *check.Options) { t.Method = "p ost" },
+		"the other method is the same":                          func(t *check.Template, _ *check.Options) { t.OtherMethod = "post" },
+		"the header Idempotency-Key is the examination's":       func(t *check.Template, _ *check.Options) { t.Header = http.Header{"Idempotency-Key": {"k"}} },
+		`there is no contract "adyen"`:                          func(_ *check.Template, o *check.Options) { o.Contract = "adyen" },
+		"21 requests at the same time":                          func(_ *check.Template, o *check.Options) { o.Racers = 21 },
+		"a negative limit":                                      func(_ *check.Template, o *check.Options) { o.Timeout = -1 },
+		"the prefix of keys and the name of the run have to be": func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
+	} {
+		template, options := good, check.Options{}
+		edit(&template, &options)
+		_, err := check.Make(template, func(o *check.Options) { *o = options })
+		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), token) {
+			t.Errorf("error %v, want %q", err, says)
+		}
+	}
+	if _, err := check.Make(good); err != nil {
+		t.Error(err)
+	}
+}

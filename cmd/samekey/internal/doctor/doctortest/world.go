@@ -1,0 +1,146 @@
+package doctortest
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/lambda/metrics"
+)
+
+//go:embed good.json
+var good []byte
+
+// Object is an object of AWS, as its JSON has it.
+type Object = map[string]any
+
+// World is what is in the account. Its fields are the answers of AWS, without paging.
+type World struct {
+	Table, TTL, Backups Object
+	Items               []Object
+	Functions, Mappings []Object
+	Aliases             map[string][]string // of functions
+	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
+	Concurrency         map[string]int
+	EventInvokes        map[string]Object   // configurations of asynchronous invocations
+	RecursiveLoop       string              // of each function; "" for Terminate
+	Policies            map[string]string   // of functions, and of aliases as orders:live
+	Integrations        map[string][]Object // of HTTP APIs
+	Resources           map[string][]Object // of REST APIs
+	BinaryMediaTypes    map[string][]string // of REST APIs
+	Queues              map[string]map[string]string
+	Buses               map[string]string // ARNs, by the name or ARN that is asked for
+	Machines            map[string]Object // state machines, by their ARNs
+	Roles               map[string]*Role  // by their names
+	Alarms              []Object
+	Metrics             []Object
+	Schedules           []Object // as GetSchedule answers
+	Stacks              map[string][]Object
+
+	// Refused are the error codes of operations, as "Lambda.ListFunctions".
+	Refused map[string]string
+	// Now is the time of the answers.
+	Now time.Time
+	// Pages is how often a scan finds the items: a large table. 0 is once.
+	Pages int
+	// Other answers operations that the world doesn't know, of tables and their streams,
+	// or returns an error's code.
+	Other func(op string, in Object) (out Object, code string)
+}
+
+// Role is a role of IAM.
+type Role struct {
+	ARN, Trust string // its trust policy
+	// Allowed are resources that it may use, whatever for.
+	Allowed []string
+}
+
+// Good returns a deployment without mistakes, at a time.
+func Good(now time.Time) *World {
+	w := &World{Refused: make(map[string]string), Now: now}
+	if err := json.Unmarshal(good, w); err != nil {
+		panic(err)
+	}
+	table := dynamo.CreateTableInput("records")
+	indexes, types := make([]any, 0, len(table.GlobalSecondaryIndexes)), make([]any, 0, len(table.AttributeDefinitions))
+	for _, d := range table.AttributeDefinitions {
+		types = append(types, Object{"AttributeName": aws.ToString(d.AttributeName), "AttributeType": string(d.AttributeType)})
+	}
+	w.Table["AttributeDefinitions"] = types
+	for _, g := range table.GlobalSecondaryIndexes {
+		var keys, others []any
+		for _, k := range g.KeySchema {
+			keys = append(keys, Object{"AttributeName": aws.ToString(k.AttributeName), "KeyType": string(k.KeyType)})
+		}
+		for _, name := range g.Projection.NonKeyAttributes {
+			others = append(others, name)
+		}
+		indexes = append(indexes, Object{
+			"IndexName": aws.ToString(g.IndexName), "IndexStatus": "ACTIVE", "KeySchema": keys,
+			"Projection": Object{"ProjectionType": string(g.Projection.ProjectionType), "NonKeyAttributes": others},
+		})
+	}
+	if len(indexes) > 0 {
+		w.Table["GlobalSecondaryIndexes"] = indexes
+	}
+	for _, m := range metrics.All() {
+		w.Alarms = append(w.Alarms, Object{
+			"AlarmName": "orders-" + m.Name, "Namespace": metrics.Namespace, "MetricName": m.Name, "ActionsEnabled": true,
+			"AlarmActions": []any{"arn:aws:sns:us-east-1:123456789012:on-call"}, "Dimensions": []any{Object{"Name": "App", "Value": "orders"}},
+		})
+	}
+	w.Metrics = []Object{{"Namespace": metrics.Namespace, "MetricName": "Requests", "Dimensions": []any{Object{"Name": "App", "Value": "orders"}}}}
+	w.Items = append(w.Items,
+		w.Record("1", "orders", "done", 24*time.Hour),
+		w.Record("2", "receipts", "done", 28*24*time.Hour),
+		w.Record("3", "orders", "open", 24*time.Hour))
+	return w
+}
+
+// Record is an item: a finished request of a function, with its retention, or one that
+// is open and resumable.
+func (w *World) Record(name, function, state string, retention time.Duration) Object {
+	text := func(s string) Object { return Object{"S": s} }
+	number := func(n int64) Object { return Object{"N": strconv.FormatInt(n, 10)} }
+	run := w.Now.Add(-time.Hour)
+	it := Object{
+		"pk": text("v1#orders#" + name + "00000000000000000000000000000000000000000x"), "v": number(1), "st": text(state),
+		"owner": text("o" + name), "ver": number(2), "lease_ms": number(0), "fp": text("f"), "id": text("i" + name), "jobs": Object{"M": Object{}},
+		"created_ms": number(run.UnixMilli()), "run_ms": number(run.UnixMilli()), "fn": text(function), "route": text("POST /orders"),
+	}
+	if state == "done" {
+		it["resp"] = Object{"M": Object{"s": number(201)}}
+		it["exp_s"] = number(run.Add(retention).Unix() + 1)
+		return it
+	}
+	it["keep"] = text("open")
+	it["req"] = Object{"M": Object{"m": text("POST"), "p": text("/orders")}}
+	return it
+}
+
+// Function returns a function by its name, to be changed.
+func (w *World) Function(name string) Object { return find(w.Functions, "FunctionName", name) }
+
+// Env returns the variables of a function, to be changed.
+func (w *World) Env(name string) Object {
+	return w.Function(name)["Environment"].(Object)["Variables"].(Object) //nolint:forcetypeassert // good.json has them
+}
+
+// Mapping returns an event source mapping by its UUID, to be changed.
+func (w *World) Mapping(uuid string) Object { return find(w.Mappings, "UUID", uuid) }
+
+// Schedule returns the worker's schedule for a task, to be changed.
+func (w *World) Schedule(task string) Object { return find(w.Schedules, "Name", "worker-"+task) }
+
+func find(all []Object, field, value string) Object {
+	for _, o := range all {
+		if o[field] == value {
+			return o
+		}
+	}
+	panic("there is no " + value)
+}

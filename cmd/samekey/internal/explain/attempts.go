@@ -1,0 +1,106 @@
+package explain
+
+import (
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The ends of an attempt.
+const (
+	endAnswered = "answered"
+	endReleased = "released"
+	endDied     = "died"
+	endStuck    = "stuck"
+	endWorking  = "working"
+	endUnknown  = "unknown"
+)
+
+// attempts lists the runs of the handler, from the claim and the handovers.
+func attempts(r *store.Record, o Options) []Attempt {
+	first := Attempt{By: "client", Began: r.Created.UTC()}
+	if len(r.Handovers) == 0 {
+		first.Function = r.Handler.Function
+	}
+	all := []Attempt{first}
+	if dropped(r) {
+		all[0].End, all[0].Note = endUnknown, "attempts after this one are no longer in the record"
+	}
+	for _, h := range r.Handovers {
+		last := &all[len(all)-1]
+		if h.Kind == state.HandoverRelease {
+			if last.End != "" { // its take-over was dropped, or written by an earlier version
+				all = append(all, Attempt{By: endUnknown})
+				last = &all[len(all)-1]
+			}
+			last.End, last.Ended, last.Error = endReleased, h.At.UTC(), h.Err
+			continue
+		}
+		switch {
+		case last.End != "":
+		case settledBetween(r, last.Began, h.At):
+			last.End = endStuck
+		default:
+			last.End = endDied
+		}
+		all = append(all, Attempt{By: h.Kind, Began: h.At.UTC(), Function: h.Function})
+	}
+	return ended(r, all, o.Now)
+}
+
+// dropped reports whether the record may have had more handovers than it keeps.
+func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
+
+// ended gives the last attempt its end, from the state of the record.
+func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
+	last := &all[len(all)-1]
+	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
+		// A take-over of an earlier version, which wrote no handovers.
+		if last.End == "" {
+			last.End, last.Note = endUnknown, "attempts between this one and the last are not in the record"
+		}
+		all = append(all, Attempt{By: endUnknown, Began: r.Run.UTC(), Function: r.Handler.Function})
+		last = &all[len(all)-1]
+	}
+	if last.End != "" {
+		return all
+	}
+	switch {
+	case r.State == store.Done:
+		last.End = endAnswered
+		if byPeople(r) {
+			last.End, last.Note = endStuck, "people gave the answer"
+		}
+		if r.Keep == store.KeepJobs {
+			last.Ended = r.Run.UTC()
+		}
+	case r.State == store.Stuck:
+		last.End, last.Error = endStuck, r.LastErr
+	case r.Lease.After(now):
+		last.End = endWorking
+	case r.Lease.IsZero() && settledBetween(r, last.Began, now):
+		last.End = endStuck
+	case r.Lease.IsZero():
+		last.End, last.Ended, last.Error = endReleased, r.Run.UTC(), r.LastErr
+	default:
+		last.End, last.Note = endDied, "its lease ended at "+plain.Time(r.Lease)
+	}
+	return all
+}
+
+// settledBetween reports whether people decided in that time about the operation, which was
+// stuck: its attempt ended by giving up.
+func settledBetween(r *store.Record, from, to time.Time) bool {
+	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
+		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)
+	})
+}
+
+// taken reports whether a record without handovers was taken over. The time of the
+// last attempt differs from the claim's then, or the completer's tries say so.
+func taken(r *store.Record) bool {
+	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
+}

@@ -1,0 +1,132 @@
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Call is a call to another system that was made, or may have been made, with the key
+// that the program derived for it (idem.Tx.Key).
+type Call struct {
+	Service string `json:"service"`
+	Step    string `json:"step,omitempty"`   // names joined by "/"
+	Number  int    `json:"number,omitempty"` // of a call without a step, from 1
+	Key     string `json:"key"`              // sent as the call's idempotency key
+	// State is recorded (a committed phase made the call) or in doubt (the call may
+	// have been made, and no phase records it).
+	State string `json:"state"`
+	// Since is the earliest time at which the call may have been sent first. The
+	// provider's memory of the key counts from the first send.
+	Since time.Time `json:"since"`
+}
+
+// calls lists the calls of r. The note says what the list lacks.
+func calls(r *store.Record) (all []Call, note string) {
+	all = []Call{}
+	skipped := r.Calls[state.Skipped]
+	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
+		switch service, numbered := strings.CutSuffix(name, "#"); {
+		case name == state.Skipped:
+			note = "people settled a phase, whose calls are not counted: of the numbered calls to a service, some may not exist"
+		case numbered:
+			for n := range r.Calls[name] + skipped {
+				all = append(all, callOf(r, service+"#"+strconv.Itoa(n+1), "recorded", r.Created))
+			}
+		default:
+			all = append(all, callOf(r, name, "recorded", r.Created))
+		}
+	}
+	for _, name := range r.Doubts {
+		if !state.IsMark(name) {
+			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
+		}
+	}
+	if slices.ContainsFunc(r.Doubts, state.IsMark) {
+		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
+		for service := range r.Calls {
+			if base, numbered := strings.CutSuffix(service, "#"); numbered {
+				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
+				if !slices.Contains(r.Doubts, next) {
+					all = append(all, callOf(r, next, "in doubt", r.DoubtSince))
+				}
+			}
+		}
+	}
+	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return !state.IsMark(name) })
+	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && keyless {
+		call := r.Phases[n-1]
+		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
+		if note != "" {
+			says = fmt.Sprintf("%s; the call of phase %q may have had none of these keys: look for it by its data, too, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
+		}
+		note = says
+	}
+	slices.SortStableFunc(all, func(a, b Call) int {
+		if c := strings.Compare(a.State, b.State); c != 0 {
+			return -c // recorded first
+		}
+		return strings.Compare(a.Service, b.Service)
+	})
+	return all, note
+}
+
+// callOf returns the call with a name as idem.Tx.Key makes it.
+func callOf(r *store.Record, name, how string, since time.Time) Call {
+	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
+	if service, number, numbered := strings.Cut(name, "#"); numbered {
+		c.Service = unescaped(service)
+		c.Number, _ = strconv.Atoi(number) // 0 for a name of a later version
+		return c
+	}
+	service, step, _ := strings.Cut(name, "/")
+	c.Service, c.Step = unescaped(service), unescaped(step)
+	return c
+}
+
+func unescaped(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// Derives reports whether r's operation derived key for a call that r names, or for
+// one of the first calls to these services. known is false if the record doesn't name all
+// calls: an attempt that never came back may have made others.
+func Derives(r *store.Record, key string, services ...string) (is, known bool) {
+	all, _ := calls(r)
+	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
+		return true, true
+	}
+	for _, s := range services {
+		service, step, _ := strings.Cut(s, "/")
+		if step != "" {
+			parts := strings.Split(step, "/")
+			for i, p := range parts {
+				parts[i] = url.PathEscape(p)
+			}
+			if state.DerivedKey(r.ID, url.PathEscape(service)+"/"+strings.Join(parts, "/")) == key {
+				return true, true
+			}
+			continue
+		}
+		for n := range guesses {
+			if state.DerivedKey(r.ID, url.PathEscape(service)+"#"+strconv.Itoa(n+1)) == key {
+				return true, true
+			}
+		}
+	}
+	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
+}
+
+// guesses is how many calls to a service are tried.
+const guesses = 20

@@ -1,0 +1,242 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/operate"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// next says in one sentence how the operation stands, and which events may follow.
+func next(r *store.Record, o Options) (summary string, all []Next) {
+	switch state.Word(r, o.Now) {
+	case "free":
+		return free(r)
+	case "stuck":
+		return stuck(r, o.Now)
+	case "held":
+		return held(r, o)
+	case "abandoned", "released":
+		return open(r, o)
+	case "kept":
+		return kept(r, o.Now)
+	case "tombstone":
+		return "The answer has expired; the key says so until " + plain.Time(r.Expires) + ".", append(all,
+			Next{Who: "client", What: "a retry is told that the key has expired"},
+			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
+	}
+	until := state.Lifetime(r)
+	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))})
+	if r.Until.IsZero() {
+		all = append(all, Next{When: until.UTC(), Who: "time", What: "the record expires: a request with its key runs anew"})
+	} else {
+		all = append(all,
+			Next{When: until.UTC(), Who: "time", What: "the answer expires: a retry is told so"},
+			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
+	}
+	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(until)), all
+}
+
+func free(r *store.Record) (string, []Next) {
+	all := []Next{
+		{Who: "client", What: "a request with the key runs anew, as another operation"},
+		{Who: "time", What: "the table's TTL removes the record, usually within days"},
+	}
+	by := state.ForgottenBy(r)
+	switch {
+	case by != nil:
+		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
+			". Work that it did stays done.", all
+	case state.Freed(r):
+		return "The key is free: the attempt gave it back with nothing done.", all
+	}
+	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
+}
+
+// corrects offers to correct a result that people gave.
+func corrects(r *store.Record, now time.Time) []Next {
+	call := state.Decidable(r, now)
+	if call == nil || call.Intent {
+		return nil
+	}
+	return []Next{{
+		Who: "people", What: fmt.Sprintf("if the result given for the call of phase %q is wrong: correct it", call.Name),
+		Command: plain.Command("samekey", "settle", r.PK, "--result", cmp.Or(shape.Example(call.Shape), "JSON")),
+	}}
+}
+
+func stuck(r *store.Record, now time.Time) (string, []Next) {
+	people := func(what string, flags ...string) Next {
+		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
+	}
+	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
+	if operate.FromSource(r) {
+		all = []Next{{Who: "source", What: "deliveries of its message fail until people settle the operation; a message in a dead-letter queue comes again only after a redrive of that queue"}}
+	}
+	n := len(r.Phases)
+	switch {
+	case n > 0 && r.Phases[n-1].Intent:
+		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
+		all = append(all,
+			people(call+" was made: give its result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
+			people(call+" had no effect: it is made once more", "--not-made"),
+			people("nobody knows: it is made once more, and may happen twice", "--risk-twice"))
+	case len(r.Doubts) > 0:
+		all = append(all,
+			people("the calls in doubt had no effect: they are made once more", "--not-made"),
+			people("nobody knows: they are made once more, and may happen twice", "--risk-twice"),
+			Next{Who: "people", What: "the cause is removed, and the calls may be repeated under their keys", Command: plain.Command("samekey", "retry", r.PK)})
+	default:
+		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
+	}
+	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
+	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
+}
+
+func held(r *store.Record, o Options) (string, []Next) {
+	return "An attempt works on it. Its lease ends at " + plain.Time(r.Lease) + ", unless it renews it.", append([]Next{
+		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
+		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
+		{
+			When: r.Lease.UTC(), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
+			Command: plain.Command("samekey", "release", r.PK),
+		},
+	}, leftOpen(r, o)...)
+}
+
+func open(r *store.Record, o Options) (string, []Next) {
+	how := "Its attempt gave it back"
+	if !r.Lease.IsZero() {
+		how = "Its attempt never came back, and the lease ended at " + plain.Time(r.Lease)
+	}
+	if r.Blocked {
+		how = "Its program refuses to go on"
+	}
+	if r.LastErr != "" {
+		how += ": " + r.LastErr
+	}
+	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
+	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
+	if operate.FromSource(r) {
+		all = []Next{{Who: "source", What: "the next delivery of its message takes the operation over; from a dead-letter queue, after a redrive of that queue"}}
+	}
+	if r.Blocked {
+		all = []Next{
+			{Who: "people", What: "deploy a program that can go on; the next try then does"},
+			{Who: "people", What: "or end the operation with an answer", Command: answers},
+		}
+	} else if state.Settleable(r, state.Settlement{Answer: &store.Response{}}, o.Now) {
+		all = append(all, Next{Who: "people", What: "if its work is done all the same: the operation ends with this answer, which its client gets from now on", Command: answers})
+	}
+	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
+}
+
+// leftOpen says what becomes of an open operation whose client doesn't come back.
+func leftOpen(r *store.Record, o Options) []Next {
+	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
+	var all []Next
+	switch waits {
+	case state.ReasonOpen:
+		what := "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)
+		if o.Now.Sub(since) > state.SweepLate {
+			what = "the completer should have taken it up, and the next sweep asks it again: samekey list and the worker's log say why it doesn't"
+		}
+		all = []Next{{When: since.UTC(), Who: "completer", What: what}}
+	case state.ReasonNoRequest:
+		all = []Next{{
+			When: state.LeftUntil(r).UTC(), Who: "people",
+			What: "its request is not stored: only its client can end it; after this time it is stuck",
+		}}
+		if operate.FromSource(r) {
+			all[0].What = "only its message can end it; after this time it is stuck"
+		}
+	case state.ReasonExpiring:
+		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
+	default:
+	}
+	return slices.Concat(all, jobsNext(r, o.Now))
+}
+
+func kept(r *store.Record, now time.Time) (string, []Next) {
+	all := slices.Concat(
+		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
+		jobsNext(r, now),
+		[]Next{{When: r.Until.Add(r.Tombstone).UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
+	)
+	parked := 0
+	for name := range r.Jobs {
+		if !state.Pending(r, name) {
+			parked++
+		}
+	}
+	summary := fmt.Sprintf("Done: retries are answered %s. %s not delivered", status(r), count(len(r.Jobs), "job is", "jobs are"))
+	switch {
+	case len(r.Jobs) == 0:
+		summary = fmt.Sprintf("Done: retries are answered %s. Its jobs are delivered, and the next sweep lets the record go", status(r))
+	case parked > 0:
+		summary += fmt.Sprintf(", %d parked for people", parked)
+	}
+	return summary + ".", all
+}
+
+// jobsNext says what becomes of the jobs.
+func jobsNext(r *store.Record, now time.Time) (all []Next) {
+	waiting, parked := 0, []string(nil)
+	for name, j := range r.Jobs {
+		switch {
+		case state.MayCancel(r, name):
+			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep", Command: plain.Command("samekey", "cancel", r.PK, name)}
+			if state.Later(j, now) {
+				next.When = j.At.UTC()
+			}
+			all = append(all, next)
+		case state.Pending(r, name):
+			waiting++
+		default:
+			parked = append(parked, name)
+		}
+	}
+	slices.SortFunc(all, func(a, b Next) int { return cmp.Or(a.When.Compare(b.When), cmp.Compare(a.What, b.What)) })
+	slices.SortFunc(parked, byPosition)
+	if waiting > 0 {
+		all = append(all, Next{Who: "drain", What: count(waiting, "job is", "jobs are") + " delivered by the drain, or by the next sweep"})
+	}
+	if len(parked) > 0 {
+		all = append(all, Next{
+			Who: "people", What: count(len(parked), "job is", "jobs are") + " parked: remove the cause of the failures, then redrive",
+			Command: plain.Command(append([]string{"samekey", "redrive", r.PK}, parked...)...),
+		})
+	}
+	return all
+}
+
+// count returns n with the singular or the plural.
+func count(n int, singular, plural string) string {
+	if n == 1 {
+		plural = singular
+	}
+	return strconv.Itoa(n) + " " + plural
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "the record has no reason"
+	}
+	return strings.TrimSuffix(s, ".")
+}
+
+// status is that of the stored answer, in words if the answer is sealed.
+func status(r *store.Record) string {
+	if r.Response.Status == 0 {
+		return "with the sealed answer"
+	}
+	return strconv.Itoa(r.Response.Status)
+}

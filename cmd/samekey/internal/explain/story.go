@@ -1,0 +1,185 @@
+package explain
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Options say for whom and by which settings a story is told.
+type Options struct {
+	Now time.Time // required
+
+	// Data adds results of phases, arguments of jobs, the request and the answer.
+	// They may be personal.
+	Data bool
+
+	// Sealed says why the contents of the record could not be opened; "" if they were,
+	// or are not sealed. A record has none of them then.
+	Sealed string
+
+	// Listed is why sweeps have listed the operation beside its record ([stream.Listed]).
+	// ListedUnknown says why that is not known; "" if it is.
+	Listed        []stream.Entry
+	ListedUnknown string
+
+	// Grace is the completer's. Default: jobs.DefaultGrace.
+	Grace time.Duration
+}
+
+// Story explains one operation. Times are in UTC. Its JSON form has the same content.
+type Story struct {
+	Record    string `json:"record"` // partition key
+	Short     string `json:"short"`  // short name of the record in logs and metrics
+	Operation string `json:"operation"`
+	Route     string `json:"route,omitempty"`
+	Scope     string `json:"scope,omitempty"`
+	Function  string `json:"function,omitempty"` // function that completes the operation
+	Handler   string `json:"handler,omitempty"`
+	Tenant    string `json:"tenant,omitempty"`
+	Region    string `json:"region,omitempty"` // of the claim
+	Facts     []Fact `json:"-"`                // the same, for people
+
+	// State is held, abandoned, released, stuck, kept, replayable, tombstone or free,
+	// as in docs/inside/architecture.md.
+	State   string    `json:"state"`
+	Summary string    `json:"summary"` // one sentence
+	Claimed time.Time `json:"claimed"`
+	Sealed  string    `json:"sealed,omitempty"`  // why scope, request, results, args and answer are missing
+	Blocked bool      `json:"blocked,omitempty"` // its program refuses to go on
+	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
+	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
+	Error   string    `json:"error,omitempty"`   // the last one
+	Listed  []string  `json:"listed,omitempty"`  // why people are asked, beside what the record says
+	Version int64     `json:"version"`           // number of writes by holders
+	Owner   string    `json:"owner"`             // nonce of the last holder
+
+	Attempts  []Attempt  `json:"attempts"`
+	Phases    []Phase    `json:"phases"`
+	Calls     []Call     `json:"calls"`
+	CallsNote string     `json:"calls_note,omitempty"` // why Calls isn't all
+	Jobs      []Job      `json:"jobs"`
+	Answer    *Answer    `json:"answer,omitempty"`
+	Request   *Request   `json:"request,omitempty"` // the stored request
+	Decisions []Decision `json:"decisions"`
+	Cost      Cost       `json:"cost"`
+	Next      []Next     `json:"next"`
+}
+
+// Attempt is one run of the handler.
+type Attempt struct {
+	By       string    `json:"by"`             // client, retry, completer
+	Began    time.Time `json:"began,omitzero"` // zero: unknown
+	Function string    `json:"function,omitempty"`
+	// End is answered, released, died (it never came back), stuck, working, or
+	// unknown. Ended is zero if the time is unknown.
+	End   string    `json:"end"`
+	Ended time.Time `json:"ended,omitzero"`
+	Error string    `json:"error,omitempty"`
+	Note  string    `json:"note,omitempty"`
+}
+
+// Phase is a committed phase, or a call that began and has no outcome.
+type Phase struct {
+	Name      string          `json:"name"`
+	Committed time.Time       `json:"committed,omitzero"` // zero: unknown
+	TookMS    int64           `json:"took_ms,omitempty"`  // since the phase before, or the claim; 0: unknown
+	Unknown   bool            `json:"outcome_unknown,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Reads     string          `json:"reads,omitempty"` // an example of the result that people may give
+}
+
+// Job is a staged job that is not delivered. A delivered job is in no record.
+type Job struct {
+	ID    string          `json:"id"`   // as its consumer sees it
+	Name  string          `json:"name"` // in the record
+	Kind  string          `json:"kind"`
+	Group string          `json:"group,omitempty"`
+	Phase string          `json:"phase,omitempty"` // that staged it
+	State string          `json:"state"`           // waiting, later, parked
+	At    time.Time       `json:"at,omitzero"`     // of a later one: not to be delivered before
+	Tries int             `json:"tries"`           // failed deliveries
+	Error string          `json:"error,omitempty"`
+	Args  json.RawMessage `json:"args,omitempty"`
+}
+
+// Answer is the stored answer.
+type Answer struct {
+	Status  int         `json:"status"`         // 0: sealed
+	Until   time.Time   `json:"until,omitzero"` // end of its replay; zero while jobs are waiting
+	Bytes   int         `json:"bytes"`
+	Stored  string      `json:"stored"` // in the record, in other items, status only, sealed
+	Header  http.Header `json:"header,omitempty"`
+	Body    string      `json:"body,omitempty"`
+	Settled bool        `json:"by_operator,omitempty"`
+}
+
+// Request is the stored request, which a completer runs again.
+type Request struct {
+	Method string      `json:"method,omitempty"`
+	Path   string      `json:"path,omitempty"`
+	Query  string      `json:"query,omitempty"`
+	Header http.Header `json:"header,omitempty"`
+	Body   string      `json:"body,omitempty"`
+}
+
+// Decision is an operator's.
+type Decision struct {
+	By   string    `json:"by,omitempty"`
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
+	From string    `json:"from,omitempty"`
+	To   string    `json:"to,omitempty"`
+}
+
+// Next is an event that comes next, or may.
+type Next struct {
+	When    time.Time `json:"when,omitzero"` // zero: at any time
+	Who     string    `json:"who"`           // client, source, attempt, completer, drain, time, people
+	What    string    `json:"what"`
+	Command string    `json:"command,omitempty"` // of samekey, for people
+}
+
+// Of tells the story of r. It changes nothing in r.
+func Of(r *store.Record, o Options) *Story {
+	o.Grace = cmp.Or(o.Grace, jobs.DefaultGrace)
+	s := &Story{
+		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
+		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,
+		State: state.Word(r, o.Now), Claimed: r.Created.UTC(), Blocked: r.Blocked, Lease: r.Lease.UTC(), Expires: r.Expires.UTC(), Error: r.LastErr,
+		Version: r.Ver, Owner: r.Owner, Cost: costOf(r),
+	}
+	s.Attempts = attempts(r, o)
+	s.Phases = phases(r, o.Data)
+	s.Calls, s.CallsNote = calls(r)
+	s.Jobs = jobsOf(r, o.Now, o.Data)
+	s.Answer = answer(r, o)
+	s.Request = request(r, o)
+	s.Decisions = []Decision{}
+	for _, d := range r.Settled {
+		s.Decisions = append(s.Decisions, Decision{By: d.By, At: d.At.UTC(), What: d.What, From: d.From, To: d.To})
+	}
+	s.Summary, s.Next = next(r, o)
+	for _, e := range o.Listed {
+		s.Listed = append(s.Listed, fmt.Sprintf("%s since %s: %s", e.Reason, plain.Time(e.Since), plain.Line(e.LastErr)))
+	}
+	if o.ListedUnknown != "" {
+		s.Listed = append(s.Listed, "whether it is listed is not known: "+plain.Line(o.ListedUnknown))
+	}
+	for _, why := range s.Listed {
+		s.Facts = append(s.Facts, Fact{"Listed", why})
+	}
+	if len(o.Listed) > 0 {
+		s.Next = append([]Next{{Who: "people", What: "what is listed is mended: docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
+	}
+	return s
+}

@@ -1,0 +1,176 @@
+// Package names holds the phases and calls of open records against a lock file, which has
+// those of a program, before the program is deployed.
+package names
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Program is the phases and calls of a program's handlers.
+type Program struct{ handlers []handler }
+
+type handler struct {
+	name   string
+	phases []*regexp.Regexp
+	calls  []*regexp.Regexp
+}
+
+// Read makes a program of a lock file.
+func Read(f *lock.File) *Program {
+	p := &Program{}
+	for pkg, handlers := range f.Packages {
+		for name, phases := range handlers {
+			h := handler{name: pkg + "." + name}
+			for _, ph := range phases {
+				h.phases = append(h.phases, pattern(ph.Name))
+				for _, call := range ph.Calls {
+					h.calls = append(h.calls, pattern(call))
+				}
+			}
+			p.handlers = append(p.handlers, h)
+		}
+	}
+	slices.SortFunc(p.handlers, func(a, b handler) int { return cmp.Compare(a.name, b.name) })
+	return p
+}
+
+// Handlers is the number of handlers.
+func (p *Program) Handlers() int { return len(p.handlers) }
+
+// pattern is a name with * for each part that isn't constant.
+func pattern(name string) *regexp.Regexp {
+	parts := strings.Split(name, "*")
+	for i := range parts {
+		parts[i] = regexp.QuoteMeta(parts[i])
+	}
+	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$")
+}
+
+func knows(all []*regexp.Regexp, name string) bool {
+	return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(name) })
+}
+
+// Danger is what becomes of an operation under the program.
+type Danger string
+
+// The dangers.
+const (
+	Refused Danger = "refused" // blocked: nothing is done until the old program is back
+	Twice   Danger = "twice"   // a call that may have been made is made under another key
+)
+
+// Judge returns what the program doesn't know of an open operation, and what comes of it;
+// "" if one of its handlers knows everything. A record doesn't name its handler's Go
+// function, so all are tried.
+func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
+	if r.State == store.Done {
+		return "", ""
+	}
+	if len(r.Phases) > 0 { // if there are no handlers
+		d, unknown = Refused, "phase "+r.Phases[0].Name
+	}
+	most := -1
+	for _, h := range p.handlers {
+		known := 0
+		for known < len(r.Phases) && knows(h.phases, r.Phases[known].Name) {
+			known++
+		}
+		danger, what := Danger(""), ""
+		if known < len(r.Phases) {
+			danger, what = Refused, "phase "+r.Phases[known].Name
+		} else if call := h.unknownCall(r); call != "" {
+			danger, what = Twice, "call "+call
+		}
+		if danger == "" {
+			return "", ""
+		}
+		if known > most {
+			most, d, unknown = known, danger, what
+		}
+	}
+	return d, unknown
+}
+
+// unknownCall returns a call that may have been made and that the handler doesn't make;
+// "" if there is none.
+func (h handler) unknownCall(r *store.Record) string {
+	for _, call := range r.Doubts {
+		if state.IsMark(call) {
+			continue // it can be any of the handler's
+		}
+		name, _, _ := strings.Cut(call, "#")
+		if !knows(h.calls, name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// Row is operations that the program doesn't fit, for the same reason.
+type Row struct {
+	Danger  Danger    `json:"danger"`
+	Unknown string    `json:"unknown"`
+	Route   string    `json:"route,omitempty"`
+	State   string    `json:"state"`
+	Count   int       `json:"count"`
+	Oldest  time.Time `json:"oldest"` // claim
+	PK      string    `json:"pk"`     // of one of them
+	Record  string    `json:"record"` // its short hash
+}
+
+// Report gathers operations that the program doesn't fit.
+type Report struct {
+	Handlers   int    `json:"handlers"`
+	Seen       int64  `json:"seen"` // items
+	Open       int    `json:"open"` // operations held against the program
+	Unreadable int    `json:"unreadable"`
+	Rows       []*Row `json:"rows"`
+}
+
+// Add holds a record against the program.
+func (rep *Report) Add(p *Program, r *store.Record) {
+	if r.State == store.Done {
+		return
+	}
+	rep.Open++
+	danger, unknown := p.Judge(r)
+	if danger == "" {
+		return
+	}
+	i := slices.IndexFunc(rep.Rows, func(row *Row) bool {
+		return row.Danger == danger && row.Unknown == unknown && row.Route == r.Route && row.State == string(r.State)
+	})
+	if i < 0 {
+		rep.Rows = append(rep.Rows, &Row{Danger: danger, Unknown: unknown, Route: r.Route, State: string(r.State), Oldest: r.Created, PK: r.PK, Record: redact.Record(r.PK)})
+		i = len(rep.Rows) - 1
+	}
+	row := rep.Rows[i]
+	row.Count++
+	if r.Created.Before(row.Oldest) {
+		row.Oldest, row.PK, row.Record = r.Created, r.PK, redact.Record(r.PK)
+	}
+}
+
+// Misfits is the number of operations that the program doesn't fit.
+func (rep *Report) Misfits() (n int) {
+	for _, row := range rep.Rows {
+		n += row.Count
+	}
+	return n
+}
+
+// Sort puts the rows in order: what would be done twice first, then by number.
+func (rep *Report) Sort() {
+	slices.SortFunc(rep.Rows, func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))
+	})
+}

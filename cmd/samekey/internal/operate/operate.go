@@ -1,0 +1,408 @@
+// Package operate decides what an operator may do with a record, and says it in words:
+// one answer for the commands and for the page.
+package operate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Verb is what an operator may ask for.
+type Verb string
+
+// The verbs.
+const (
+	Retry   Verb = "retry"   // let a stuck operation be tried again
+	Settle  Verb = "settle"  // say what a call came to, or end the operation with an answer
+	Release Verb = "release" // end the lease of a dead attempt
+	Forget  Verb = "forget"  // free the key
+	Redrive Verb = "redrive" // hand out parked jobs again
+	Cancel  Verb = "cancel"  // remove jobs with a time before their delivery begins
+	Erase   Verb = "erase"   // remove caller and answer
+)
+
+// Wish is what an operator asks for.
+type Wish struct {
+	Do Verb
+	By string // stays in the record
+	// Many says that it is asked for of several records at once: they are redriven, or tried
+	// again if no call of theirs is in doubt. Everything else is decided one by one.
+	Many bool
+
+	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
+	Loss       idem.Loss       // of Forget
+	// Jobs are those of Redrive and Cancel, by their names in the record or their whole ids;
+	// none for all that are parked, or wait for their time.
+	Jobs []string
+}
+
+// Plan is a wish that is allowed.
+type Plan struct {
+	// Says is what will be done, and what can't be undone, in lines.
+	Says []string
+
+	wish Wish
+	rec  *store.Record
+	done string
+	jobs []string
+}
+
+// May decides about a wish on a record as it was read at now. An error says why it is
+// refused. The engine decides once more as it writes: the record may have moved.
+func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
+	p := &Plan{wish: w, rec: rec}
+	if w.By == "" {
+		return nil, errors.New("who decides? The name stays in the record")
+	}
+	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
+	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
+		return nil, errors.New("not with others at once: look at the record, and decide about it alone")
+	}
+	var err error
+	switch w.Do {
+	case Retry:
+		err = p.retry(now)
+	case Settle:
+		err = p.settle(now)
+	case Release:
+		err = p.release(now)
+	case Forget:
+		err = p.forget(now)
+	case Redrive:
+		err = p.redrive()
+	case Cancel:
+		err = p.cancel()
+	case Erase:
+		_, err = state.Erased(rec, now, w.By)
+	default:
+		err = fmt.Errorf("there is no action %q", w.Do)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Plan) retry(now time.Time) error {
+	if _, err := state.Settled(p.rec, state.Settlement{}, now); err != nil {
+		return err
+	}
+	if p.rec.State != store.Stuck {
+		return refused(p.rec, now)
+	}
+	p.Says, p.done = []string{"It is opened: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
+	return nil
+}
+
+// Continues says who takes an open operation up.
+func Continues(rec *store.Record) string {
+	if FromSource(rec) {
+		return "only its message's next delivery takes it up: if the message is in the dead-letter queue, redrive that queue now"
+	}
+	if rec.Input == nil {
+		return "only its client's next retry with the same key takes it up, since its request is not stored"
+	}
+	return "its client's next retry takes it up, or the completer"
+}
+
+// FromSource reports whether an operation came from a queue or another source of events,
+// and no client or completer can go on with it.
+func FromSource(rec *store.Record) bool {
+	_, _, caller, ok := scope.Parse(rec.Scope)
+	return ok && caller.Kind == scope.Source && rec.Input == nil
+}
+
+// refused says why an operation that is not stuck needs no decision, or none of this kind.
+func refused(rec *store.Record, now time.Time) error {
+	switch state.Word(rec, now) {
+	case "free":
+		return errors.New("it is not stuck: its key is free")
+	case "held":
+		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", plain.Time(rec.Lease))
+	case "abandoned", "released":
+		if rec.Blocked {
+			return errors.New("it is not stuck: its program refuses to go on, and takes it up when it is mended; people may only end it with an answer")
+		}
+		return errors.New("it is not stuck: " + Continues(rec) + "; people may only end it with an answer")
+	}
+	return errors.New("it is not stuck: it is done, and its answer stays; parked jobs are redriven")
+}
+
+func (p *Plan) settle(now time.Time) error {
+	s := p.wish.Settlement
+	of := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice}
+	if !state.Settleable(p.rec, of, now) {
+		return refused(p.rec, now)
+	}
+	next, err := state.Settled(p.rec, of, now)
+	if err != nil {
+		return err
+	}
+	call, reads := "The call", ""
+	if c := state.Decidable(p.rec, now); c != nil {
+		call, reads = "The call of phase "+plain.Line(fmt.Sprintf("%q", c.Name)), Example(c)
+	}
+	p.done = "open: " + Continues(p.rec)
+	switch {
+	case s.Answer != nil && (s.Answer.Status < 200 || s.Answer.Status > 599):
+		return fmt.Errorf("a status is 200 to 599, not %d", s.Answer.Status)
+	case s.Answer != nil && carried(s.Answer.Body) > maxAnswer:
+		return fmt.Errorf("the body takes %d bytes of Lambda's answer, which has at most %d (6 MB): no gateway could return it", carried(s.Answer.Body), maxAnswer)
+	case s.Answer != nil:
+		p.done = fmt.Sprintf("done: its client gets %d from now on", s.Answer.Status)
+		p.Says = []string{
+			fmt.Sprintf("%s is over: its client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be corrected.",
+		}
+	case s.Result != nil:
+		p.Says = decoded(s.Result)
+		p.Says[0] = call + " came to " + p.Says[0]
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't say of which shape")+".",
+			"The call is not made again. A mistake can be corrected until an attempt has gone on from it.")
+	case s.NotMade:
+		p.Says = []string{call + " had no effect. It is made once more."}
+	case s.RiskTwice:
+		p.Says = []string{call + " may have been made. It is made once more, and may then have its effect twice."}
+	default:
+		return errors.New("say an answer, or what the call came to")
+	}
+	if s.Answer == nil {
+		p.Says = append(p.Says, "It is opened: "+Continues(p.rec)+".")
+	}
+	return nil
+}
+
+// maxAnswer is the most that Lambda returns, of which the body is a JSON text, or Base64.
+const maxAnswer = 6 << 20
+
+// carried is how many bytes of Lambda's answer a body takes.
+func carried(body []byte) int {
+	if !utf8.Valid(body) {
+		return base64.StdEncoding.EncodedLen(len(body))
+	}
+	text, err := json.Marshal(string(body))
+	if err != nil { // no text's does
+		return len(body)
+	}
+	return len(text)
+}
+
+// replayed says until when the answer of a finished record is replayed, and what follows.
+func replayed(r *store.Record) string {
+	until, free := state.Lifetime(r), r.Expires
+	says := "It is replayed until " + plain.Time(until)
+	if len(r.Jobs) > 0 {
+		says += ", or longer while jobs are not delivered"
+		free = until.Add(r.Tombstone)
+	}
+	if free.After(until) {
+		return says + "; after that a retry is told that the key has expired, until " + plain.Time(free) + ", and then runs anew."
+	}
+	return says + "; after that a retry runs anew."
+}
+
+// Example is a result of a call as its program can read it; "" if the record doesn't say.
+func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
+
+func (p *Plan) release(now time.Time) error {
+	if _, err := state.LeaseEnded(p.rec, now, p.wish.By); err != nil {
+		return err
+	}
+	p.Says = []string{
+		"The lease of its attempt, which lasts until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, is ended: a retry takes the operation over at once.",
+		"Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap.",
+	}
+	p.done = "released: its client's next retry goes on at once"
+	if FromSource(p.rec) {
+		p.done = "released: " + Continues(p.rec)
+	}
+	return nil
+}
+
+func (p *Plan) forget(now time.Time) error {
+	all := state.Lost(p.rec, now)
+	lost := make([]string, 0, len(all))
+	for _, l := range all {
+		lost = append(lost, plain.Line(l))
+	}
+	if _, err := state.Forgotten(p.rec, now, p.wish.By, p.wish.Loss); err != nil {
+		return fmt.Errorf("%w\nlost would be:\n%s", err, strings.Join(lost, "\n"))
+	}
+	p.Says = []string{"The key becomes free: a request with it runs anew, as another operation. Lost is:"}
+	for _, l := range append(lost, "its history, once a request with the key or the table's TTL has removed the record") {
+		p.Says = append(p.Says, "  "+l)
+	}
+	p.Says = append(p.Says, "This can't be corrected.")
+	p.done = fmt.Sprintf("forgotten: operation %s, by %s", plain.Line(p.rec.ID), plain.Line(p.wish.By))
+	return nil
+}
+
+// Losses are the names of what somebody has to give up who forgets the record: attempt, work
+// and jobs, as in the flags of samekey forget.
+func Losses(rec *store.Record, now time.Time) (names []string) {
+	for _, one := range []struct {
+		name string
+		but  idem.Loss
+	}{{"attempt", idem.Loss{Work: true, Jobs: true}}, {"work", idem.Loss{Held: true, Jobs: true}}, {"jobs", idem.Loss{Held: true, Work: true}}} {
+		if _, err := state.Forgotten(rec, now, "", one.but); err != nil {
+			names = append(names, one.name)
+		}
+	}
+	return names
+}
+
+// redrive finds the jobs: those alone are handed out, since nobody has seen why another
+// one is parked meanwhile.
+func (p *Plan) redrive() error {
+	named, err := p.named()
+	if err != nil {
+		return err
+	}
+	for name, j := range p.rec.Jobs {
+		if j.Failed != "" && (len(named) == 0 || slices.Contains(named, name)) {
+			p.jobs = append(p.jobs, name)
+		}
+	}
+	if len(p.jobs) == 0 {
+		return errors.New("no such job is parked in it")
+	}
+	p.Says = []string{fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(p.jobs))}
+	return nil
+}
+
+// cancel finds the jobs with a time that no drain has begun to deliver.
+func (p *Plan) cancel() error {
+	named, err := p.named()
+	if err != nil {
+		return err
+	}
+	var begun []string
+	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
+		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
+			begun = append(begun, fmt.Sprintf("%s %s stays: a drain began to deliver it at %s, so it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
+		}
+	}
+	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
+		return errors.New(strings.Join(append([]string{"no such job waits for its time in the record"}, begun...), "\n"))
+	}
+	p.Says = []string{"No drain has begun to deliver these jobs. They are removed, and nobody does them:"}
+	for _, name := range p.jobs {
+		j := p.rec.Jobs[name]
+		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
+	}
+	p.Says = append(append(p.Says, begun...), "This can't be corrected.")
+	return nil
+}
+
+// named are the names of the wish's jobs in the record.
+func (p *Plan) named() ([]string, error) {
+	named := make([]string, 0, len(p.wish.Jobs))
+	for _, id := range p.wish.Jobs {
+		if parts := strings.Split(id, "."); len(parts) == 3 {
+			if parts[0] != p.rec.ID {
+				return nil, fmt.Errorf("%s is of another operation: that of the record is %s", plain.Line(id), plain.Line(p.rec.ID))
+			}
+			id = parts[1] + "." + parts[2]
+		}
+		named = append(named, id)
+	}
+	return named, nil
+}
+
+// PK is the key of the record.
+func (p *Plan) PK() string { return p.rec.PK }
+
+// Run does what was allowed, if the record is still as it was, and says what it has done.
+// engine is one of the record's namespace, s the table's store.
+func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (done string, err error) {
+	seen := jobs.TicketFor(p.rec)
+	switch p.wish.Do {
+	case Retry, Settle:
+		settlement := p.wish.Settlement
+		settlement.Seen, settlement.By = seen, p.wish.By
+		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
+			// The decision is made, whatever becomes of the list.
+			if err := stream.Refer(ctx, s, seen, errors.New("decided by people, and its message has not come since: redrive the dead-letter queue")); err != nil {
+				return p.done + "; but it is not on the list of what waits: " + plain.Line(err.Error()), nil
+			}
+		}
+	case Release:
+		err = engine.EndLease(ctx, seen, p.wish.By)
+	case Forget:
+		var lost []string
+		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
+			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
+		}
+	case Redrive:
+		var n int
+		n, err = stream.Redrive(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%w: no such job is parked any more", jobs.ErrMoved)
+		}
+		return fmt.Sprintf("%d handed out again: the drain sees them in the stream", n), err
+	case Cancel:
+		var n int
+		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
+		done = fmt.Sprintf("%d cancelled", n)
+		if left := len(p.jobs) - n; err == nil && n == 0 {
+			err = fmt.Errorf("%w: a drain has begun to deliver it, or somebody else has cancelled it", jobs.ErrMoved)
+		} else if left > 0 {
+			done += fmt.Sprintf(", and not the other %d: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", left)
+		}
+		return done, err
+	case Erase:
+		err = engine.Erase(ctx, seen, p.wish.By)
+	}
+	return p.done, err
+}
+
+// decoded is JSON as the program will see it, so that a string in a string or a number
+// in quotes can be told.
+func decoded(raw json.RawMessage) []string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return []string{plain.Line(string(raw))}
+	}
+	kind := "an object:"
+	switch v := v.(type) {
+	case nil:
+		return []string{"null"}
+	case string:
+		return []string{"the text " + plain.Line(v)}
+	case json.Number:
+		return []string{"the number " + v.String()}
+	case bool:
+		return []string{fmt.Sprintf("the value %t", v)}
+	case []any:
+		kind = "a list:"
+	}
+	var lines bytes.Buffer
+	_ = json.Indent(&lines, raw, "", "  ") // it is valid
+	all := []string{kind}
+	for l := range strings.SplitSeq(lines.String(), "\n") {
+		all = append(all, plain.Line(l))
+	}
+	return all
+}

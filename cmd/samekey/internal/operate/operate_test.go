@@ -1,0 +1,527 @@
+package operate_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/operate"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/hostiletest"
+)
+
+var now = time.UnixMilli(1_800_000_000_000)
+
+// wishes are one of each kind, by its name.
+func wishes() map[string]operate.Wish {
+	all := map[string]operate.Wish{
+		"retry": {Do: operate.Retry}, "release": {Do: operate.Release}, "forget": {Do: operate.Forget},
+		"forget all": {Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}, "redrive": {Do: operate.Redrive}, "redrive 0.0": {Do: operate.Redrive, Jobs: []string{"0.0"}},
+		"cancel": {Do: operate.Cancel},
+		"erase":  {Do: operate.Erase}, "answer": {Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
+		"result": {Do: operate.Settle, Settlement: idem.Settlement{Result: json.RawMessage(`"ch_1"`)}}, "not made": {Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}},
+		"risk": {Do: operate.Settle, Settlement: idem.Settlement{RiskTwice: true}}, "nothing said": {Do: operate.Settle},
+	}
+	for name, w := range all {
+		w.By = "jane"
+		all[name] = w
+	}
+	return all
+}
+
+// The commands of a reason are those that every record with it takes.
+func TestVerbsOfReasons(t *testing.T) {
+	t.Parallel()
+	do := []operate.Verb{operate.Redrive, operate.Retry, operate.Settle}
+	for _, reason := range state.Reasons {
+		of, every := 0, make(map[operate.Verb]int)
+		for _, rec := range hostiletest.Records("rides", now) {
+			if string(state.WaitOf(rec).Reason) != string(reason.Reason) {
+				continue
+			}
+			of++
+			may := make(map[operate.Verb]bool)
+			for _, w := range wishes() {
+				if _, err := operate.May(rec, now, w); err == nil {
+					may[w.Do] = true
+				}
+			}
+			for verb := range may {
+				every[verb]++
+			}
+		}
+		var want []string
+		for _, verb := range do {
+			if of > 0 && every[verb] == of {
+				want = append(want, string(verb))
+			}
+		}
+		if diff := cmp.Diff(want, reason.Verbs); diff != "" {
+			t.Errorf("%s, of %d records (-allowed +listed):\n%s", string(reason.Reason), of, diff)
+		}
+	}
+}
+
+// Who goes on with an open operation depends on where it came from.
+func TestContinues(t *testing.T) {
+	t.Parallel()
+	for scope, want := range map[string]string{
+		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "its client's next retry", "": "its client's next retry",
+	} {
+		if got := operate.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
+			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
+		}
+	}
+}
+
+// What an operator may do with a record of each state.
+func TestMay(t *testing.T) {
+	t.Parallel()
+	may := map[string][]string{
+		"held":       {"release", "forget all"},
+		"abandoned":  {"answer", "release", "forget all"},
+		"no request": {"answer", "forget all"},
+		"released":   {"answer", "forget all"},
+		"blocked":    {"answer", "forget all"},
+		"unknown":    {"answer", "result", "not made", "risk", "forget all"},
+		"doubts":     {"retry", "answer", "not made", "risk", "forget all"},
+		"stuck":      {"retry", "answer", "forget all"},
+		"kept":       {"redrive", "redrive 0.0", "forget all"},
+		"later":      {"cancel", "forget all"},
+		"replayable": {"erase", "forget all"},
+		"tombstone":  {"erase", "forget all"},
+		"free":       {"erase"},
+	}
+	for name, rec := range hostiletest.Records("rides", now) {
+		want, known := may[name]
+		if !known {
+			t.Errorf("%s: nothing is said about it", name)
+		}
+		before := rec.Clone()
+		var got []string
+		for which, w := range wishes() {
+			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			switch {
+			case err == nil && (len(plan.Says) == 0 && w.Do != operate.Erase || plan.PK() != rec.PK):
+				t.Errorf("%s of %s: nothing is said of it", which, name)
+			case err == nil:
+				got = append(got, which)
+				hostiletest.Check(t, which+" of "+name, strings.Join(plan.Says, "\n"))
+			case err.Error() == "":
+				t.Errorf("%s of %s is refused without a reason", which, name)
+			}
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s: an operator may %q, want %q", name, got, want)
+		}
+		if d := cmp.Diff(before, rec); d != "" {
+			t.Errorf("%s: deciding has changed it: %s", name, d)
+		}
+	}
+}
+
+// The reasons of refusals, and the words of what is allowed.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	plain := func(state store.State) *store.Record {
+		return &store.Record{PK: "v1#rides#h", ID: "ID", State: state, Owner: "o", Ver: 1, Route: "POST /rides", Created: now, Run: now}
+	}
+	stuck, kept := plain(store.Stuck), plain(store.Done)
+	stuck.Phases = []store.Phase{{Name: "charged", Intent: true}}
+	kept.Keep, kept.Response, kept.Jobs = store.KeepJobs, &store.Response{Status: 201}, map[string]store.Job{"0.0": {Failed: "no"}, "0.1": {}}
+	open := plain(store.Stuck)
+	held, released, free := plain(store.Open), plain(store.Open), plain(store.Open)
+	held.Lease, released.Keep, free.Expires = now.Add(time.Hour), store.KeepOpen, now.Add(-time.Hour)
+	abandoned := plain(store.Open)
+	abandoned.Lease, abandoned.Keep = now.Add(-time.Hour), store.KeepOpen
+	stored, blocked := *released, *released
+	blocked.Blocked = true
+	stored.Input = &store.Input{}
+	retry := operate.Wish{Do: operate.Retry, By: "jane"}
+	settle := func(s idem.Settlement) operate.Wish {
+		return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s}
+	}
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		wish operate.Wish
+		want string
+	}{
+		"nobody decides":       {stuck, operate.Wish{Do: operate.Retry}, "who decides?"},
+		"no such action":       {stuck, operate.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
+		"nothing of the call":  {stuck, operate.Wish{Do: operate.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
+		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
+		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
+		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
+		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
+		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
+		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck: it is done"},
+		"retry, in flight":     {held, retry, "it is not stuck: an attempt works on it until"},
+		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
+		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
+		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
+		"retry, abandoned":     {abandoned, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
+		"retry, free":          {free, retry, "it is not stuck: its key is free"},
+		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
+		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"no later job":         {kept, operate.Wish{Do: operate.Cancel, By: "jane"}, "no such job waits for its time"},
+		"another's later job":  {kept, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"jobs":                 {kept, operate.Wish{Do: operate.Erase, By: "jane"}, state.ErrJobs.Error()},
+		"its losses":           {kept, operate.Wish{Do: operate.Forget, By: "jane"}, "lost would be:\n"},
+	} {
+		if _, err := operate.May(tt.rec, now, tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
+		t.Errorf("the reason is %v", err)
+	}
+	const only = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		wish operate.Wish
+		says []string
+	}{
+		"not made":     {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
+		"risk":         {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"retry":        {open, retry, []string{only}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
+		"release":      {held, operate.Wish{Do: operate.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
+		"redrive":      {kept, operate.Wish{Do: operate.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
+		"forget": {kept, operate.Wish{Do: operate.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
+			"The key becomes free: a request with it runs anew, as another operation. Lost is:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			"  its history, once a request with the key or the table's TTL has removed the record", "This can't be corrected.",
+		}},
+	} {
+		plan, err := operate.May(tt.rec, now, tt.wish)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.says, plan.Says); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+	for said, want := range map[string]string{
+		`"ch_1"`: "came to the text ch_1", `7`: "came to the number 7", `"7"`: "came to the text 7", `null`: "came to null", `true`: "came to the value true",
+		`{"id":1}`: "came to an object:\n{\n  \"id\": 1\n}", `[1]`: "came to a list:\n[\n  1\n]",
+	} {
+		plan, err := operate.May(stuck, now, settle(idem.Settlement{Result: json.RawMessage(said)}))
+		if err != nil {
+			t.Errorf("%s: %v", said, err)
+			continue
+		}
+		if got := strings.Join(plan.Says, "\n"); !strings.HasPrefix(got, `The call of phase "charged" `+want) {
+			t.Errorf("%s: %s", said, got)
+		}
+	}
+}
+
+// Before an answer is given, its operator reads until when it holds, by what the record says
+// of its function.
+func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
+	t.Parallel()
+	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
+	for want, rec := range map[string]store.Record{
+		"until 2027-01-16 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {},
+		"until 2027-02-14 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry runs anew.":                                                                           {Jobs: jobs},
+		"until 2027-01-15 10:00:00 UTC; after that a retry is told that the key has expired, until 2027-01-15 11:00:00 UTC, and then runs anew.":                                         {Retention: 2 * time.Hour, Tombstone: time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry is told that the key has expired, until 2027-01-16 09:00:00 UTC, and then runs anew.": {Jobs: jobs, Tombstone: time.Hour},
+	} {
+		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
+		if rec.Retention == 0 {
+			rec.Retention = 24 * time.Hour
+		}
+		plan, err := operate.May(&rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Answer: &idem.Response{Status: 200}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(plan.Says, "It is replayed "+want) {
+			t.Errorf("says %q, want %s", plan.Says, want)
+		}
+	}
+}
+
+// What is allowed is done once, in the record as it was shown, and said; a second time the
+// record has moved.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	said := map[string]string{
+		"answer": "done: its client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: its client's next retry goes on at once",
+		"erase": "", "redrive": "2 handed out again: the drain sees them in the stream", "redrive 0.0": "1 handed out again: the drain sees them in the stream", "cancel": "2 cancelled",
+	}
+	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
+		for wish, w := range wishes() {
+			if name == "a job" && w.Do != operate.Forget {
+				continue
+			}
+			_, s, engine, rec := claimed(t, name)
+			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			if err != nil {
+				continue
+			}
+			done, err := plan.Run(t.Context(), engine, s)
+			want, known := said[wish]
+			switch {
+			case !known: // forget
+				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
+				for i, job := range slices.Sorted(maps.Keys(rec.Jobs)) {
+					if i == 0 {
+						want += "; its jobs are taken from the record, but a drain that is behind may still deliver them:"
+					}
+					want += " " + plain.Line(jobs.JobID(rec.ID, job))
+				}
+			case want == opened:
+				want += operate.Continues(rec)
+			}
+			if err != nil || done != want {
+				t.Errorf("%s of %s: %q, %v, want %q", wish, name, done, err, want)
+			}
+			got, err := s.Load(t.Context(), rec.PK)
+			if err != nil || len(got.Settled) != 1 || got.Settled[0].By != "jane" {
+				t.Errorf("%s of %s: the record has %+v, %v", wish, name, got.Settled, err)
+			}
+			if done, err := plan.Run(t.Context(), engine, s); !errors.Is(err, jobs.ErrMoved) && w.Do != operate.Redrive && w.Do != operate.Cancel {
+				t.Errorf("%s of %s for the second time: %q, %v", wish, name, done, err)
+			}
+		}
+	}
+}
+
+// claimed is a record of a name, of a new table that nobody has decided about, and an engine a
+// minute later.
+func claimed(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *idem.Engine, *store.Record) {
+	t.Helper()
+	server := &fakedynamo.Server{}
+	s, err := dynamo.New(server, "records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := hostiletest.Records("rides", now)
+	all["a job"] = all["kept"].Clone()
+	maps.DeleteFunc(all["a job"].Jobs, func(job string, _ store.Job) bool { return job != "0.0" })
+	rec := all[name]
+	rec.Settled = nil
+	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+		t.Fatalf("%s: %v, %v", name, held, err)
+	}
+	return server, s, idem.New(s, idem.OneScope, func(o *idem.Options) {
+		o.Namespace, o.Now, o.Logger = "rides", func() time.Time { return now.Add(time.Minute) }, slog.New(slog.DiscardHandler)
+	}), rec
+}
+
+// Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
+func TestRunWithoutSomeJobs(t *testing.T) {
+	t.Parallel()
+	const none = ": no such job is parked any more"
+	for name, tt := range map[string]struct {
+		wish   string
+		gone   int
+		done   string
+		err    string
+		record string
+		broken bool
+	}{
+		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
+		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later", false},
+	} {
+		server, s, engine, rec := claimed(t, tt.record)
+		plan, err := operate.May(rec, now, wishes()[tt.wish])
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.Locked(func(db *fakedynamo.DB) {
+			all := db.Item("records", rec.PK)["jobs"].(*types.AttributeValueMemberM).Value
+			for _, job := range slices.Sorted(maps.Keys(all))[:tt.gone] {
+				delete(all, job)
+			}
+		})
+		if tt.broken {
+			if s, err = dynamo.New(refusing{server}, "records"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := plan.Run(t.Context(), engine, s)
+		if done != tt.done || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: %q, %v, want %q, %q", name, done, err, tt.done, tt.err)
+		}
+	}
+}
+
+// refusing is a table that may be read only.
+type refusing struct{ *fakedynamo.Server }
+
+func (refusing) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
+}
+
+// opened is how the words begin of what opens an operation.
+const opened = "open: "
+
+// A command that a story offers is one that the operator may run.
+func TestOfferedCommandsAreAllowed(t *testing.T) {
+	t.Parallel()
+	offered := 0
+	for name, rec := range hostiletest.Records("rides", now) {
+		at := now.Add(time.Minute)
+		for _, n := range explain.Of(rec, explain.Options{Now: at}).Next {
+			words := strings.Fields(n.Command)
+			if len(words) == 0 {
+				continue
+			}
+			offered++
+			w, known := wishes()[words[1]]
+			for flag, wish := range map[string]string{"--answer STATUS": "answer", "--result JSON": "result", "--not-made": "not made", "--risk-twice": "risk"} {
+				if words[1] == "settle" && strings.Contains(n.Command, flag) {
+					w, known = wishes()[wish]
+				}
+			}
+			if _, err := operate.May(rec, at, w); err != nil || !known {
+				t.Errorf("%s: %s: %v", name, n.Command, err)
+			}
+		}
+	}
+	if offered < 10 {
+		t.Errorf("%d commands in all of %q", offered, slices.Sorted(maps.Keys(hostiletest.Records("rides", now))))
+	}
+}
+
+// A result is shown as the program will see it, whatever the record says of its shape.
+func TestResultIsShown(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ shape, result, want string }{
+		{"", `"ch\u005f1"`, "The call of phase \"pay\" came to the text ch_1"},
+		{"", `1e3`, "came to the number 1e3\n"},
+		{"", `null`, "came to null\n"},
+		{"", `true`, "came to the value true\n"},
+		{"", `{"id":"ch_1"}`, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
+		{"", `["ch_1"]`, "came to a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't say of which shape.\n"},
+		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A mistake can be corrected"},
+	} {
+		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
+		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
+		if err != nil || !strings.Contains(strings.Join(plan.Says, "\n"), tt.want) {
+			t.Errorf("%s: %v, %v; not %q", tt.result, plan, err, tt.want)
+		}
+	}
+}
+
+// Several records at once are redriven, or tried again where nothing is in doubt.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	all := hostiletest.Records("rides", now)
+	all["a doubt"] = all["doubts"].Clone()
+	all["a doubt"].Doubts = all["a doubt"].Doubts[:1]
+	for name, rec := range all {
+		for wish, w := range wishes() {
+			_, alone := operate.May(rec, now, w)
+			w.Many = true
+			_, err := operate.May(rec, now, w)
+			if alone := w.Do != operate.Redrive && (w.Do != operate.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
+			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
+			if (err == nil) != may {
+				t.Errorf("%s of %s with others: %v", wish, name, err)
+			}
+		}
+	}
+}
+
+// Who forgets a record accepts what it asks for, and no more.
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	all, got := hostiletest.Records("rides", now), make(map[string]string)
+	jobs := all["no request"].Clone()
+	jobs.Phases, jobs.Calls, jobs.Jobs = nil, nil, map[string]store.Job{"0.0": {}}
+	all["jobs, no work"] = jobs
+	for name, rec := range all {
+		got[name] = strings.Join(operate.Losses(rec, now), " ")
+		w := operate.Wish{Do: operate.Forget, By: "jane"}
+		for _, loss := range operate.Losses(rec, now) {
+			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
+				t.Errorf("%s is forgotten without the loss of %s", name, loss)
+			}
+			w.Loss.Held, w.Loss.Work, w.Loss.Jobs = w.Loss.Held || loss == "attempt", w.Loss.Work || loss == "work", w.Loss.Jobs || loss == "jobs"
+		}
+		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	want := map[string]string{
+		"jobs, no work": "jobs",
+		"held":          "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
+		"kept": "work jobs", "later": "work jobs", "replayable": "work", "tombstone": "work", "free": "attempt work jobs", // nobody may forget it
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A later job is cancelled until its delivery begins, whatever the time; about one on its way the
+// operator hears since when.
+func TestCancelSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	job := func(at time.Duration, begun time.Time) store.Job {
+		return store.Job{Kind: "remind", At: now.Add(at), Begun: begun}
+	}
+	rec := &store.Record{PK: "v1#rides#h", ID: "ID", State: store.Done, Jobs: map[string]store.Job{
+		"0.0": job(time.Hour, time.Time{}), "0.1": job(-time.Hour, time.Time{}), "0.2": job(-time.Hour, now), "0.3": {Kind: "mail"},
+	}}
+	const stays = "ID.0.2 remind stays: a drain began to deliver it at 2027-01-15 08:00:00 UTC, so it may have arrived"
+	for name, tt := range map[string]struct {
+		jobs []string
+		says []string
+		err  string
+	}{
+		"all": {nil, []string{
+			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
+			stays, "This can't be corrected.",
+		}, ""},
+		"an overdue job": {[]string{"ID.0.1"}, []string{
+			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be corrected.",
+		}, ""},
+		"a job on its way":   {[]string{"0.2"}, nil, "no such job waits for its time in the record\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "no such job waits for its time in the record"},
+	} {
+		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: tt.jobs})
+		if tt.err != "" {
+			if err == nil || err.Error() != tt.err {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.says, plan.Says); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+// Package recordkey finds the record of a customer's key, for the commands and the
+// page of operators.
+package recordkey
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dunglas/httpsfv"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Customer is a key as its client sent it, and whose it is.
+type Customer struct {
+	Namespace string // of idem.Options: where the key is looked for first
+	Only      bool   // nothing outside of Namespace is the customer's
+	Key       string // also as a header has it, in quotes, or with spaces
+	Scope     string // what [Means] takes; "one" or "one:" for callers under idem.OneScope
+	Route     string // of the request, with idem.Options.ScopeRoute; else ""
+}
+
+// keys are the keys that a text may be: as it stands, and as a header with it names one.
+func keys(text string) []string {
+	all := []string{text}
+	if trimmed := strings.Trim(text, " \t"); trimmed != text {
+		all = append(all, trimmed)
+	}
+	if item, err := httpsfv.UnmarshalItem([]string{text}); err == nil {
+		if key, ok := item.Value.(string); ok {
+			all = append([]string{key}, all...)
+		}
+	}
+	return all
+}
+
+// Of returns the partition key of the customer's record. An engine makes it, so that it
+// is the one of the handlers. The error is that of a key that no handler accepts.
+func Of(ctx context.Context, c Customer) (pk string, err error) {
+	req := idem.Request{Key: c.Key, Route: c.Route, Method: "POST"}
+	if err := whose(&req, c.Scope); err != nil {
+		return "", err
+	}
+	p := &probe{}
+	e := idem.New(p, idem.OneScope, func(o *idem.Options) {
+		o.Namespace, o.ScopeRoute, o.MinKey, o.Logger = c.Namespace, c.Route != "", 1, slog.New(slog.DiscardHandler)
+	})
+	do := e.Do
+	if strings.Contains(c.Key, " ") {
+		req.Header = http.Header{idem.KeyHeader: {`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Key) + `"`}}
+		req.Key, do = "", e.Serve
+	}
+	_, err = do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, errProbe })
+	if p.pk == "" {
+		return "", err
+	}
+	return p.pk, nil
+}
+
+// Check is the error of a key that no handler accepts.
+func (c Customer) Check(ctx context.Context) (err error) {
+	for _, key := range keys(c.Key) {
+		if _, err = Of(ctx, Customer{Key: key, Scope: scope.One}); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// Find returns the records of the customer's key that cost no scan: under every caller that
+// can be named, in every namespace that can be named (that of c, none, and those of what
+// waits for people), and among what waits. A scope may be the bare subject of a caller, or
+// "" for callers whom nobody verifies. The newest come first. Find returns no record of a key that is elsewhere, such as
+// under a caller with an issuer: [Search] looks there.
+func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
+	tried := make(map[string]bool)
+	try := func(namespace string) error {
+		if tried[namespace] {
+			return nil
+		}
+		tried[namespace] = true
+		for _, pk := range c.named(ctx, namespace) {
+			rec, err := s.Load(ctx, pk)
+			if err != nil && !errors.Is(err, store.ErrSealed) {
+				return err
+			}
+			if rec != nil {
+				found = append(found, rec)
+			}
+		}
+		newestFirst(found)
+		return nil
+	}
+	if err := try(c.Namespace); err != nil || len(found) > 0 {
+		return found, err
+	}
+	for one, err := range waiting {
+		namespace := state.Namespace(one.PK)
+		switch {
+		case errors.Is(err, stream.ErrNoIndex):
+			return nil, nil
+		case err != nil:
+			return nil, err
+		case c.Only && namespace != c.Namespace:
+			continue
+		}
+		if err := try(namespace); err != nil || len(found) > 0 {
+			return found, err
+		}
+		rec, err := s.Load(ctx, one.PK)
+		switch {
+		case err != nil && !errors.Is(err, store.ErrSealed) && !errors.Is(err, store.ErrCorrupt):
+			return nil, err
+		case rec == nil:
+			continue
+		}
+		if is, _ := c.Compare(ctx, rec); is {
+			return []*store.Record{rec}, nil
+		}
+	}
+	return nil, nil
+}
+
+// named are the partition keys under the callers that can be named in a namespace.
+func (c Customer) named(ctx context.Context, namespace string) (pks []string) {
+	for _, key := range keys(c.Key) {
+		for _, of := range callers(c.Scope) {
+			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: of, Route: c.Route}); err == nil && !slices.Contains(pks, pk) {
+				pks = append(pks, pk)
+			}
+		}
+	}
+	return pks
+}
+
+// Compare reports whether a record is the customer's, by the scope that the record has.
+// known is false if that can't be told: the record's caller is sealed, or was erased.
+func (c Customer) Compare(ctx context.Context, rec *store.Record) (is, known bool) {
+	namespace := state.Namespace(rec.PK)
+	switch {
+	case c.Only && namespace != c.Namespace, rec.Scope != "" && !Means(c.Scope, rec.Scope):
+		return false, true
+	case c.Key == "":
+		return rec.Scope != "", rec.Scope != ""
+	case rec.Scope == "":
+		is = slices.Contains(c.named(ctx, namespace), rec.PK)
+		return is, is
+	}
+	routes := []string{"", rec.Route, c.Route}
+	if in := rec.Input; in != nil {
+		routes = append(routes, in.Method+" "+in.Path)
+	}
+	for _, key := range keys(c.Key) {
+		for i, route := range routes {
+			if slices.Contains(routes[:i], route) {
+				continue // each makes an engine
+			}
+			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: rec.Scope, Route: route}); err == nil && pk == rec.PK {
+				return true, true
+			}
+		}
+	}
+	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
+}
+
+// byPath reports whether the path of a record's request may be part of its scope, though
+// its route doesn't say the path: under ACP and UCP, and of routes for several paths with
+// idem.Options.ScopeRoute. A finished record has no request any longer.
+func byPath(rec *store.Record) bool {
+	commerce := rec.Scheme == "func acp" || rec.Scheme == "func ucp"
+	return commerce && strings.Contains(rec.Route, "{") || strings.Contains(rec.Route, "+}") || strings.Contains(rec.Route, "...}")
+}
+
+// Search compares every record of the table with the customer; without a Key, it finds all
+// of the caller's. The newest come first. Records that are sealed are opened, if s has their keys.
+func Search(ctx context.Context, api tablescan.API, s store.Store, opt tablescan.Options, c Customer, since time.Time) (*tablescan.Found, error) {
+	found, err := tablescan.Find(ctx, api, opt, tablescan.Wanted{
+		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.Compare(ctx, r) },
+	})
+	if err == nil {
+		newestFirst(found.Records)
+	}
+	return found, err
+}
+
+func newestFirst(records []*store.Record) {
+	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
+}
+
+// NoCaller says in [tablescan.Found.Untold] why a record's caller could not be compared.
+const NoCaller = "whose caller was erased, or whose path is not stored: give the whole --scope and the --namespace, or --key-route 'METHOD PATH'"
+
+// kinds are those of callers that can be named.
+var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
+
+func isOne(text string) bool { return text[strings.LastIndexByte(text, '|')+1:] == scope.One }
+
+// callers are the scopes that a text may mean: itself, or of a bare subject one of each kind.
+func callers(text string) (scopes []string) {
+	operation, tenant, caller, ok := scope.Parse(text)
+	switch {
+	case isOne(text), ok && slices.Contains(kinds, caller.Kind):
+		return []string{text}
+	case text == "":
+		return []string{scope.One}
+	case ok: // a subject with a colon
+		caller.Kind += ":" + caller.Subject
+	}
+	for _, kind := range kinds[:len(kinds)-1] {
+		scopes = append(scopes, string(scope.Append(nil, operation, tenant, store.Identity{Kind: kind, Subject: caller.Kind})))
+	}
+	return scopes
+}
+
+// whose makes r a request in the scope text.
+func whose(r *idem.Request, text string) error {
+	operation, tenant, caller, ok := scope.Parse(text)
+	if !ok && isOne(text) {
+		operation, tenant, caller, ok = scope.Parse(text + ":")
+	}
+	if !ok {
+		return fmt.Errorf("the scope %q has no kind: a scope is program:NAME for what the program names (Options.Scope), jwt:ISSUER|SUBJECT, iam:SUBJECT or "+
+			"lambda:APIID|SUBJECT for an authorizer's subject, source:NAME for a queue's or a function's, or one for callers whom nobody verifies", text)
+	}
+	r.Operation, r.Tenant = operation, tenant
+	switch caller.Kind {
+	case scope.Program:
+		r.Scope = caller.Subject
+	case scope.Source:
+		r.Source = caller.Subject
+	case scope.One:
+	default:
+		r.Identity = caller
+	}
+	return nil
+}
+
+var errProbe = errors.New("only the key was asked for")
+
+// probe is a store that learns the partition key of a claim, and refuses it.
+type probe struct{ pk string }
+
+func (p *probe) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
+	p.pk = c.Next.PK
+	return nil, errProbe
+}
+
+func (*probe) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errProbe }
+func (*probe) Load(context.Context, string) (*store.Record, error)         { return nil, errProbe }

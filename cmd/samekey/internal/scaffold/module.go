@@ -1,0 +1,131 @@
+package scaffold
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// samekey is the module that has the library and the worker.
+const samekey = "github.com/samekey/samekey"
+
+// worker is the program that a module gets for its go.sum, since make builds it. It is of the
+// library's own module, so that both have one version. The command is of another module, and
+// in no user's: the Makefile runs the command of the library's version.
+const worker = samekey + "/cmd/samekey-worker"
+
+// module is the module of a folder.
+type module struct {
+	path  string   // "" where there is none yet
+	uses  bool     // it requires samekey, itself or for another module
+	tools []string // packages
+}
+
+// complete reports whether the module has samekey as a library and the worker as a tool.
+// Whatever else Init's files import, the worker needs too.
+func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
+
+// goCommand runs the go command in a folder and returns its output.
+func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	// A cancelled go command can leave a child behind that holds the pipes.
+	cmd.WaitDelay = 5 * time.Second
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case errors.Is(err, exec.ErrNotFound):
+		return "", errors.New("the go command is not on the PATH: install Go")
+	case err != nil:
+		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), nil
+}
+
+// readModule finds the module of dir. A folder inside a module that begins further up
+// is an error: the files belong at its top.
+func readModule(ctx context.Context, dir string) (module, error) {
+	out, err := goCommand(ctx, dir, "env", "GOMOD")
+	if err != nil {
+		return module{}, err
+	}
+	gomod := strings.TrimSpace(out)
+	if gomod == "" || gomod == os.DevNull {
+		return module{}, nil
+	}
+	if top := filepath.Dir(gomod); !sameFolder(top, dir) {
+		return module{}, fmt.Errorf("this folder belongs to the module in %s: run samekey init there, or make this folder a module first (go mod init)", top)
+	}
+	out, err = goCommand(ctx, dir, "mod", "edit", "-json")
+	if err != nil {
+		return module{}, err
+	}
+	var file struct {
+		Module  struct{ Path string }
+		Require []struct{ Path string }
+		Tool    []struct{ Path string }
+	}
+	if err := json.Unmarshal([]byte(out), &file); err != nil {
+		return module{}, fmt.Errorf("go mod edit -json: %w", err)
+	}
+	m := module{path: file.Module.Path}
+	for _, r := range file.Require {
+		m.uses = m.uses || r.Path == samekey
+	}
+	for _, tool := range file.Tool {
+		m.tools = append(m.tools, tool.Path)
+	}
+	return m, nil
+}
+
+// fitting is from when on service modules of aws-sdk-go-v2 fit its core of today. Older ones
+// compile, and each call fails: https://github.com/aws/aws-sdk-go-v2/issues/2370.
+const fitting = "2023-11-15"
+
+// oldServices returns the service modules of dir's build list that are older than that; nil
+// if the go command can't tell: it is advice.
+func oldServices(ctx context.Context, dir string) (old []string) {
+	out, err := goCommand(ctx, dir, "list", "-mod=mod", "-m", "-f", `{{.Path}} {{with .Time}}{{.Format "2006-01-02"}}{{end}}`, "github.com/aws/aws-sdk-go-v2/service/...")
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(out) {
+		if path, from, _ := strings.Cut(strings.TrimSpace(line), " "); from != "" && from < fitting {
+			old = append(old, path)
+		}
+	}
+	return old
+}
+
+func sameFolder(a, b string) bool {
+	ia, _ := os.Stat(a)
+	ib, _ := os.Stat(b)
+	return os.SameFile(ia, ib) // false without one
+}
+
+// require makes the module in dir depend on samekey, as a library and for the worker. A
+// version that mod requires already stays.
+func (o Options) require(ctx context.Context, mod module) error {
+	args := []string{"mod", "edit", "-tool=" + worker}
+	switch {
+	case o.Replace != "":
+		args = append(args, "-require="+samekey+"@v0.0.0", "-replace="+samekey+"="+o.Replace)
+	case !mod.uses:
+		args = []string{"get", "-tool", worker + "@" + o.Version}
+	}
+	if _, err := goCommand(ctx, o.Dir, args...); err != nil {
+		return err
+	}
+	_, err := goCommand(ctx, o.Dir, "mod", "tidy")
+	return err
+}

@@ -1,0 +1,290 @@
+// Package stats counts the records of a table.
+package stats
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Report is the counts of a table, or of a sample of it.
+type Report struct {
+	Table string    `json:"table"`
+	At    time.Time `json:"at"`
+	// Items and Bytes are DynamoDB's, up to six hours old.
+	Items int64 `json:"items_about"`
+	Bytes int64 `json:"bytes_about"`
+	// Seen are the items that were looked at: all of them, or a sample.
+	Seen  int64 `json:"seen"`
+	Whole bool  `json:"whole"`
+
+	Records    int `json:"records"`
+	Others     int `json:"others"` // parts of large bodies, places of sweeps
+	Unreadable int `json:"unreadable"`
+
+	States    []*Count `json:"states"`
+	Routes    []*Count `json:"routes"`
+	Ages      []*Count `json:"ages"`
+	Retention []*Kept  `json:"retention"` // of finished records, by function
+	Needs     []*Need  `json:"fingerprints"`
+
+	Jobs   int `json:"jobs_waiting"`
+	Later  int `json:"jobs_later"` // that wait for their time
+	Parked int `json:"jobs_parked"`
+	// Waiting is what waits for people in the whole table; nil without its index.
+	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
+
+	MeanBytes int `json:"record_bytes_mean"`
+	MostBytes int `json:"record_bytes_most"`
+	OverKB    int `json:"records_over_1_kb"` // each of their writes takes more than one unit
+
+	OldestOpen       time.Time `json:"oldest_open,omitzero"` // claim
+	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
+
+	// WriteUnits estimates the write units of a month, by the writes of the records
+	// that were claimed in the last day.
+	WriteUnits int64 `json:"write_units_a_month_about"`
+
+	bytes, units int64
+	now          time.Time
+	grace        time.Duration
+	states       map[[2]string]*Count
+	routes       map[string]*Count
+	ages         map[int]*Count
+	kept         map[string]*Kept
+	needs        map[Need]*Need // by secret and scheme
+}
+
+// Count is a number of records.
+type Count struct {
+	Name  string `json:"name"`
+	Cause string `json:"cause,omitempty"`
+	Count int    `json:"count"`
+}
+
+// Kept is how long answers of a function are kept, in whole minutes: the least and the
+// most of the records that were seen. Both are too long by the time that an attempt took.
+type Kept struct {
+	Function string `json:"function"`
+	Least    int64  `json:"least_s"`
+	Most     int64  `json:"most_s"`
+	Count    int    `json:"count"`
+}
+
+// Need is how many records need a secret and a scheme of fingerprints, and until when.
+type Need struct {
+	Secret string `json:"secret"` // "" = their fingerprints are not keyed
+	Scheme string `json:"scheme"` // "" = the default
+	Count  int    `json:"count"`
+	// Open records have no end: they need both until they are done and forgotten.
+	Open  int       `json:"open"`
+	Until time.Time `json:"until,omitzero"` // of the others
+}
+
+// New returns an empty report. grace is the completer's.
+func New(table string, now time.Time, grace time.Duration) *Report {
+	return &Report{
+		Table: table, At: now, now: now, grace: grace,
+		states: make(map[[2]string]*Count), routes: make(map[string]*Count), ages: make(map[int]*Count),
+		kept: make(map[string]*Kept), needs: make(map[Need]*Need),
+	}
+}
+
+// ages are the upper ends of the classes of age.
+var ages = []struct {
+	name string
+	most time.Duration
+}{
+	{"up to 1 hour", time.Hour},
+	{"up to 1 day", 24 * time.Hour},
+	{"up to 7 days", 7 * 24 * time.Hour},
+	{"up to 30 days", 30 * 24 * time.Hour},
+	{"older", 1<<63 - 1},
+}
+
+// Add counts an item.
+func (rep *Report) Add(it tablescan.Item) {
+	switch {
+	case it.Err != nil:
+		rep.Unreadable++
+		return
+	case it.Record == nil:
+		rep.Others++
+		return
+	}
+	r := it.Record
+	rep.Records++
+	name, cause := string(r.State), why(r, rep.now, rep.grace)
+	count(rep.states, [2]string{name, cause}, Count{Name: name, Cause: cause})
+	count(rep.routes, r.Route, Count{Name: r.Route})
+	age := rep.now.Sub(r.Created)
+	class := slices.IndexFunc(ages, func(a struct {
+		name string
+		most time.Duration
+	},
+	) bool {
+		return age <= a.most
+	})
+	count(rep.ages, class, Count{Name: ages[class].name})
+	rep.size(it.Size, r, age)
+	rep.work(r)
+	rep.keep(r)
+	rep.need(r)
+}
+
+func count[K comparable](all map[K]*Count, key K, fresh Count) {
+	if all[key] == nil {
+		all[key] = &fresh
+	}
+	all[key].Count++
+}
+
+// onlyLater reports whether all jobs of a record wait for their time.
+func onlyLater(r *store.Record, now time.Time) bool {
+	for _, j := range r.Jobs {
+		if j.Failed != "" || !state.Later(j, now) {
+			return false
+		}
+	}
+	return len(r.Jobs) > 0
+}
+
+// why is the cause of a record's state, for people.
+func why(r *store.Record, now time.Time, grace time.Duration) string {
+	waiting, _ := state.Waits(r, now, grace)
+	switch {
+	case r.State == store.Done && r.Keep == store.KeepJobs && onlyLater(r, now):
+		return "its jobs wait for their time"
+	case r.State == store.Done && r.Keep == store.KeepJobs:
+		return "its jobs are not delivered"
+	case r.State == store.Done && !r.Expires.After(now):
+		return "expired"
+	case r.State == store.Done:
+		return "replayable"
+	case r.Blocked:
+		return "blocked: its program refuses to go on"
+	}
+	switch waiting {
+	case state.ReasonStuck, state.ReasonUnknown:
+		return "waits for people"
+	case state.ReasonOpen:
+		return "waits for the completer"
+	case state.ReasonNoRequest:
+		return "waits for its client"
+	case state.ReasonExpiring:
+		return "abandoned, expires"
+	default: // blocked records have their word above
+	}
+	switch {
+	case r.Lease.After(now):
+		return "at work"
+	case state.Freed(r):
+		return "freed"
+	}
+	return "left a short time ago"
+}
+
+func (rep *Report) size(n int, r *store.Record, age time.Duration) {
+	rep.bytes += int64(n)
+	rep.MostBytes = max(rep.MostBytes, n)
+	kb := (n + 1023) / 1024
+	if kb > 1 {
+		rep.OverKB++
+	}
+	if age <= 24*time.Hour { // ver counts the writes by holders
+		rep.units += r.Ver * int64(kb)
+	}
+}
+
+func (rep *Report) work(r *store.Record) {
+	for _, j := range r.Jobs {
+		switch {
+		case j.Failed != "":
+			rep.Parked++
+		case state.Later(j, rep.now):
+			rep.Later++
+		default:
+			rep.Jobs++
+		}
+	}
+	if r.State == store.Open && !state.Freed(r) && (rep.OldestOpen.IsZero() || r.Created.Before(rep.OldestOpen)) {
+		rep.OldestOpen, rep.OldestOpenRecord = r.Created, redact.Record(r.PK)
+	}
+}
+
+// end is the end of a finished record's replay.
+func end(r *store.Record) time.Time {
+	if !r.Until.IsZero() {
+		return r.Until
+	}
+	return r.Expires
+}
+
+func (rep *Report) keep(r *store.Record) {
+	if r.State != store.Done || r.Run.IsZero() {
+		return
+	}
+	d := int64(end(r).Sub(r.Run).Round(time.Minute) / time.Second)
+	if d <= 0 { // it has no end, its key was freed, or something else wrote it
+		return
+	}
+	k := rep.kept[r.Handler.Function]
+	if k == nil {
+		k = &Kept{Function: r.Handler.Function, Least: d, Most: d}
+		rep.kept[r.Handler.Function] = k
+	}
+	k.Least, k.Most, k.Count = min(k.Least, d), max(k.Most, d), k.Count+1
+}
+
+func (rep *Report) need(r *store.Record) {
+	if !r.Expires.IsZero() && !r.Expires.After(rep.now) {
+		return // its key is free: its fingerprint is not compared any more
+	}
+	by := Need{Secret: r.Secret, Scheme: r.Scheme}
+	s := rep.needs[by]
+	if s == nil {
+		one := by
+		s = &one
+		rep.needs[by] = s
+	}
+	s.Count++
+	if r.Expires.IsZero() {
+		s.Open++
+	} else if r.Expires.After(s.Until) {
+		s.Until = r.Expires
+	}
+}
+
+// End finishes a report: of all items, or of a sample, whose figures of a month are
+// scaled to the table's items.
+func (rep *Report) End(seen int64, whole bool) {
+	rep.Seen, rep.Whole = seen, whole
+	most := func(a, b *Count) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cause, b.Cause))
+	}
+	rep.States = slices.SortedFunc(maps.Values(rep.states), func(a, b *Count) int { return cmp.Or(cmp.Compare(a.Name, b.Name), most(a, b)) })
+	rep.Routes = slices.SortedFunc(maps.Values(rep.routes), most)
+	rep.Ages = []*Count{}
+	for i := range ages {
+		if c := rep.ages[i]; c != nil {
+			rep.Ages = append(rep.Ages, c)
+		}
+	}
+	rep.Retention = slices.SortedFunc(maps.Values(rep.kept), func(a, b *Kept) int { return cmp.Compare(a.Function, b.Function) })
+	rep.Needs = slices.SortedFunc(maps.Values(rep.needs), func(a, b *Need) int { return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Scheme, b.Scheme)) })
+	if rep.Records > 0 {
+		rep.MeanBytes = int(rep.bytes / int64(rep.Records))
+	}
+	scale := 1.0
+	if !whole && seen > 0 && rep.Items > seen {
+		scale = float64(rep.Items) / float64(seen)
+	}
+	rep.WriteUnits = int64(float64(rep.units) * 30 * scale)
+}

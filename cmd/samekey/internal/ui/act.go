@@ -1,0 +1,202 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/operate"
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// offersOf are the actions that fit a record.
+func offersOf(r *store.Record, now time.Time) (offers []Offer) {
+	may := func(w operate.Wish) bool {
+		w.By = "anybody"
+		_, err := operate.May(r, now, w)
+		return err == nil
+	}
+	again := may(operate.Wish{Do: operate.Retry})
+	call := state.Decidable(r, now)
+	switch {
+	case call != nil && call.Intent:
+		offers = append(offers, Offer{
+			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
+			Hint: "First look at the other system: was the call made? " + lookBy(r, now),
+		})
+	case again && len(r.Doubts) > 0:
+		offers = append(offers, Offer{
+			Do: string(operate.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the other system. " + lookBy(r, now),
+		})
+	case again:
+		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
+	}
+	if call != nil && !call.Intent {
+		offers = append(offers, Offer{
+			Do: string(operate.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
+			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: http.StatusOK}}}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Settle), Label: "Give an answer",
+			Hint: "Ends the operation: its client gets this answer from now on. Staged jobs are still delivered.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Redrive}) {
+		parked := []string{}
+		for _, name := range slices.Sorted(maps.Keys(r.Jobs)) {
+			if r.Jobs[name].Failed != "" {
+				parked = append(parked, name)
+			}
+		}
+		offers = append(offers, Offer{
+			Do: string(operate.Redrive), Label: "Hand out parked jobs", Jobs: parked,
+			Hint: "The drain delivers them again. First remove the cause of their failures.",
+		})
+	}
+	if later := state.Cancellable(r, nil); may(operate.Wish{Do: operate.Cancel}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Cancel), Label: "Cancel later jobs", Jobs: later,
+			Hint: "No drain has begun to deliver them. They are removed from the record, and nobody does them.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Release}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Release), Label: "Release the lease",
+			Hint: "Do this only if the attempt is dead. Calls that it may have made stay in doubt.",
+		})
+	}
+	if may(operate.Wish{Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
+		offers = append(offers, Offer{
+			Do: string(operate.Forget), Label: "Forget", Loses: operate.Losses(r, now),
+			Hint: "Frees the key: a request with it runs anew. Dangerous: work that is done may be done again.",
+		})
+	}
+	return offers
+}
+
+// lookBy says by what to look for the calls in doubt.
+func lookBy(r *store.Record, now time.Time) string {
+	story := explain.Of(r, explain.Options{Now: now})
+	if slices.ContainsFunc(story.Calls, func(c explain.Call) bool { return c.State != "recorded" }) {
+		return "The derived keys in doubt are on this page."
+	}
+	return "The record has no derived key of it: look by its data."
+}
+
+// inDoubt names the calls in doubt.
+func inDoubt(r *store.Record) string {
+	names := make([]string, len(r.Doubts))
+	for i, name := range r.Doubts {
+		if names[i] = name; state.IsMark(name) {
+			names[i] = "any call of an attempt that never came back"
+			if phase := strings.TrimPrefix(name, state.AnyCall); phase != "" {
+				names[i] = fmt.Sprintf("the call of phase %q of an attempt that never came back", phase)
+			}
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// Ask implements [Source].
+func (t *Table) Ask(ctx context.Context, a Action) (string, error) {
+	_, plan, err := t.plan(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	says := plan.Says
+	if t.opt.Place != "" {
+		says = append(says, "This is in the "+t.opt.Place+".")
+	}
+	return strings.Join(says, "\n"), nil
+}
+
+// Act implements [Source].
+func (t *Table) Act(ctx context.Context, a Action) (string, error) {
+	engine, plan, err := t.plan(ctx, a)
+	if err != nil {
+		return "", err
+	}
+	said, err := plan.Run(ctx, engine, t.store)
+	switch {
+	case errors.Is(err, store.ErrUnknown):
+		return "", fmt.Errorf("%w: whether it was done is not known. Look at it again, and at its decisions", err)
+	case errors.Is(err, jobs.ErrMoved):
+		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+	case errors.Is(err, store.ErrSealed):
+		return "", fmt.Errorf("%w: %s Nothing was changed: an answer or a result would be sealed, too", ErrRefused, t.sealedText(err))
+	case errors.Is(err, idem.ErrResult): // the record isn't the one that was planned for
+		return "", fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return said, t.said(err)
+}
+
+// plan decides about an action, and makes the engine for it. It refuses a record that is
+// no longer as it was shown; the act's own write refuses one that moves afterwards.
+func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan, error) {
+	rec, _, err := t.load(ctx, a.PK)
+	switch {
+	case err != nil:
+		return nil, nil, t.said(err)
+	case rec == nil:
+		return nil, nil, ErrGone
+	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
+		return nil, nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+	}
+	plan, err := operate.May(rec, time.Now(), wishOf(rec, a))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return t.engine(rec), plan, nil
+}
+
+// wishOf is an action of the page in the operator's words: what a call came to is said
+// with a retry.
+func wishOf(rec *store.Record, a Action) operate.Wish {
+	w := operate.Wish{Do: operate.Verb(a.Do), By: a.By, Many: a.Many}
+	switch w.Do { //nolint:exhaustive // the others need no more
+	case operate.Retry:
+		if a.Result != nil || a.NotMade || a.RiskTwice {
+			w.Do, w.Settlement = operate.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice}
+		}
+	case operate.Settle:
+		answer := &idem.Response{Status: a.Status, Body: []byte(a.Body)}
+		if a.Body != "" {
+			answer.Header = http.Header{"Content-Type": {a.ContentType}}
+		}
+		w.Settlement.Answer = answer
+	case operate.Forget:
+		gives := func(what string) bool { return slices.Contains(a.Loses, what) }
+		w.Loss = idem.Loss{Held: gives("attempt"), Work: gives("work"), Jobs: gives("jobs")}
+	case operate.Redrive, operate.Cancel:
+		for name := range rec.Jobs {
+			if slices.Contains(a.Jobs, plain.Text(name)) {
+				w.Jobs = append(w.Jobs, name)
+			}
+		}
+		if len(w.Jobs) == 0 {
+			w.Jobs = a.Jobs // all, or none of this record
+		}
+	}
+	return w
+}
+
+// engine is one for the namespace of a record.
+func (t *Table) engine(rec *store.Record) *idem.Engine {
+	return idem.New(t.store, func(o *idem.Options) {
+		o.Namespace = state.Namespace(rec.PK)
+		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
+	})
+}

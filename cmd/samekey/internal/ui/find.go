@@ -1,0 +1,62 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Find implements [Source]. A record that isn't in the list is found by its key, a
+// customer's key or its caller: the server looks for other names in the list before it asks.
+func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
+	if s.Key != "" || s.Caller {
+		return t.byKey(ctx, s)
+	}
+	pk := s.Any
+	if strings.Count(pk, "#") != 2 { // no record has such a key
+		return &Found{Only: "only a record's whole key is looked for outside of the list"}, nil
+	}
+	_, ok, err := t.Row(ctx, pk)
+	if !ok || err != nil {
+		return &Found{}, err
+	}
+	return &Found{PKs: []string{pk}}, nil
+}
+
+// byKey is the search of samekey get --key, or of samekey list --caller.
+func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
+	c := recordkey.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
+	if s.Caller && strings.TrimSpace(s.Scope) == "" {
+		return nil, fmt.Errorf("%w: whose operations? A caller is a scope, or its subject", ErrRefused)
+	}
+	if err := c.Check(ctx); err != nil && !s.Caller {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	found := &Found{}
+	add := func(records []*store.Record) {
+		for _, r := range records {
+			found.PKs = append(found.PKs, r.PK)
+		}
+	}
+	if !s.Scan {
+		records, err := recordkey.Find(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
+		add(records)
+		found.Only = "only callers that can be named, and what waits for people, were compared: read the table"
+		return found, t.said(err)
+	}
+	all, err := recordkey.Search(ctx, t.client, t.store, tablescan.Options{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})
+	if err != nil {
+		return nil, t.said(err)
+	}
+	add(all.Records)
+	if found.Only = all.Untold(recordkey.NoCaller); found.Only == "" && len(found.PKs) == 0 {
+		found.Only = "No record of the table matches; all were compared."
+	}
+	return found, nil
+}

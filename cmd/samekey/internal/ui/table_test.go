@@ -1,0 +1,234 @@
+package ui_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/ui"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
+)
+
+// jane is a customer's scope, and charged the id of a charge.
+const jane, charged = "jwt:" + leaktest.Mail, "ch_" + leaktest.Token
+
+// desk is a table, an application on it, and the table as a source.
+type desk struct {
+	*ui.Table
+	engine *idem.Engine
+	store  *dynamo.Store
+	lost   bool // the provider's answers get lost
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	client := dynamotest.Start(t).Client(func(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient })
+	table := "ui-" + rand.Text()
+	if _, err := client.CreateTable(t.Context(), dynamo.CreateTableInput(table)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.New(client, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := ui.NewTable(client, table, ui.TableOptions{By: "jane"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{Table: src, store: store, lost: true, engine: idem.New(store, callertest.Anybody, func(o *idem.Options) {
+		o.Namespace, o.Logger = "rides", slog.New(slog.DiscardHandler)
+	})}
+}
+
+func (d *desk) pay(ctx context.Context, key string) (idem.Result, error) {
+	return d.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /rides", Identity: idem.Identity{Kind: "jwt", Subject: leaktest.Mail}}, func(ctx context.Context) (idem.Response, error) {
+		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
+			if d.lost {
+				return "", errors.New("lost")
+			}
+			return charged, nil
+		}, idem.NotIdempotent())
+		return idem.Response{Status: 201, Body: []byte(charge)}, err
+	})
+}
+
+// stuck is the story of a stuck operation, found by its customer's key.
+func (d *desk) stuck(t *testing.T, key string) *ui.Story {
+	t.Helper()
+	if _, err := d.pay(t.Context(), key); err == nil {
+		t.Fatal("answered")
+	}
+	return d.story(t, key)
+}
+
+func (d *desk) story(t *testing.T, key string) *ui.Story {
+	t.Helper()
+	found, err := d.Find(t.Context(), ui.Search{Key: key, Scope: jane, Namespace: "rides"})
+	if err != nil || len(found.PKs) != 1 {
+		t.Fatalf("found %+v, %v", found, err)
+	}
+	s, err := d.Story(t.Context(), found.PKs[0], false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A decision shows what it will do, needs an agreement about the call, and works once.
+func TestRetryOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := d.stuck(t, "k")
+	a := ui.Action{Do: "retry", PK: s.PK, Seen: s.Seen, By: "jane"}
+	for name, bad := range map[string]ui.Action{
+		"nothing about the call": a,
+		"a contradiction":        {Do: "retry", PK: s.PK, Seen: s.Seen, By: "jane", NotMade: true, RiskTwice: true},
+		"nobody":                 {Do: "retry", PK: s.PK, Seen: s.Seen, NotMade: true},
+		"no such action":         {Do: "delete", PK: s.PK, Seen: s.Seen, By: "jane"},
+		"no status":              {Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane"},
+	} {
+		if said, err := d.Act(t.Context(), bad); !errors.Is(err, ui.ErrRefused) {
+			t.Errorf("%s: %q, %v", name, said, err)
+		}
+	}
+	a.NotMade = true
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.HasPrefix(ask, `The call of phase "charge_created" had no effect. It is made once more.`+"\nIt is opened: only its client's next retry") {
+		t.Errorf("asks %q, %v", ask, err)
+	}
+	other := a
+	other.Seen = s.Seen + "x"
+	_, asked := d.Ask(t.Context(), other)
+	if _, acted := d.Act(t.Context(), other); !errors.Is(asked, ui.ErrMoved) || !errors.Is(acted, ui.ErrMoved) {
+		t.Errorf("on a record that looks otherwise: %v and %v", asked, acted)
+	}
+	if now := d.story(t, "k"); now.Seen != s.Seen {
+		t.Error("asking has written")
+	}
+	if _, err := d.Act(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := d.Act(t.Context(), a); !errors.Is(err, ui.ErrMoved) {
+		t.Errorf("again: %q, %v", said, err)
+	}
+	d.lost = false
+	if res, err := d.pay(t.Context(), "k"); err != nil || string(res.Body) != charged {
+		t.Errorf("%s, %v", res.Body, err)
+	}
+}
+
+// Two operators decide at once: one of them wins, and the other is told.
+func TestTwoOperatorsAtOnce(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := d.stuck(t, "k")
+	errs := make(chan error)
+	for _, body := range []string{"a", "b"} {
+		go func() {
+			_, err := d.Act(t.Context(), ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: body, Status: 200, Body: body, ContentType: "text/plain"})
+			errs <- err
+		}()
+	}
+	first, second := <-errs, <-errs
+	if (first == nil) == (second == nil) || !errors.Is(errors.Join(first, second), ui.ErrMoved) {
+		t.Errorf("%v and %v", first, second)
+	}
+	if _, err := d.Act(t.Context(), ui.Action{Do: "retry", PK: "v1#rides#none", Seen: "x", By: "jane"}); !errors.Is(err, ui.ErrGone) {
+		t.Errorf("no record: %v", err)
+	}
+}
+
+// An answer of people holds for as long as one of the function that the operation is of.
+func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	after := time.Duration(0)
+	d.engine = idem.New(d.store, callertest.Anybody, func(o *idem.Options) {
+		o.Namespace, o.Logger, o.Retention = "rides", slog.New(slog.DiscardHandler), 720*time.Hour
+		o.Now = func() time.Time { return time.Now().Add(after) }
+	})
+	s := d.stuck(t, "k")
+	a := ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane", Status: 200, Body: "ch_1", ContentType: "text/plain"}
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.Contains(ask, "It is replayed until ") {
+		t.Errorf("asks %q, %v", ask, err)
+	}
+	if _, err := d.Act(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	d.lost, after = false, 25*time.Hour
+	if res, err := d.pay(t.Context(), "k"); err != nil || !res.Replayed || string(res.Body) != "ch_1" {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// The list waits from the index, and a search finds nothing that isn't there.
+func TestWaitingAndFind(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	s := d.stuck(t, "k")
+	rows, err := d.Waiting(t.Context(), 10)
+	if err != nil || len(rows) != 1 || rows[0].PK != s.PK || rows[0].Reasons[0] != "unknown" || rows[0].State != "stuck" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	for _, search := range []ui.Search{{Key: "other", Scope: jane, Namespace: "rides"}, {Key: "k", Scope: "jwt:omar", Namespace: "rides"}, {Any: "nonsense"}, {Any: "v1#rides#none"}} {
+		if found, err := d.Find(t.Context(), search); err != nil || len(found.PKs) != 0 {
+			t.Errorf("%+v: got %+v, %v, want none", search, found, err)
+		}
+	}
+	for _, search := range []ui.Search{{Key: "k"}, {Key: "k", Scope: leaktest.Mail, Namespace: "rides"}, {Key: "k", Scan: true}} {
+		if found, err := d.Find(t.Context(), search); err != nil || len(found.PKs) != 1 || found.PKs[0] != s.PK {
+			t.Errorf("%+v: got %+v, %v, want %s", search, found, err, s.PK)
+		}
+	}
+	if pks, err := d.Find(t.Context(), ui.Search{Key: "\x00", Scope: jane}); !errors.Is(err, ui.ErrRefused) {
+		t.Errorf("a key that no handler takes: %v, %v", pks, err)
+	}
+}
+
+// No table, no rights, a throttled table: the error says so, and nothing is shown as empty.
+func TestTableFails(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault string
+		says  string
+	}{
+		"no table":  {"", "there is no table none"},
+		"no rights": {"AccessDeniedException", "AccessDeniedException"},
+		"throttled": {"ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			transport := &dynamotest.Transport{Base: http.DefaultTransport}
+			if tt.fault != "" {
+				transport.Fault = func(string, int) dynamotest.Fault { return dynamotest.AnswerError(400, tt.fault, "injected") }
+			}
+			client := dynamotest.Start(t).Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+			src, err := ui.NewTable(client, "none", ui.TableOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := visit(t, 0, src).enter()
+			if l := loaded(v); !strings.Contains(l.Scan.Error, tt.says) || l.Scan.Complete {
+				t.Errorf("the list says %+v", l.Scan)
+			}
+			for path, in := range map[string]any{"/api/data": map[string]string{"pk": "v1##a"}, "/api/find": ui.Search{Any: "v1##a"}} {
+				if status, _, body := v.send("POST", path, in); status != 502 || !strings.Contains(body, tt.says) && name != "no table" {
+					t.Errorf("%s: %d %s", path, status, body)
+				}
+			}
+		})
+	}
+}

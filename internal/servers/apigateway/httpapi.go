@@ -1,0 +1,274 @@
+package apigateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/internal/servers/ids"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
+)
+
+const (
+	// maxBodyBytes is the largest request body that API Gateway accepts.
+	maxBodyBytes = 10 << 20
+	// integrationTimeout is how long an HTTP API waits for a function.
+	integrationTimeout = 30 * time.Second
+)
+
+// Identity is an authorizer's result about a caller; the function sees it in
+// requestContext.authorizer. Set one of its fields.
+type Identity = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+
+// JWT returns the identity that a JWT authorizer makes from a token's claims.
+func JWT(claims map[string]string, scopes ...string) *Identity {
+	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
+}
+
+// ErrForbidden makes the answer 403 instead of 401 if an authorizer returns it: the
+// caller is known but not allowed.
+var ErrForbidden = errors.New("forbidden")
+
+// HTTPAPIOptions are the options of [HTTPAPI].
+type HTTPAPIOptions struct {
+	// Routes is the route table: keys as in API Gateway, such as "POST /rides", "GET
+	// /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
+	// request; without a matching route the answer is 404. Default: "$default"
+	// alone, which takes every request. [HTTPAPIRoutes] has a separate parameter.
+	Routes []string
+	// Authorizer decides on each request that has a route; see [RequestAuthorizer].
+	// Default: every request goes through without an identity. [HTTPAPIRoutes] has
+	// an authorizer for each route.
+	Authorizer func(*http.Request) (*Identity, error)
+	// AccountID and APIID are passed to the function. Defaults "123456789012" and
+	// "local".
+	AccountID, APIID string
+	// DomainName is passed to the function. Default: the request's Host without the
+	// port.
+	DomainName string
+	// Stage is passed to the function. Requests come without the stage, but the
+	// paths in events begin with it, unless it is "$default", the default.
+	Stage string
+	// StageVariables are passed to the function. Default none.
+	StageVariables map[string]string
+	// IntegrationTimeout is how long to wait for the function, which then continues.
+	// Default 30 s, API Gateway's limit.
+	IntegrationTimeout time.Duration
+	// Logger gets the reason of each answer that the function did not give; the
+	// answer itself doesn't contain the reason. Default: discard.
+	Logger *slog.Logger
+}
+
+// HTTPRoute is the target of a route of [HTTPAPIRoutes].
+type HTTPRoute struct {
+	// Function serves the requests. Required.
+	Function lambdarun.Invoker
+	// Authorizer decides on each request: a [RequestAuthorizer] or a
+	// [LambdaAuthorizer]. nil lets every request through.
+	Authorizer Authorizer
+	// Timeout, if positive, replaces IntegrationTimeout.
+	Timeout time.Duration
+}
+
+// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a Lambda
+// proxy integration and payload format 2.0: it makes an event from each request,
+// invokes inv and makes an HTTP response from the result. It panics if a route or
+// the timeout is not valid.
+//
+// The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text
+// if its Content-Type is text/*, application/json, application/xml or
+// application/javascript, else in base64, form data included.
+//
+// API Gateway's own answers are JSON: 404 without a route, 401 and 403 from the
+// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500
+// when the function fails or answers nonsense, 503 when it is throttled or the
+// integration timeout passes. When the client goes away the function runs on.
+func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
+	opts := newHTTPAPIOptions(optFns)
+	if len(opts.Routes) == 0 {
+		opts.Routes = []string{defaultRouteKey}
+	}
+	route := HTTPRoute{Function: inv}
+	if opts.Authorizer != nil {
+		route.Authorizer = RequestAuthorizer(opts.Authorizer)
+	}
+	routes := make(map[string]HTTPRoute, len(opts.Routes))
+	for _, key := range opts.Routes {
+		if _, twice := routes[key]; twice {
+			panic(fmt.Sprintf("apigateway: HTTPAPI: route %q appears twice", key)) //nolint:forbidigo // a mistake in the program
+		}
+		routes[key] = route
+	}
+	return newHTTPAPI(routes, opts)
+}
+
+// HTTPAPIRoutes is [HTTPAPI] with a function and an authorizer for each route,
+// by route keys. Without routes every answer is 404. Options.Routes and
+// Options.Authorizer are not used.
+func HTTPAPIRoutes(routes map[string]HTTPRoute, optFns ...func(*HTTPAPIOptions)) http.Handler {
+	return newHTTPAPI(routes, newHTTPAPIOptions(optFns))
+}
+
+func newHTTPAPIOptions(optFns []func(*HTTPAPIOptions)) HTTPAPIOptions {
+	opts := HTTPAPIOptions{
+		AccountID:          ids.AccountID,
+		APIID:              "local",
+		Stage:              defaultRouteKey,
+		IntegrationTimeout: integrationTimeout,
+		Logger:             slog.New(slog.DiscardHandler),
+	}
+	for _, fn := range optFns {
+		fn(&opts)
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return opts
+}
+
+func newHTTPAPI(targets map[string]HTTPRoute, opts HTTPAPIOptions) *httpAPI {
+	if opts.IntegrationTimeout <= 0 {
+		panic("apigateway: HTTPAPI: the integration timeout is not positive") //nolint:forbidigo // a mistake in the program
+	}
+	for key, target := range targets {
+		if target.Function == nil {
+			panic("apigateway: HTTPAPI: nil Invoker for " + key) //nolint:forbidigo // a mistake in the program
+		}
+	}
+	routes, err := newRouteTable(slices.Sorted(maps.Keys(targets)))
+	if err != nil {
+		panic("apigateway: HTTPAPI: " + err.Error()) //nolint:forbidigo // a mistake in the program
+	}
+	return &httpAPI{
+		targets: targets, opts: opts, routes: routes,
+		now: time.Now, newID: ids.Gateway, newTraceID: ids.Trace,
+	}
+}
+
+type httpAPI struct {
+	targets map[string]HTTPRoute
+	opts    HTTPAPIOptions
+	routes  routeTable
+
+	// Replaced in tests.
+	now        func() time.Time
+	newID      func() string
+	newTraceID func() string
+}
+
+func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	requestID := a.newID()
+	w.Header().Set("Apigw-Requestid", requestID)
+	log := a.opts.Logger.With("request_id", requestID, "method", r.Method, "path", r.URL.Path)
+
+	path := decodePath(r.URL.EscapedPath())
+	routeKey, params, ok := a.routes.find(r.Method, path)
+	if !ok {
+		writeMessage(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	target := a.targets[routeKey]
+	if a.opts.Stage != defaultRouteKey {
+		path = "/" + a.opts.Stage + path
+	}
+	event := a.event(r, requestID, routeKey, path, params)
+	if target.Authorizer != nil {
+		identity, err := target.Authorizer.authorize(r, a, &event)
+		if err != nil {
+			log.InfoContext(r.Context(), "refused by the authorizer", "error", err)
+			writeRefusal(w, err)
+			return
+		}
+		event.RequestContext.Authorizer = identity
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			writeMessage(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+		} else {
+			writeMessage(w, http.StatusBadRequest, "Bad Request")
+		}
+		return
+	}
+	event.setBody(r.Header.Get("Content-Type"), body)
+	payload, err := json.Marshal(event)
+	if err != nil {
+		// Only an authorizer's own context can hold values without a JSON form.
+		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+
+	// Invoke leaves the function running when its context ends.
+	ctx, cancel := context.WithTimeout(r.Context(), orElse(target.Timeout, a.opts.IntegrationTimeout))
+	defer cancel()
+	result, err := target.Function.Invoke(ctx, payload)
+	if err != nil {
+		a.writeInvokeError(ctx, w, r, log, err)
+		return
+	}
+	resp, err := parseHTTPAPIResponse(result)
+	if err != nil {
+		log.ErrorContext(ctx, "malformed response", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	if resp.multiValue {
+		log.WarnContext(ctx, "multiValueHeaders is no part of payload format 2.0: API Gateway may drop it")
+	}
+	resp.write(w)
+}
+
+// writeRefusal answers for an authorizer.
+func writeRefusal(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, ErrForbidden):
+		writeMessage(w, http.StatusForbidden, "Forbidden")
+	case errors.Is(err, errAuthorizer):
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+	default:
+		writeMessage(w, http.StatusUnauthorized, "Unauthorized")
+	}
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
+func (a *httpAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	switch {
+	case r.Context().Err() != nil:
+		log.InfoContext(ctx, "client went away")
+		return
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
+		log.WarnContext(ctx, "integration timeout")
+		writeMessage(w, http.StatusServiceUnavailable, "Service Unavailable")
+	case errors.Is(err, lambdarun.ErrThrottled):
+		log.WarnContext(ctx, "throttled")
+		writeMessage(w, http.StatusServiceUnavailable, "Service Unavailable")
+	case errors.Is(err, lambdarun.ErrRequestTooLarge):
+		writeMessage(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+	default:
+		log.ErrorContext(ctx, "invocation failed", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+	}
+}
+
+// writeMessage writes an answer of API Gateway itself.
+func writeMessage(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"message":"`+message+`"}`)
+}

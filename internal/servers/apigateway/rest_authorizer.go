@@ -1,0 +1,111 @@
+package apigateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+
+	"github.com/samekey/samekey/internal/servers/lambdarun"
+)
+
+// RESTAuthorizer is a Lambda authorizer of a REST API. Answers are not cached.
+//
+// A token that is missing or isn't valid, and a request that lacks an identity
+// source, get 401 and the function isn't called; so does a request for which it
+// fails with "Unauthorized". A request that its policy doesn't allow gets 403, any
+// other failure and a malformed answer 500.
+type RESTAuthorizer struct {
+	Function lambdarun.Invoker
+	// Token makes it an authorizer of type TOKEN, which gets only the value of its
+	// first identity source; otherwise it is of type REQUEST.
+	Token bool
+	// IdentitySources name required parts of a request: "header.Name",
+	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.
+	IdentitySources []string
+	// Validation must match a token as a whole; nil matches any token.
+	Validation *regexp.Regexp
+}
+
+// authorize returns the requestContext.authorizer of the function behind the route.
+func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *restEvent) (map[string]any, error) {
+	token := ""
+	for _, name := range a.IdentitySources {
+		value := identitySource(r, name, opts.StageVariables)
+		if value == "" {
+			return nil, fmt.Errorf("no %s in the request", name)
+		}
+		if token == "" {
+			token = value
+		}
+	}
+	if a.Token && a.Validation != nil && !a.Validation.MatchString(token) {
+		return nil, errors.New("the token is not valid")
+	}
+	arn := executeARN(opts.AccountID, opts.APIID, opts.Stage, r.Method, ev.Path)
+	answer, err := askAuthorizer(r.Context(), a.Function, a.event(ev, arn, token))
+	if err != nil {
+		return nil, err
+	}
+	if answer.PrincipalID == "" {
+		return nil, fmt.Errorf("%w: its answer has no principalId", errAuthorizer)
+	}
+	if err := answer.allows(arn); err != nil {
+		return nil, err
+	}
+	out := map[string]any{"principalId": answer.PrincipalID, "integrationLatency": 0}
+	for name, v := range answer.Context {
+		// Simple values become text, and others aren't allowed.
+		switch v := v.(type) {
+		case nil, string:
+			out[name] = v
+		case bool:
+			out[name] = strconv.FormatBool(v)
+		case json.Number:
+			out[name] = v.String()
+		default:
+			return nil, fmt.Errorf("%w: %s in its context is neither text, number nor bool", errAuthorizer, name)
+		}
+	}
+	return out, nil
+}
+
+func (a *RESTAuthorizer) event(ev *restEvent, arn, token string) any {
+	type tokenEvent struct {
+		Type      string `json:"type"`
+		MethodARN string `json:"methodArn"`
+		Token     string `json:"authorizationToken"`
+	}
+	if a.Token {
+		return tokenEvent{Type: "TOKEN", MethodARN: arn, Token: token}
+	}
+	type requestEvent struct {
+		Type              string              `json:"type"`
+		MethodARN         string              `json:"methodArn"`
+		Resource          string              `json:"resource"`
+		Path              string              `json:"path"`
+		HTTPMethod        string              `json:"httpMethod"`
+		Headers           map[string]string   `json:"headers"`
+		MultiValueHeaders map[string][]string `json:"multiValueHeaders"`
+		Query             map[string]string   `json:"queryStringParameters"`
+		MultiValueQuery   map[string][]string `json:"multiValueQueryStringParameters"`
+		PathParameters    map[string]string   `json:"pathParameters"`
+		StageVariables    map[string]string   `json:"stageVariables"`
+		RequestContext    restContext         `json:"requestContext"`
+	}
+	return requestEvent{
+		Type: "REQUEST", MethodARN: arn, Resource: ev.Resource, Path: ev.Path, HTTPMethod: ev.HTTPMethod,
+		Headers: ev.Headers, MultiValueHeaders: ev.MultiValueHeaders, Query: orEmpty(ev.Query), MultiValueQuery: orEmpty(ev.MultiValueQuery),
+		PathParameters: orEmpty(ev.PathParameters), StageVariables: orEmpty(ev.StageVariables), RequestContext: ev.RequestContext,
+	}
+}
+
+// orEmpty returns an object in places where the function's own event has null.
+func orEmpty[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return m
+}

@@ -1,0 +1,186 @@
+package lambdarun
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/internal/servers/ids"
+)
+
+const (
+	defaultName           = "function"
+	defaultTimeout        = 3 * time.Second
+	defaultMaxConcurrency = 10
+	defaultMemoryMB       = 128
+
+	// maxPerProcess is Lambda's limit on Managed Instances.
+	maxPerProcess = 1600
+	// maxTimeout is Lambda's limit.
+	maxTimeout = 15 * time.Minute
+	// initTimeout is how long Lambda waits until a process asks for work.
+	initTimeout = 10 * time.Second
+)
+
+// Config describes a function to [Start]. Only Binary is required.
+type Config struct {
+	// Name is the function's name, seen in its environment and its ARN.
+	// Default "function".
+	Name string
+	// Binary is the path of the bootstrap.
+	Binary string
+	// Dir is the folder with the function's other files: the process's working directory
+	// and LAMBDA_TASK_ROOT. Default: the folder of Binary.
+	Dir string
+	// Env holds more variables for the process, as "NAME=value"; they win over
+	// Lambda's own, except AWS_LAMBDA_RUNTIME_API. The parent's environment is
+	// not passed on. AWS_REGION, default us-east-1, also sets the ARN's region.
+	Env []string
+	// Timeout is how long an invocation may take; then the sandbox is killed. The
+	// start of a process does not count. Default 3 s, at most 15 min.
+	Timeout time.Duration
+	// Overtime is how long an invocation may continue after its deadline before the
+	// sandbox is killed. Lambda allows none; tests use Overtime to stop a process
+	// and wake it when others believe it dead. Default 0.
+	Overtime time.Duration
+	// MaxConcurrency is the largest number of invocations in flight, and so of
+	// processes. Default 10.
+	MaxConcurrency int
+	// PerProcess is how many invocations a process runs at a time. Default 1, as in
+	// Lambda. Lambda Managed Instances have more: the process reads the number from
+	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. An
+	// invocation that times out fails for its caller, but its process is not killed
+	// and works on, so Overtime has no effect.
+	PerProcess int
+	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation
+	// is for a tenant ([ForTenant]), and a process works only for the tenant of its
+	// first invocation. Default: there are no tenants.
+	PerTenant bool
+	// MemoryMB is passed to the process but not enforced. Default 128.
+	MemoryMB int
+	// Stdout and Stderr get the output of the processes; nil discards it. Processes
+	// inherit an *os.File. Any other writer is called by one goroutine at a time,
+	// even if both are the same writer.
+	Stdout, Stderr io.Writer
+
+	after func(time.Duration) <-chan time.Time // ends invocations; time.After but in tests
+}
+
+// withDefaults returns c with its zero fields filled in, or an error for an invalid
+// field.
+func (c Config) withDefaults() (Config, error) {
+	if c.Binary == "" {
+		return c, errors.New("no binary")
+	}
+	binary, err := filepath.Abs(c.Binary)
+	if err != nil {
+		return c, err
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		return c, err
+	}
+	if info.IsDir() {
+		return c, fmt.Errorf("%s is a directory", c.Binary)
+	}
+	c.Binary = binary
+	if c.Dir == "" {
+		c.Dir = filepath.Dir(binary)
+	}
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, err
+	}
+
+	if c.Timeout < 0 || c.Timeout > maxTimeout {
+		return c, fmt.Errorf("timeout %s is not within 0 and %s", c.Timeout, maxTimeout)
+	}
+	if c.Overtime < 0 {
+		return c, fmt.Errorf("overtime %s is negative", c.Overtime)
+	}
+	if c.MaxConcurrency < 0 {
+		return c, fmt.Errorf("concurrency %d is negative", c.MaxConcurrency)
+	}
+	if c.PerProcess < 0 || c.PerProcess > maxPerProcess {
+		return c, fmt.Errorf("%d invocations in a process are not within 0 and %d", c.PerProcess, maxPerProcess)
+	}
+	if c.MemoryMB < 0 {
+		return c, fmt.Errorf("memory %d is negative", c.MemoryMB)
+	}
+	for _, v := range c.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return c, fmt.Errorf("environment entry %q is not NAME=value", v)
+		}
+	}
+
+	if c.Name == "" {
+		c.Name = defaultName
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.MaxConcurrency == 0 {
+		c.MaxConcurrency = defaultMaxConcurrency
+	}
+	if c.PerProcess == 0 {
+		c.PerProcess = 1
+	}
+	if c.MemoryMB == 0 {
+		c.MemoryMB = defaultMemoryMB
+	}
+	if c.after == nil {
+		c.after = time.After
+	}
+	return c, nil
+}
+
+// region returns the region in the function's environment.
+func (c Config) region() string {
+	region := ids.Region
+	for _, v := range c.Env {
+		if r, ok := strings.CutPrefix(v, "AWS_REGION="); ok && r != "" {
+			region = r
+		}
+	}
+	return region
+}
+
+// environ returns the whole environment of a process that finds its Runtime API
+// at the given address. As in Lambda, an OS-only runtime gets no
+// AWS_EXECUTION_ENV.
+func (c Config) environ(runtimeAPI, logStream string) []string {
+	region, initialization := c.region(), "on-demand"
+	if c.PerProcess > 1 {
+		initialization = "lambda-managed-instances"
+	}
+	env := []string{
+		"AWS_DEFAULT_REGION=" + region,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(c.MemoryMB),
+		"AWS_LAMBDA_FUNCTION_NAME=" + c.Name,
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_INITIALIZATION_TYPE=" + initialization,
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + c.Name,
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + logStream,
+		"AWS_REGION=" + region,
+		"LAMBDA_RUNTIME_DIR=/var/runtime",
+		"LAMBDA_TASK_ROOT=" + c.Dir,
+		"LANG=en_US.UTF-8",
+		"PATH=/usr/local/bin:/usr/bin:/bin:/opt/bin",
+		"TZ=:UTC",
+		"_HANDLER=bootstrap",
+	}
+	// The last entry of a name counts.
+	env = append(env, c.Env...)
+	if c.PerProcess > 1 {
+		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(c.PerProcess))
+	}
+	return append(env, "AWS_LAMBDA_RUNTIME_API="+runtimeAPI)
+}
+
+func functionARN(region, name string) string {
+	return "arn:aws:lambda:" + region + ":" + ids.AccountID + ":function:" + name
+}

@@ -1,0 +1,79 @@
+package lambdarun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samekey/samekey/internal/servers/ids"
+)
+
+// MaxLineage is how often a function is invoked in one chain of requests, before Lambda takes
+// the chain for a loop and ends it.
+const MaxLineage = 16
+
+// ErrRecursive matches the error of an invocation that was ended as a loop. The function did
+// not run.
+var ErrRecursive = errors.New("the function is in a recursive loop")
+
+type traceKey struct{}
+
+// Traced returns a context whose invocations continue the chain of a trace header, which an SDK
+// in a function sends with each request, and a queue keeps in AWSTraceHeader.
+func Traced(ctx context.Context, header string) context.Context {
+	return context.WithValue(ctx, traceKey{}, header)
+}
+
+// Lineage returns how often the function of this name was invoked in the chain of a trace
+// header.
+func Lineage(header, function string) int {
+	n, _, _ := lineage(header, function)
+	return n
+}
+
+const lineageMember = "Lineage="
+
+// lineage returns that number, the header's other members and the lineages of other functions.
+func lineage(header, function string) (n int, members, others []string) {
+	mine := lineageID(function)
+	for member := range strings.SplitSeq(header, ";") {
+		all, ok := strings.CutPrefix(member, lineageMember)
+		if !ok {
+			members = append(members, member)
+			continue
+		}
+		for one := range strings.SplitSeq(all, "|") {
+			if count, ok := strings.CutPrefix(one, mine); ok {
+				n, _ = strconv.Atoi(count)
+				continue
+			}
+			others = append(others, one)
+		}
+	}
+	return n, members, others
+}
+
+// lineageID begins the lineage of a function.
+func lineageID(function string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(function)) // never fails
+	return fmt.Sprintf("1:%08x:", h.Sum32())
+}
+
+// descend returns the trace header of the function's next invocation in the chain of ctx.
+func descend(ctx context.Context, function string) (string, error) {
+	header, _ := ctx.Value(traceKey{}).(string)
+	if header == "" {
+		header = ids.Trace()
+	}
+	n, members, others := lineage(header, function)
+	if n >= MaxLineage {
+		return "", ErrRecursive
+	}
+	mine := lineageID(function) + strconv.Itoa(n+1)
+	return strings.Join(append(members, lineageMember+strings.Join(slices.Insert(others, 0, mine), "|")), ";"), nil
+}

@@ -1,0 +1,212 @@
+package lambdarun
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/internal/servers/ids"
+)
+
+const runtimePath = "/2018-06-01/runtime"
+
+// invocation is a unit of work for a sandbox.
+type invocation struct {
+	id      string
+	traceID string
+	tenant  string // "" without tenants
+	payload []byte
+	// since and deadline are set when a sandbox takes the invocation.
+	since    time.Time
+	deadline time.Time
+	// answer has room for the answer, so that posting never blocks.
+	answer chan outcome
+}
+
+func newInvocation(payload []byte) *invocation {
+	return &invocation{id: ids.UUID(), payload: payload, answer: make(chan outcome, 1)}
+}
+
+// outcome is the end of an invocation: an error or a payload.
+type outcome struct {
+	payload []byte
+	err     error
+}
+
+// runtimeAPI is the Runtime API of a sandbox: the process asks it for work and posts
+// results to it. It accepts an answer only for an invocation that it holds, and only
+// once. A process with one worker holds only its last invocation: after its deadline
+// it cannot answer for the next.
+type runtimeAPI struct {
+	arn     string
+	workers int
+	// polled has a token for each worker that asks for work, which also means that
+	// the worker has finished its last invocation.
+	polled chan struct{}
+	work   chan *invocation
+	// initFailed has room for the report.
+	initFailed chan *FunctionError
+
+	mu   sync.Mutex
+	held map[string]*invocation
+}
+
+// newRuntimeAPI serves a process with that many workers, each of which asks for
+// work.
+func newRuntimeAPI(arn string, workers int) *runtimeAPI {
+	return &runtimeAPI{
+		arn:        arn,
+		workers:    workers,
+		held:       make(map[string]*invocation),
+		polled:     make(chan struct{}, workers),
+		work:       make(chan *invocation),
+		initFailed: make(chan *FunctionError, 1),
+	}
+}
+
+func (a *runtimeAPI) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+runtimePath+"/invocation/next", a.serveNext)
+	mux.HandleFunc("POST "+runtimePath+"/invocation/{id}/response", a.serveResponse)
+	mux.HandleFunc("POST "+runtimePath+"/invocation/{id}/error", a.serveError)
+	mux.HandleFunc("POST "+runtimePath+"/init/error", a.serveInitError)
+	return mux
+}
+
+// hand gives inv to the process, which must have polled. It returns false if gone is
+// closed first; then the process has not seen inv.
+func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
+	a.hold(inv)
+	// The request of a dead process can linger for a moment; don't answer it.
+	select {
+	case <-gone:
+		return false
+	default:
+	}
+	select {
+	case a.work <- inv:
+		return true
+	case <-gone:
+		return false
+	}
+}
+
+func (a *runtimeAPI) hold(inv *invocation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.workers == 1 {
+		clear(a.held)
+	}
+	a.held[inv.id] = inv
+}
+
+// take returns the invocation with the given id if it is held, and only once.
+func (a *runtimeAPI) take(id string) *invocation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	inv := a.held[id]
+	delete(a.held, id)
+	return inv
+}
+
+func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.polled <- struct{}{}:
+	default:
+	}
+	select {
+	case inv := <-a.work:
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
+		h.Set("Lambda-Runtime-Trace-Id", inv.traceID)
+		if inv.tenant != "" {
+			h.Set("Lambda-Runtime-Aws-Tenant-Id", inv.tenant)
+		}
+		// A process that cannot read its work dies or times out.
+		_, _ = w.Write(inv.payload)
+	case <-r.Context().Done():
+	}
+}
+
+func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
+	body, tooLarge, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		// The process broke off: there is no answer, and probably no process.
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "response body cut short")
+		return
+	}
+	inv := a.take(r.PathValue("id"))
+	if inv == nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	if tooLarge {
+		inv.answer <- outcome{err: responseTooLargeError(inv.id)}
+		writeRuntimeStatus(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponseBytes)+" bytes).")
+		return
+	}
+	// A handler that returns a reader can fail after half of the response; the
+	// runtime then reports the error in the trailer.
+	if errType := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); errType != "" {
+		inv.answer <- outcome{err: trailerError(inv.id, errType, r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))}
+	} else {
+		inv.answer <- outcome{payload: body}
+	}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+func (a *runtimeAPI) serveError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "error body cut short")
+		return
+	}
+	inv := a.take(r.PathValue("id"))
+	if inv == nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	inv.answer <- outcome{err: reportedError(inv.id, r.Header.Get("Lambda-Runtime-Function-Error-Type"), body)}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+func (a *runtimeAPI) serveInitError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "error body cut short")
+		return
+	}
+	select {
+	case a.initFailed <- reportedError("", r.Header.Get("Lambda-Runtime-Function-Error-Type"), body):
+	default:
+	}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+// readLimited reads r to its end, so that the sender gets the reply, but keeps at
+// most limit bytes.
+func readLimited(r io.Reader, limit int64) (body []byte, tooLarge bool, err error) {
+	body, err = io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil || int64(len(body)) <= limit {
+		return body, false, err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return nil, true, err
+}
+
+func writeRuntimeStatus(w http.ResponseWriter, status int, errType, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if errType == "" {
+		_, _ = io.WriteString(w, `{"status":"OK"}`)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": errType, "errorMessage": message})
+}

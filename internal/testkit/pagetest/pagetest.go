@@ -1,0 +1,131 @@
+// Package pagetest holds the pages' generated blocks to what generates them, for tests.
+package pagetest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Pages returns every Markdown file below root, by its path from there.
+func Pages(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name := d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "dist" || name == "testdata" || name == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || filepath.Ext(name) != ".md":
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		found[filepath.ToSlash(rel)] = string(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found["README.md"] == "" || found["docs/README.md"] == "" {
+		t.Fatal("README.md and docs/README.md are not among the pages: something is wrong with this test")
+	}
+	return found
+}
+
+var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end ([a-z-]+) -->`)
+
+// Blocks compares each block of the pages below root that one of generators makes, or writes
+// it with update. A block stands between
+//
+//	<!-- generated NAME -->
+//	<!-- end NAME -->
+//
+// A block that is neither of generators nor of others, and a generator whose block is on no
+// page, are errors.
+func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string, others ...string) {
+	t.Helper()
+	used := make(map[string]bool)
+	for page, text := range Pages(t, root) {
+		fresh := block.ReplaceAllStringFunc(text, func(old string) string {
+			m := block.FindStringSubmatch(old)
+			name, was := m[1], m[2]
+			generate := generators[name]
+			switch {
+			case generate == nil && slices.Contains(others, name) && m[3] == name:
+				return old
+			case generate == nil || m[3] != name:
+				t.Errorf("%s: nothing generates the block %q, or it ends as %q", page, name, m[3])
+				return old
+			}
+			used[name] = true
+			is := generate(t)
+			if is != was && !update {
+				t.Errorf("%s: %s is out of date (-update writes it):\n%s", page, name, FirstDifference(was, is))
+			}
+			return fmt.Sprintf("<!-- generated %s -->\n%s<!-- end %s -->", name, is, name)
+		})
+		if update && fresh != text {
+			if err := os.WriteFile(filepath.Join(root, page), []byte(fresh), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name := range generators {
+		if !used[name] {
+			t.Errorf("no page has the block %q", name)
+		}
+	}
+}
+
+// FirstDifference returns the first line in which two texts differ.
+func FirstDifference(was, is string) string {
+	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
+	for i := range max(len(a), len(b)) {
+		var x, y string
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if x != y {
+			return fmt.Sprintf("line %d\n- %s\n+ %s", i+1, x, y)
+		}
+	}
+	return ""
+}
+
+// Table is a Markdown table.
+type Table struct {
+	Head []string
+	Rows [][]string
+}
+
+// Add adds a row.
+func (tb *Table) Add(cells ...string) { tb.Rows = append(tb.Rows, cells) }
+
+// String returns the table's lines.
+func (tb *Table) String() string {
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(tb.Head)
+	line(slices.Repeat([]string{"---"}, len(tb.Head)))
+	for _, row := range tb.Rows {
+		line(row)
+	}
+	return b.String()
+}
+
+// Code returns s as code.
+func Code(s string) string { return "`" + s + "`" }
