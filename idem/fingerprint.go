@@ -47,7 +47,7 @@ type Fingerprint struct {
 	// know a secret before one of them uses it: add a new secret as the last, deploy,
 	// then move it to the front. If there is no secret yet, the zero Secret holds the
 	// first place meanwhile: new records are not keyed. Remove an old secret when no
-	// record needs it ("samekey stats --fingerprints"). A retry of a request whose record
+	// record needs it ("samekey list --fingerprints"). A retry of a request whose record
 	// was made under an unknown secret is refused by ErrIncomparable until a function
 	// that knows it gets the retry. Records from before the first secret still match.
 	Secrets []Secret
@@ -68,7 +68,7 @@ type Fingerprint struct {
 	// compared by the record's scheme, and refused by ErrIncomparable if it is neither
 	// this one nor Known. So a fingerprint is changed in two releases: the first adds
 	// the coming one to Known; the second uses it, and has the former one in Known.
-	// Remove a former one when no record needs it ("samekey stats --fingerprints"). New
+	// Remove a former one when no record needs it ("samekey list --fingerprints"). New
 	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
 	Known []Fingerprint
 }

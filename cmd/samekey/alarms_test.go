@@ -140,7 +140,7 @@ func alarmTable() map[string]*alarmed {
 
 	blocked := row("WaitingBlocked", &alarmed{
 		says: map[string]string{
-			"samekey list --reason blocked": "blocked: 2", "samekey get PK": "refuses", "samekey names --lock FILE": "book",
+			"samekey list --reason blocked": "blocked: 2", "samekey get PK": "refuses", "samekey vet --lock FILE --open": "book",
 			"samekey settle PK --answer STATUS --body JSON": "done",
 		},
 		by: 10 * time.Minute, lasts: time.Hour, ends: 30 * time.Minute,
@@ -224,7 +224,7 @@ func alarmTable() map[string]*alarmed {
 	}
 
 	row("SweepOverdue", &alarmed{
-		says:    map[string]string{"samekey stats": "records"},
+		says:    map[string]string{"samekey list --stats": "records"},
 		logs:    []string{"swept"},
 		trouble: func(d *duty) { d.behind.set(refusingOps("AccessDeniedException", "Scan")) },
 		mend:    func(d *duty) { d.behind.set(nil) },
@@ -401,7 +401,7 @@ func alarmTable() map[string]*alarmed {
 		})
 	}
 	givenUp("GivenUp", map[string]string{
-		"samekey sweep --function WORKER": "1 jobs delivered", "aws s3 sync s3://BUCKET failed": "", "samekey resend --function WORKER failed": "1 removed records of ",
+		"samekey sweep --function WORKER": "1 jobs delivered", "aws s3 sync s3://BUCKET failed": "", "samekey redrive --removed --function WORKER failed": "1 removed records of ",
 	})
 	givenUp("GivenUpLost", map[string]string{
 		"samekey sweep --function WORKER": "1 jobs delivered", "samekey tail --from-start": "done → -",

@@ -58,7 +58,7 @@ and counted. The whole table is read. The scopes that were found are shown with 
 their records, and asked about; each record is erased only if it is still as it was read, and
 keeps who decided, and when. Sealed records need --keys-from.
 
-A bucket of failed batches (samekey resend) keeps images of records for 30 days: erase can't
+A bucket of failed batches (samekey redrive --removed) keeps images of records for 30 days: erase can't
 reach them.`,
 		Args: takes(0, 0),
 	}

@@ -21,24 +21,21 @@ var examples = map[string][]string{
 	"samekey local":        {"samekey local --watch", "samekey local --template backend/template.yaml --api-port 8080"},
 	"samekey stack":        {"samekey stack", "samekey stack --standalone table.yaml", "samekey stack --terraform samekey/main.tf"},
 	"samekey check":        {`samekey check --body '{"amount":100}' http://localhost:3000/charges`},
-	"samekey vet":          {"samekey vet ./...", "samekey vet --lock samekey.lock ./..."},
+	"samekey vet":          {"samekey vet ./...", "samekey vet --lock samekey.lock ./...", "samekey vet --lock samekey.lock --open"},
 	"samekey get":          {"samekey get --key order-2041", "samekey get v1#orders#3NKH9BOIhZOrmVG1oEHJoo_gt3lzCnWGsW0UgNZPXZA --data"},
-	"samekey list":         {"samekey list", "samekey list --reason unknown,stuck --each"},
+	"samekey list":         {"samekey list", "samekey list --reason unknown,stuck --each", "samekey list --stats"},
 	"samekey retry":        {"samekey retry --key order-2041"},
 	"samekey settle":       {`samekey settle --key order-2041 --result '{"id":"ch_123"}'`, "samekey settle --key order-2041 --not-made", `samekey settle --key order-2041 --answer 410 --body '{"error":"refunded"}'`},
 	"samekey release":      {"samekey release --key order-2041"},
 	"samekey forget":       {"samekey forget --key order-2041 --dry-run"},
 	"samekey erase":        {"samekey erase --caller jane@example.com --dry-run"},
 	"samekey cancel":       {"samekey cancel --key order-2041", "samekey cancel EZWHY3QVLJBXWIPZ3ZYLBXGEVA.2.0 --dry-run"},
-	"samekey redrive":      {"samekey redrive --key order-2041", "samekey redrive --kind receipt --dry-run"},
+	"samekey redrive":      {"samekey redrive --key order-2041", "samekey redrive --kind receipt --dry-run", "samekey redrive --removed --function orders-worker failed"},
 	"samekey sweep":        {"samekey sweep --function orders-worker"},
-	"samekey resend":       {"samekey resend --function orders-worker failed"},
 	"samekey ui":           {"samekey ui", "samekey ui --addr 127.0.0.1:3004"},
-	"samekey stats":        {"samekey stats", "samekey stats --scan"},
 	"samekey tail":         {"samekey tail"},
 	"samekey doctor":       {"samekey doctor --stack orders"},
 	"samekey prove":        {"samekey prove --dry-run", "samekey prove --profile sandbox", "samekey prove --local"},
-	"samekey names":        {"samekey names --lock samekey.lock"},
 	"samekey table":        {"samekey table create --table orders"},
 	"samekey table create": {"samekey table create --table orders --dry-run"},
 	"samekey version":      {"samekey version"},
@@ -47,7 +44,7 @@ var examples = map[string][]string{
 // meant are commands by words that people try.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
-	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "stats", "unlock": "release", "web": "ui",
+	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "web": "ui",
 }
 
 // exemplify gives each command its examples.

@@ -68,10 +68,10 @@ func TestNamesAndStatsGolden(t *testing.T) {
 		args []string
 		code int
 	}{
-		"names":              {[]string{"names", "--lock", "../../examples/samekey.lock"}, 3},
-		"stats":              {[]string{"stats", "--scan"}, 0},
-		"stats-sample":       {[]string{"stats"}, 0},
-		"stats-fingerprints": {[]string{"stats", "--fingerprints"}, 0},
+		"names":              {[]string{"vet", "--open", "--lock", "../../examples/samekey.lock"}, 3},
+		"stats":              {[]string{"list", "--stats", "--scan"}, 0},
+		"stats-sample":       {[]string{"list", "--stats"}, 0},
+		"stats-fingerprints": {[]string{"list", "--stats", "--fingerprints"}, 0},
 	} {
 		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
 			synctest.Test(t, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestNamesAndStatsOfALargeTable(t *testing.T) {
 		pages := prove.Some(10, 100)
 		many := 1000 * pages
 		w.Pages, w.Table["ItemCount"] = pages, many
-		code, stdout, stderr := callAt(t, w, "names", "--table", "records", "--lock", "../../examples/samekey.lock", "--json", "--progress")
+		code, stdout, stderr := callAt(t, w, "vet", "--open", "--table", "records", "--lock", "../../examples/samekey.lock", "--json", "--progress")
 		var rep names.Report
 		if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != 0 || int(rep.Seen) != many || rep.Open != pages || rep.Misfits() != 0 {
 			t.Errorf("names: code %d, %v, %+v", code, err, rep)
@@ -110,7 +110,7 @@ func TestNamesAndStatsOfALargeTable(t *testing.T) {
 		if !strings.Contains(stderr, fmt.Sprintf(" of about %d items seen, ", many)) {
 			t.Errorf("the progress is %q", stderr)
 		}
-		code, stdout, _ = callAt(t, w, "stats", "--table", "records", "--scan", "--json")
+		code, stdout, _ = callAt(t, w, "list", "--stats", "--table", "records", "--scan", "--json")
 		var all stats.Report
 		if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != 0 || int(all.Seen) != many || all.Records != many || !all.Whole {
 			t.Errorf("stats: code %d, %v, %+v", code, err, all)
@@ -131,20 +131,20 @@ func TestInspectWorstInputs(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{[]string{"names"}, "", 2, "--lock names its lock file"},
-		{[]string{"names", "--lock", empty}, "", 2, "has no handlers"},
-		{[]string{"names", "--lock", "names.go"}, "", 2, "is no lock file"},
-		{[]string{"names", "--lock", locks, "--pages", "0"}, "", 2, "--pages above 0"},
-		{[]string{"names", "--lock", locks}, "", 2, "which table?"},
-		{[]string{"names", "--lock", locks, "--table", "nothing"}, "", 1, "there is no table nothing at "},
-		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
-		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
+		{[]string{"vet", "--open"}, "", 2, "--lock names its lock file"},
+		{[]string{"vet", "--open", "--lock", empty}, "", 2, "has no handlers"},
+		{[]string{"vet", "--open", "--lock", "names.go"}, "", 2, "is no lock file"},
+		{[]string{"vet", "--open", "--lock", locks, "--pages", "0"}, "", 2, "--pages above 0"},
+		{[]string{"vet", "--open", "--lock", locks}, "", 2, "which table?"},
+		{[]string{"vet", "--open", "--lock", locks, "--table", "nothing"}, "", 1, "there is no table nothing at "},
+		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
 		{[]string{"get", "--table", "records", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"}, // not: there is none
-		{[]string{"stats"}, "", 2, "which table?"},
-		{[]string{"stats", "--table", "nothing"}, "", 1, "there is no table nothing at "},
-		{[]string{"stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
-		{[]string{"stats", "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
-		{[]string{"stats", "--table", "records"}, "DynamoDB.Scan ThrottlingException", 1, "ThrottlingException"},
+		{[]string{"list", "--stats"}, "", 2, "which table?"},
+		{[]string{"list", "--stats", "--table", "nothing"}, "", 1, "there is no table nothing at "},
+		{[]string{"list", "--stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
+		{[]string{"list", "--stats", "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"list", "--stats", "--table", "records"}, "DynamoDB.Scan ThrottlingException", 1, "ThrottlingException"},
 		{[]string{"tail"}, "", 2, "which table?"},
 		{[]string{"tail", "--table", "nothing"}, "", 1, "there is no table nothing at "},
 		{[]string{"tail", "--table", "records"}, "DynamoDB.DescribeTable AccessDeniedException", 1, "the permission dynamodb:DescribeTable"},
@@ -170,11 +170,11 @@ func TestInspectWorstInputs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := doctortest.Good(time.Now())
 		w.Items[2]["v"] = object{"N": "3"}
-		code, stdout, _ := callAt(t, w, "names", "--table", "records", "--lock", locks)
+		code, stdout, _ := callAt(t, w, "vet", "--open", "--table", "records", "--lock", locks)
 		if code != 3 || !strings.Contains(stdout, "1 not understood") {
 			t.Errorf("names: code %d, %s", code, stdout)
 		}
-		code, stdout, _ = callAt(t, w, "stats", "--table", "records")
+		code, stdout, _ = callAt(t, w, "list", "--stats", "--table", "records")
 		if code != 0 || !strings.Contains(stdout, "1 not understood") {
 			t.Errorf("stats: code %d, %s", code, stdout)
 		}

@@ -37,6 +37,8 @@ type lister struct {
 	pages    float64
 	grace    time.Duration
 	caller   string
+	stats    bool
+	needs    bool
 
 	outages []*outage // in the order of their first entries
 	places  map[place]*outage
@@ -67,7 +69,12 @@ the record and the error of the oldest. --each prints every record, and so does 
 
 With --caller it reads the whole table, and lists all operations of one caller, finished
 ones too, the newest first: a SCOPE as samekey get prints it, or a bare subject, which means
-it in every form and namespace.`,
+it in every form and namespace.
+
+With --stats it counts the records by state and cause, by route and by age: of a sample, a
+page of each segment, or with --scan of the whole table. --fingerprints counts the records
+that still need each secret and each scheme of fingerprints, of the whole table: one that no
+record needs can be removed.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -80,7 +87,10 @@ it in every form and namespace.`,
 		if err := l.op.open(cmd.Context()); err != nil {
 			return err
 		}
-		if l.caller != "" {
+		switch {
+		case l.stats || l.needs:
+			return l.count(cmd.Context(), l.needs)
+		case l.caller != "":
 			return l.ofCaller(cmd.Context())
 		}
 		rep, err := l.list(cmd.Context())
@@ -115,6 +125,8 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.BoolVar(&l.each, "each", false, "a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
 	fs.StringVar(&l.caller, "caller", "", "all operations of this caller: a `SCOPE`, or a bare subject")
+	fs.BoolVar(&l.stats, "stats", false, "count the records by state, cause, route and age")
+	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secrets and schemes of fingerprints")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 1000 records of 1 KB takes 128 read units")
 	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")

@@ -89,8 +89,8 @@ func newRoot(env environment) *cobra.Command {
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{
-		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newErase(env), newRedrive(env), newCancel(env), newSweep(env), newResend(env), newUI(env),
-		newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env),
+		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newErase(env), newRedrive(env), newCancel(env), newSweep(env), newUI(env),
+		newTail(env), newDoctor(env), newTable(env),
 	} {
 		c.GroupID = groupOperate
 		root.AddCommand(c)

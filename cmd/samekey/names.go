@@ -1,82 +1,57 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/names"
 	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-const namesLong = `Holds the phases and calls of open operations against a build, before it is deployed.
-
-The build's phases are in the lock file that "samekey vet --lock FILE --update"
-writes. An operation with a phase that the build doesn't have is refused by it
-(blocked) until the old build is back; one with a call that may have been made,
-and that the build doesn't make, may make that call twice under another name.
-
-It scans the table: DynamoDB has no shorter way to all open operations.`
-
-func newNames(env environment) *cobra.Command {
-	var file string
-	cmd := &cobra.Command{
-		Use:   "names --lock FILE [--table TABLE] [FLAGS]",
-		Short: "Hold a build's phases and calls against open operations, before a deploy",
-		Long:  namesLong,
-		Args:  takes(0, 0),
+// vetOpen holds the phases and calls of open operations against a build: that of a lock file.
+func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file string) error {
+	if file == "" {
+		return wrongCallf("which build? --lock names its lock file; samekey vet --lock FILE --update ./... writes it")
 	}
-	fs := cmd.Flags()
-	fs.StringVar(&file, "lock", "", "the lock `FILE` of the build; required")
-	op := newOperator(env, fs)
-	s := newScan(env, fs)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if file == "" {
-			return wrongCallf("which build? --lock names its lock file; samekey vet --lock FILE --update ./... writes it")
-		}
-		if err := s.check(); err != nil {
-			return err
-		}
-		f, err := lock.Read(file)
-		if err != nil {
-			return wrongCall(err)
-		}
-		build := names.Read(f)
-		if build.Handlers() == 0 {
-			return wrongCallf("%s has no handlers: samekey vet --lock %s --update ./... writes them", file, file)
-		}
-		if err := op.open(cmd.Context()); err != nil {
-			return err
-		}
-		about, _ := op.size()
-		rep := &names.Report{Handlers: build.Handlers(), Rows: []*names.Row{}}
-		s.opt.OpenOnly = true
-		rep.Seen, err = s.each(cmd.Context(), op, about, func(it tablescan.Item) error {
-			switch {
-			case it.Err != nil:
-				rep.Unreadable++
-			case it.Record != nil:
-				rep.Add(build, it.Record)
-			}
-			return nil
-		})
-		if err != nil {
-			return err // an incomplete list would look like a good one
-		}
-		if rep.Open == 0 {
-			if err := op.ours(cmd.Context()); err != nil {
-				return err
-			}
-		}
-		rep.Sort()
-		return env.printNames(op, rep)
+	if err := s.check(); err != nil {
+		return err
 	}
-	return exitCodes(cmd, map[int]string{
-		exitDone: "the build fits every open operation", exitFound: "the build doesn't fit some operations, or some are not understood",
+	f, err := lock.Read(file)
+	if err != nil {
+		return wrongCall(err)
+	}
+	build := names.Read(f)
+	if build.Handlers() == 0 {
+		return wrongCallf("%s has no handlers: samekey vet --lock %s --update ./... writes them", file, file)
+	}
+	if err := op.open(ctx); err != nil {
+		return err
+	}
+	about, _ := op.size()
+	rep := &names.Report{Handlers: build.Handlers(), Rows: []*names.Row{}}
+	s.opt.OpenOnly = true
+	rep.Seen, err = s.each(ctx, op, about, func(it tablescan.Item) error {
+		switch {
+		case it.Err != nil:
+			rep.Unreadable++
+		case it.Record != nil:
+			rep.Add(build, it.Record)
+		}
+		return nil
 	})
+	if err != nil {
+		return err // an incomplete list would look like a good one
+	}
+	if rep.Open == 0 {
+		if err := op.ours(ctx); err != nil {
+			return err
+		}
+	}
+	rep.Sort()
+	return env.printNames(op, rep)
 }
 
 func (e environment) printNames(op *operator, rep *names.Report) error {

@@ -34,7 +34,7 @@ func TestNamesOfASmallBuild(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := doctortest.Good(time.Now())
 			w.Items = tt.items(w)
-			code, stdout, stderr := callAt(t, w, "names", "--table", "records", "--lock", file)
+			code, stdout, stderr := callAt(t, w, "vet", "--open", "--table", "records", "--lock", file)
 			if code != tt.code || !strings.HasPrefix(stdout, tt.stdout) || (stdout == "") != (tt.stdout == "") || !strings.Contains(stderr, tt.stderr) {
 				t.Errorf("%s: code %d, %s%s", name, code, stdout, stderr)
 			}

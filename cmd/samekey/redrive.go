@@ -22,6 +22,8 @@ import (
 type redriver struct {
 	*decider
 	all         bool
+	removed     bool
+	function    string
 	kind, cause string
 	older       time.Duration
 
@@ -38,11 +40,17 @@ type redriven struct {
 func newRedrive(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
-		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS]", Short: "Deliver parked jobs again",
+		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
 		Long: `Hands parked jobs of a record out again: all, or those named by their id or by PHASE.INDEX.
 Without a record it hands out those of the whole table that all its filters match, or with
 --namespace as a flag, those of the namespace.
-Remove the cause of their failures first.`,
+Remove the cause of their failures first.
+
+With --removed it reads objects of the stack's FailedBucket, FILEs or folders of them, which
+Lambda wrote for batches of the stream that it gave up. What DynamoDB has removed from the
+table, and only that, is handed to the worker again: the worker delivers the jobs, and
+reports what was unfinished. The rest is in the table, where the sweep finds it. Jobs that
+were delivered are delivered again, with the same ids.`,
 	}
 	m := &redriver{kinds: make(map[string]int)}
 	m.decider = newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Redrive, Jobs: names} }})
@@ -51,9 +59,22 @@ Remove the cause of their failures first.`,
 	fs.StringVar(&m.kind, "kind", "", "only jobs of this `KIND`")
 	fs.StringVar(&m.cause, "error", "", "only jobs whose last error has this `TEXT`")
 	fs.DurationVar(&m.older, "older", 0, "only jobs of records that have waited for longer than `TIME`")
+	cmd.Args = takes(0, 10_000)
+	fs.BoolVar(&m.removed, "removed", false, "hand what the worker gave up, and the table no longer has, to the worker again")
+	fs.StringVar(&m.function, "function", "", "with --removed: the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
 	byName(cmd, &names)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case m.removed && (m.function == "" || len(args) == 0):
+			return wrongCallf("--removed needs --function WORKER and FILEs")
+		case m.removed:
+			place := account{env: env, profile: m.op.profile, region: m.op.region, endpoint: m.op.endpoint}
+			if err := place.open(cmd.Context()); err != nil {
+				return err
+			}
+			return env.resend(cmd.Context(), place.sdk, m.function, args)
+		}
 		if m.all || m.kind != "" || m.cause != "" || m.older != 0 {
 			if len(args) > 0 || m.find.key != "" || m.older < 0 || m.c.by == "" {
 				return wrongCallf("filters are for the whole table, without a record; --older is not negative, and --by or USER says who decides")

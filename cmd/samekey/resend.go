@@ -10,44 +10,21 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/spf13/cobra"
 )
 
-func newResend(env environment) *cobra.Command {
-	var function string
-	cmd := &cobra.Command{
-		Use:   "resend --function WORKER FILE...",
-		Short: "Hand what the worker gave up, and the table no longer has, to it again",
-		Long: `Reads objects of the stack's FailedBucket, FILEs or folders of them, which Lambda wrote
-for batches of the stream that it gave up. What DynamoDB has removed from the table, and
-only that, is handed to the worker again: it delivers the jobs, and reports what was
-unfinished. The rest is in the table, where the sweep finds it. Jobs that were delivered
-are delivered again, with the same ids.`,
-		Args: takes(1, 10_000),
-	}
-	flags := cmd.Flags()
-	place := account{env: env}
-	place.registerPlace(flags)
-	flags.StringVar(&function, "function", "", "the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if function == "" {
-			return wrongCallf("which worker? Set --function")
-		}
-		if err := place.open(cmd.Context()); err != nil {
+// resend hands the records of files or folders that say what TTL removed to the worker again.
+func (e environment) resend(ctx context.Context, sdk aws.Config, function string, files []string) error {
+	e.note("function %s, Region %s", function, sdk.Region)
+	r := resender{api: lambda.NewFromConfig(sdk), function: function}
+	for _, at := range files {
+		if err := r.all(ctx, at); err != nil {
 			return err
 		}
-		env.note("function %s, Region %s", function, place.sdk.Region)
-		r := resender{api: lambda.NewFromConfig(place.sdk), function: function}
-		for _, at := range args {
-			if err := r.all(cmd.Context(), at); err != nil {
-				return err
-			}
-		}
-		err := env.say("%d removed records of %d files were handed over, %d failed", r.sent, r.files, len(r.failed))
-		return errors.Join(append([]error{err}, r.failed...)...)
 	}
-	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the worker could not do all of it: the same command tries again"})
+	err := e.say("%d removed records of %d files were handed over, %d failed", r.sent, r.files, len(r.failed))
+	return errors.Join(append([]error{err}, r.failed...)...)
 }
 
 type resender struct {

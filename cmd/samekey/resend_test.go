@@ -98,7 +98,7 @@ func TestResend(t *testing.T) {
 		return nil
 	})
 	worker := lambdaRuns{stream.NewDrain(d.store, sink).Invoke}
-	code, stdout, stderr := callAt(t, worker, "resend", "--function", "worker", folder)
+	code, stdout, stderr := callAt(t, worker, "redrive", "--removed", "--function", "worker", folder)
 	if code != 1 || stdout != "2 removed records of 1 files were handed over, 1 failed\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
@@ -143,20 +143,20 @@ func TestResendWorstInputs(t *testing.T) {
 		code int
 		want string // FILE is the file's path
 	}{
-		"no worker named":  {[]string{good}, says("", nil), 2, "samekey resend: which worker? Set --function\n"},
-		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey resend: 0 arguments, of 1; usage: samekey resend --function WORKER FILE...\n"},
-		"no such file":     {[]string{"--function", "w", "nothing"}, says("", nil), 1, "samekey resend: lstat FILE: no such file or directory\n"},
+		"no worker named":  {[]string{good}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and FILEs\n"},
+		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and FILEs\n"},
+		"no such file":     {[]string{"--function", "w", "nothing"}, says("", nil), 1, "samekey redrive: lstat FILE: no such file or directory\n"},
 		"an empty folder":  {[]string{"--function", "w", t.TempDir()}, says("", nil), 0, none},
-		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey resend: FILE: it has no payload: only a bucket gets the records, a queue or a topic where they were\n"},
-		"something else":   {[]string{"--function", "w", other}, says("", nil), 1, "samekey resend: FILE: not an object of the bucket: invalid character 'T' looking for beginning of value\n"},
-		"half an event":    {[]string{"--function", "w", broken}, says("", nil), 1, "samekey resend: FILE: its payload is not an event: unexpected end of JSON input\n"},
-		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey resend: FILE: its payload is not an event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},
-		"a worker's error": {[]string{"--function", "w", good}, says("", errors.New("no table")), 1, one(1) + "samekey resend: FILE: the worker failed: no table\n"},
-		"no worker":        {[]string{"--function", "w", good}, says(`"hello"`, nil), 1, one(1) + "samekey resend: FILE: " + noWorker + "\n"},
-		"left undone":      {[]string{"--function", "w", good}, says(`{"batchItemFailures":[{"itemIdentifier":"7"}]}`, nil), 1, one(1) + "samekey resend: FILE: the worker could not do the record with the sequence number 7: see its log\n"},
+		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey redrive: FILE: it has no payload: only a bucket gets the records, a queue or a topic where they were\n"},
+		"something else":   {[]string{"--function", "w", other}, says("", nil), 1, "samekey redrive: FILE: not an object of the bucket: invalid character 'T' looking for beginning of value\n"},
+		"half an event":    {[]string{"--function", "w", broken}, says("", nil), 1, "samekey redrive: FILE: its payload is not an event: unexpected end of JSON input\n"},
+		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey redrive: FILE: its payload is not an event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},
+		"a worker's error": {[]string{"--function", "w", good}, says("", errors.New("no table")), 1, one(1) + "samekey redrive: FILE: the worker failed: no table\n"},
+		"no worker":        {[]string{"--function", "w", good}, says(`"hello"`, nil), 1, one(1) + "samekey redrive: FILE: " + noWorker + "\n"},
+		"left undone":      {[]string{"--function", "w", good}, says(`{"batchItemFailures":[{"itemIdentifier":"7"}]}`, nil), 1, one(1) + "samekey redrive: FILE: the worker could not do the record with the sequence number 7: see its log\n"},
 		"done":             {[]string{"--function", "w", good}, says(`{"batchItemFailures":[]}`, nil), 0, one(0)},
 	} {
-		code, stdout, stderr := callAt(t, tt.aws, append([]string{"resend"}, tt.args...)...)
+		code, stdout, stderr := callAt(t, tt.aws, append([]string{"redrive", "--removed"}, tt.args...)...)
 		got := strings.ReplaceAll(stdout+strings.TrimPrefix(stderr, "function w, Region us-east-1\n"), tt.args[len(tt.args)-1]+":", "FILE:")
 		if diff := cmp.Diff(tt.want, got); diff != "" || code != tt.code || (code < 2) != strings.HasPrefix(stderr, "function w, Region us-east-1\n") {
 			t.Errorf("%s: code %d, %s (-want +got):\n%s", name, code, stderr, diff)

@@ -111,7 +111,7 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 			if err := json.Unmarshal([]byte(d.ok(t, "get", "--json", "--data", rec.PK)), &s); err != nil || !strings.HasPrefix(s.Sealed, "no permission") || s.Scope != "" {
 				t.Errorf("as JSON: %+v, %v", s, err)
 			}
-			for _, args := range [][]string{{"list"}, {"list", "--scan", "--pages", "1000"}, {"stats"}, {"get", "--pages", "1000", rec.ID}} {
+			for _, args := range [][]string{{"list"}, {"list", "--scan", "--pages", "1000"}, {"list", "--stats"}, {"get", "--pages", "1000", rec.ID}} {
 				if out := d.ok(t, args...); strings.Contains(out, "unreadable") || strings.Contains(out, "corrupt") || strings.Contains(out, "1 not understood") {
 					t.Errorf("%v: %s", args, out)
 				}

@@ -2,80 +2,51 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/samekey/samekey/cmd/samekey/internal/stats"
 	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem/jobs"
 )
 
-const statsLong = `Counts the records of the table by state and cause, by route and by age.
-
-Without --scan it looks at a sample, a page of each segment, and the figures are
-those of the sample. --scan looks at the whole table, at the rate of --pages.
---fingerprints counts the records that still need each secret and each scheme of
-fingerprints, of the whole table: one that no record needs can be removed.`
-
-func newStats(env environment) *cobra.Command {
-	var whole, needs bool
-	var grace time.Duration
-	cmd := &cobra.Command{
-		Use:   "stats [--table TABLE] [FLAGS]",
-		Short: "Count the records by state, cause, route and age",
-		Long:  statsLong,
-		Args:  takes(0, 0),
+// count counts the records of the table: of a sample, or with --scan of the whole table; with
+// needs, by the secrets and schemes of fingerprints.
+func (l *lister) count(ctx context.Context, needs bool) error {
+	env, op := l.op.env, l.op
+	s := &scan{opt: tablescan.Options{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}
+	if l.scan || needs {
+		s.opt.Pages = 0
 	}
-	fs := cmd.Flags()
-	op := newOperator(env, fs)
-	s := newScan(env, fs)
-	fs.BoolVar(&whole, "scan", false, "count the whole table instead of a sample")
-	fs.BoolVar(&needs, "fingerprints", false, "count the whole table by the secrets and schemes of fingerprints")
-	fs.DurationVar(&grace, "grace", jobs.DefaultGrace, "the completer's grace")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := s.check(); err != nil {
-			return err
-		}
-		if err := op.open(cmd.Context()); err != nil {
-			return err
-		}
-		rep := stats.New(op.table, env.now(), grace)
-		var err error
-		rep.Items, rep.Bytes = op.size()
-		if s.opt.Pages = 1; whole || needs {
-			s.opt.Pages = 0
-		}
-		seen, err := s.each(cmd.Context(), op, rep.Items, func(it tablescan.Item) error {
-			rep.Add(it)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if rep.Records == 0 {
-			if err := op.ours(cmd.Context()); err != nil {
-				return err
-			}
-		}
-		rep.End(seen, s.opt.Pages == 0)
-		if rep.Waiting, err = stream.NewWaiting(op.client, op.store).Count(cmd.Context()); err != nil && !errors.Is(err, stream.ErrNoIndex) {
-			return err
-		}
-		switch {
-		case needs && op.json:
-			return env.printJSON(rep.Needs)
-		case needs:
-			return env.printNeeds(rep)
-		case op.json:
-			return env.printJSON(rep)
-		}
-		return env.printStats(rep)
+	rep := stats.New(op.table, env.now(), l.grace)
+	rep.Items, rep.Bytes = op.size()
+	seen, err := s.each(ctx, op, rep.Items, func(it tablescan.Item) error {
+		rep.Add(it)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	return exitCodes(cmd, nil)
+	if rep.Records == 0 {
+		if err := op.ours(ctx); err != nil {
+			return err
+		}
+	}
+	rep.End(seen, s.opt.Pages == 0)
+	if rep.Waiting, err = stream.NewWaiting(op.client, op.store).Count(ctx); err != nil && !errors.Is(err, stream.ErrNoIndex) {
+		return err
+	}
+	switch {
+	case needs && op.json:
+		return env.printJSON(rep.Needs)
+	case needs:
+		return env.printNeeds(rep)
+	case op.json:
+		return env.printJSON(rep)
+	}
+	return env.printStats(rep)
 }
 
 func (e environment) printStats(rep *stats.Report) error {

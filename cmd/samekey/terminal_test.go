@@ -503,11 +503,11 @@ func TestOutputsThatFail(t *testing.T) {
 		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("550") }))
 		s.out = full{}
 		for _, args := range []string{
-			"get REF", "list", "stats", "names --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes", "version",
+			"get REF", "list", "list --stats", "vet --open --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes", "version",
 		} {
 			s.run(args)
 		}
-		for _, args := range []string{"get REF", "list", "stats", "stats --fingerprints", "names --lock ../../examples/samekey.lock", "forget --lose-work --lose-jobs --yes REF", "erase --caller jwt:jane --yes"} {
+		for _, args := range []string{"get REF", "list", "list --stats", "list --fingerprints", "vet --open --lock ../../examples/samekey.lock", "forget --lose-work --lose-jobs --yes REF", "erase --caller jwt:jane --yes"} {
 			s.run(args + " --json")
 		}
 		once := strings.ReplaceAll(s.shown.String(), "\n  no space left", "") // not for each line
@@ -579,7 +579,7 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 		s.put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
 		s.run("list")
 		s.put("a customer", fakedynamo.Item{})
-		for _, args := range []string{"list", "redrive --all", "erase --caller jwt:jane", "get AAAAAAAA", "stats"} {
+		for _, args := range []string{"list", "redrive --all", "erase --caller jwt:jane", "get AAAAAAAA", "list --stats"} {
 			s.run(args)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))

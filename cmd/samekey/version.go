@@ -9,10 +9,10 @@ import (
 func newVersion(env environment) *cobra.Command {
 	return exitCodes(&cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program",
+		Short: "Print the versions of this program and of the library that it has",
 		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return env.say("samekey %s", version())
+			return env.say("samekey %s, with the library %s", version(), library())
 		},
 	}, nil)
 }
@@ -20,6 +20,19 @@ func newVersion(env environment) *cobra.Command {
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionIn(info)
+}
+
+// library is the version of the root module, whose rules this program has: it should be that
+// of the functions.
+func library() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/samekey/samekey" {
+				return m.Version
+			}
+		}
+	}
+	return "(unknown)"
 }
 
 // versionIn is that of a program; info is nil if it was built without modules.

@@ -29,7 +29,12 @@ as for the go command; default: ./...
 
 With --lock it also compares the phases of each handler, and the scope and the
 fingerprint of each engine, with a file in your repository, and finds the changes
-that operations under way don't survive.
+that operations under way don't survive. With --open besides, it holds a build, whose
+phases the lock file has, against the open operations of the table, before the build is
+deployed, and examines no package. An operation with a phase that the build doesn't have is
+refused by it (blocked) until the old build is back; one with a call that may have been made,
+and that the build doesn't make, may make that call twice under another name. It scans the
+table: DynamoDB has no shorter way to all open operations.
 
 The rules, and how to suppress a finding: docs/use/vet.md.
 
@@ -43,6 +48,7 @@ Rules:
 type vetOptions struct {
 	lock, tags string
 	update     bool
+	open       bool
 	patterns   []string
 }
 
@@ -52,14 +58,21 @@ func newVet(env environment) *cobra.Command {
 	for _, a := range vet.Analyzers() {
 		fmt.Fprintf(&rules, "  %-10s %s\n", a.Name, a.Doc)
 	}
+	var op *operator
+	var s *scan
 	cmd := &cobra.Command{
 		Use:   "vet [FLAGS] [PACKAGES]",
 		Short: "Find mistakes in handlers with phases",
 		Long:  vetLong + strings.TrimSuffix(rules.String(), "\n"),
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if opt.update && opt.lock == "" {
+			switch {
+			case opt.update && opt.lock == "":
 				return wrongCallf("--update needs --lock")
+			case opt.open && (opt.update || opt.tags != "" || len(args) > 0):
+				return wrongCallf("--open looks at a table, and at no packages: it goes with --lock alone")
+			case opt.open:
+				return vetOpen(cmd.Context(), env, op, s, opt.lock)
 			}
 			if opt.patterns = args; len(args) == 0 {
 				opt.patterns = []string{"./..."}
@@ -75,7 +88,12 @@ func newVet(env environment) *cobra.Command {
 	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that phases, scopes and fingerprints are compared with")
 	fs.BoolVar(&opt.update, "update", false, "with --lock: write them as they are now")
 	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
-	return exitCodes(cmd, map[int]string{exitDone: "nothing found", exitFailed: "findings, or packages that don't compile"})
+	fs.BoolVar(&opt.open, "open", false, "with --lock: hold its phases and calls against the open operations of the table")
+	op, s = newOperator(env, fs), newScan(env, fs)
+	return exitCodes(cmd, map[int]string{
+		exitDone: "nothing found; with --open: the build fits every open operation", exitFailed: "findings, or packages that don't compile",
+		exitFound: "with --open: the build doesn't fit some operations, or some are not understood",
+	})
 }
 
 // vetPackages prints what is found, and returns how much that is.

@@ -129,7 +129,7 @@ func (r *rollOut) begin(last []*business, then func(end time.Duration)) {
 	w.at(w.begin.Add(r.opened), func() { r.look(last, then) })
 }
 
-// look looks whether the former meaning is over, as an operator does with samekey stats.
+// look looks whether the former meaning is over, as an operator does with samekey list --stats.
 func (r *rollOut) look(last []*business, then func(time.Duration)) {
 	w, now := r.w, time.Since(r.w.begin)
 	for _, op := range w.ledger.ops {
