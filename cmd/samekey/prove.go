@@ -14,7 +14,7 @@ import (
 
 const proveLong = `Deploys a throw-away stack into an AWS account, examines Samekey's claims there,
 writes ` + prove.MarkdownFile + ` and ` + prove.JSONFile + `, and removes the stack. It builds the version
-of Samekey that the module in --source uses.
+of Samekey that --source has: the folder cmd/samekey of a checkout.
 
 Before it begins it says what it makes, where, and what it may cost, and asks. Ctrl-C
 ends the examination, and removes the stack; --clean removes what a run left that
@@ -51,7 +51,7 @@ func newProve(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	o.registerPlace(fs)
 	fs.BoolVar(&o.local, "local", false, "examine on this machine, without an account (Java)")
-	fs.StringVar(&o.opt.Source, "source", ".", "a `FOLDER` of the module whose Samekey is examined")
+	fs.StringVar(&o.opt.Source, "source", ".", "the `FOLDER` cmd/samekey of a checkout, whose Samekey is examined")
 	fs.Float64Var(&o.opt.Dollars, "max-dollars", prove.DefaultDollars, "don't begin if the run may cost more")
 	fs.DurationVar(&o.opt.Limit, "limit", prove.DefaultLimit, "for how long to examine; the removal comes after it")
 	fs.BoolVar(&o.opt.Keep, "keep", false, "leave the stack, to look around; --clean removes it")

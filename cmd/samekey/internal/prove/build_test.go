@@ -97,7 +97,7 @@ func TestBuild(t *testing.T) {
 		{"of a release", user, "v1.2.3", "-buildvcs=true", t.Context(), "v1.2.3", "", ""},
 		{"of another release", user, "v1.0.0", "-buildvcs=true", t.Context(), "v1.2.3", "", "this is samekey v1.0.0, and the module uses v1.2.3: run that one"},
 		{"of no program", files(t, map[string]string{"go.mod": root, program: "package function\n"}), "", "", t.Context(), "", "", "could not read Go build info"},
-		{"of no module", t.TempDir(), "", "", t.Context(), "", "", "the program can't be built: run samekey prove in the folder of a module that uses Samekey, or name it by --source: exit status 1\n"},
+		{"of no module", t.TempDir(), "", "", t.Context(), "", "", "the program can't be built: name the folder cmd/samekey of a checkout by --source: exit status 1\n"},
 		{"that was ended", checkout, "", "", ended, "", "", "it was told to"},
 	} {
 		t.Setenv("GOFLAGS", test.flags)
