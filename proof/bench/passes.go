@@ -50,7 +50,7 @@ type Pass struct {
 const sweeps = "the worker's sweep"
 
 // passCommands are the commands that read the whole table. LOCK is a lock file.
-var passCommands = [][]string{{"list", "--scan"}, {"stats", "--scan"}, {"names", "--lock", "LOCK"}}
+var passCommands = [][]string{{"list", "--scan"}, {"list", "--stats", "--scan"}, {"vet", "--open", "--lock", "LOCK"}}
 
 // measurePasses fills a table, and at each number makes each pass.
 func measurePasses(ctx context.Context, db *dynamotest.DB, root string, numbers []int) (all []Pass, err error) {
@@ -64,7 +64,7 @@ func measurePasses(ctx context.Context, db *dynamotest.DB, root string, numbers 
 		return nil, err
 	}
 	program := filepath.Join(folder, "samekey")
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/samekey")
+	build := exec.CommandContext(ctx, "go", "build", "-C", "cmd/samekey", "-o", program, ".")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go build ./cmd/samekey: %w: %s", err, out)

@@ -174,7 +174,7 @@ func newOperator(t *testing.T, b *backstage) *operator {
 	t.Helper()
 	dir := t.TempDir()
 	op := &operator{command: filepath.Join(dir, "samekey")}
-	if err := lambdarun.BuildBootstrapIn(t.Context(), filepath.Join("..", ".."), "./cmd/samekey", op.command); err != nil {
+	if err := lambdarun.BuildBootstrapIn(t.Context(), filepath.Join("..", "..", "cmd", "samekey"), ".", op.command); err != nil {
 		t.Fatal(err)
 	}
 	op.env = append(b.db.Env(),
