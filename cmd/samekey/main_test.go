@@ -122,7 +122,7 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, 2, "", "Usage:\n  samekey"},
 		{[]string{"help"}, 0, "Usage:\n  samekey", ""},
-		{[]string{"help"}, 0, "Print the version of this program", ""},
+		{[]string{"help"}, 0, "Print the versions of this program", ""},
 		{[]string{"version"}, 0, "samekey ", ""},
 		{[]string{"-version"}, 0, "samekey ", ""},
 		{[]string{"version", "more"}, 2, "", `"more" is not a flag`},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	_ "github.com/aws/aws-sdk-go-v2/config" // the published functions import it
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -20,7 +21,7 @@ import (
 // built from its sources as sam build would.
 func public(t *testing.T, name string) (*Stack, *localtest.Buffer, error) {
 	t.Helper()
-	dir := localtest.Module(t, "../../..")
+	dir := localtest.Module(t, "../../..", "internal/local")
 	if err := os.CopyFS(filepath.Join(dir, "app"), os.DirFS(filepath.Join("testdata", "public", name))); err != nil {
 		t.Fatal(err)
 	}

@@ -57,7 +57,7 @@ type watching struct {
 func TestWatch(t *testing.T) {
 	db := dynamotest.Start(t)
 	t.Setenv(envDynamoDB, db.Endpoint)
-	w := &watching{dir: localtest.Module(t, "../../.."), gate: localtest.NewGate(t)}
+	w := &watching{dir: localtest.Module(t, "../../..", "internal/local"), gate: localtest.NewGate(t)}
 	w.logs, w.db = &localtest.Buffer{}, db.Client()
 	w.copy(t, "testdata/keyed/main.go", "keyed/main.go", "", "")
 	w.copyProgram(t)

@@ -8,24 +8,30 @@ import (
 	"testing"
 )
 
-// Module makes a module of a user in a new folder, with the same dependencies as this
-// repository and the repository itself, and returns the folder. root is the
-// repository's root, from the test.
-func Module(t *testing.T, root string) string {
+// Module makes a module of a user in a new folder, with the same dependencies as a module of
+// this repository and the library itself, and returns the folder. root is the repository's
+// root, from the test, and of the folder of the module, from root.
+func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := Read(t, filepath.Join(root, "go.mod"))
 	const name = "github.com/samekey/samekey"
-	if !strings.HasPrefix(mod, "module "+name+"\n") {
-		t.Fatalf("%s is no root of this repository", root)
+	var mod strings.Builder
+	for line := range strings.Lines(Read(t, filepath.Join(root, of, "go.mod"))) {
+		switch {
+		case strings.HasPrefix(line, "module "+name):
+			line = "module example.com/app\n"
+		case strings.Contains(line, name):
+			continue // the library is required below
+		}
+		mod.WriteString(line)
 	}
-	mod = strings.Replace(mod, name, "example.com/app", 1) + "\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " + root + "\n"
+	mod.WriteString("\nrequire " + name + " v0.0.0\n\nreplace " + name + " => " + root + "\n")
 	dir := t.TempDir()
-	Write(t, filepath.Join(dir, "go.mod"), mod)
-	Write(t, filepath.Join(dir, "go.sum"), Read(t, filepath.Join(root, "go.sum")))
+	Write(t, filepath.Join(dir, "go.mod"), mod.String())
+	Write(t, filepath.Join(dir, "go.sum"), Read(t, filepath.Join(root, of, "go.sum")))
 	return dir
 }
 

@@ -30,7 +30,7 @@ type module struct {
 const ours = "github.com/samekey/samekey"
 
 // imported are the folders of the modules that users import or whose programs they run.
-var imported = []string{".", "kms", "otel"}
+var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
 // linked returns the modules that the packages of the imported modules below root link,
 // without their tests.
