@@ -74,7 +74,7 @@ LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem ./in
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
-GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -skip $(LONG_TESTS)
+GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -timeout=30m -skip $(LONG_TESTS)
 
 # All is compiled before a test begins, as tests and as bootstraps: no test waits for a compiler.
 .PHONY: test-build
@@ -86,7 +86,7 @@ test-build:
 # Side by side: some tests wait while others compute. Each test has a database of its own in one process.
 .PHONY: test
 test: test-build ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
-	@DYNAMOTEST_SEPARATE=1 go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j3 test-root test-proof test-modules
+	@DYNAMOTEST_SEPARATE=1 go run ./dynamo/dynamotest/ddblocal -optional -- $(MAKE) --no-print-directory -j2 test-root test-modules
 
 .PHONY: test-root
 test-root:
@@ -98,13 +98,13 @@ test-proof:
 	cd proof && $(GOTEST) -count=1 $(TESTFLAGS) $$($(call but,$(FORCE:%=proof/%)))
 
 .PHONY: test-modules
-test-modules:
+test-modules: test-proof
 	@for m in $(filter-out proof,$(MODULES)); do (set -x; cd $$m && $(GOTEST) $(TESTFLAGS) ./...) || exit; done
 
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
-	cd cmd/samekey && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) . ./internal/prove
+	cd cmd/samekey && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) .
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./rules ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 

@@ -8,9 +8,12 @@ cd "$(dirname "$0")/.."
 # Nothing is skipped, and nothing of an earlier run counts.
 export REQUIRE_DYNAMODB=1
 
+# What samekey prove does, with this machine in the place of an account, and with planted faults.
+examined() { go test -C cmd/samekey -count=1 -timeout=90m -run '^(TestOnThisMachine|TestPlantedInTheStack)$' ./internal/prove; }
+
 prove() {
 	case $1 in
-	tests) PROVE=all make -s test samples TESTFLAGS="-count=1 -timeout=90m" ;;
+	tests) PROVE=all make -s test samples TESTFLAGS="-count=1 -timeout=90m" && examined ;;
 	race) make -s test samples TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
 	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
 	crash-matrix) make -s crash-matrix N="${CRASH_N:-3720}" PAGE= ;; # each of the cells three times
