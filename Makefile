@@ -44,7 +44,7 @@ build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARC
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 	@for f in api authorizer webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
-	
+
 .PHONY: demo
 demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
 	@go run ./examples/rides/demo

@@ -89,7 +89,7 @@ record needs can be removed.`,
 		}
 		switch {
 		case l.stats || l.needs:
-			return l.count(cmd.Context(), l.needs)
+			return l.count(cmd.Context())
 		case l.caller != "":
 			return l.ofCaller(cmd.Context())
 		}

@@ -69,11 +69,10 @@ were delivered are delivered again, with the same ids.`,
 		case m.removed && (m.function == "" || len(args) == 0):
 			return wrongCallf("--removed needs --function WORKER and FILEs")
 		case m.removed:
-			place := account{env: env, profile: m.op.profile, region: m.op.region, endpoint: m.op.endpoint}
-			if err := place.open(cmd.Context()); err != nil {
+			if err := m.op.account.open(cmd.Context()); err != nil {
 				return err
 			}
-			return env.resend(cmd.Context(), place.sdk, m.function, args)
+			return env.resend(cmd.Context(), m.op.sdk, m.function, args)
 		}
 		if m.all || m.kind != "" || m.cause != "" || m.older != 0 {
 			if len(args) > 0 || m.find.key != "" || m.older < 0 || m.c.by == "" {

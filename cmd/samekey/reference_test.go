@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -19,18 +18,7 @@ func TestPagesAboutTheCommand(t *testing.T) {
 		"commands":     printed,
 		"doctor":       func(*testing.T) string { return doctor.Page() },
 		"prove-policy": func(*testing.T) string { return "\n```json\n" + prove.Policy("us-east-1") + "```\n\n" },
-	}, othersBlocks(t)...)
-}
-
-// othersBlocks are the blocks that tests of module proof make.
-func othersBlocks(t *testing.T) (names []string) {
-	t.Helper()
-	for _, page := range pagetest.Pages(t, "../..") {
-		for _, m := range regexp.MustCompile(`<!-- generated ([a-z-]+) -->`).FindAllStringSubmatch(page, -1) {
-			names = append(names, m[1])
-		}
-	}
-	return names
+	})
 }
 
 // printed is what the program says of its commands, with their flags, defaults and exit codes.

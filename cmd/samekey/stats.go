@@ -13,11 +13,11 @@ import (
 )
 
 // count counts the records of the table: of a sample, or with --scan of the whole table; with
-// needs, by the secrets and schemes of fingerprints.
-func (l *lister) count(ctx context.Context, needs bool) error {
+// --fingerprints, by the secrets and schemes of fingerprints.
+func (l *lister) count(ctx context.Context) error {
 	env, op := l.op.env, l.op
 	s := &scan{opt: tablescan.Options{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}
-	if l.scan || needs {
+	if l.scan || l.needs {
 		s.opt.Pages = 0
 	}
 	rep := stats.New(op.table, env.now(), l.grace)
@@ -39,9 +39,9 @@ func (l *lister) count(ctx context.Context, needs bool) error {
 		return err
 	}
 	switch {
-	case needs && op.json:
+	case l.needs && op.json:
 		return env.printJSON(rep.Needs)
-	case needs:
+	case l.needs:
 		return env.printNeeds(rep)
 	case op.json:
 		return env.printJSON(rep)

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/prove"
 )
 
 func newVersion(env environment) *cobra.Command {
@@ -12,7 +15,7 @@ func newVersion(env environment) *cobra.Command {
 		Short: "Print the versions of this program and of the library that it has",
 		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return env.say("samekey %s, with the library %s", version(), library())
+			return env.say("samekey %s, with the library %s", version(), cmp.Or(prove.LibraryVersion(), "(unknown)"))
 		},
 	}, nil)
 }
@@ -20,19 +23,6 @@ func newVersion(env environment) *cobra.Command {
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionIn(info)
-}
-
-// library is the version of the root module, whose rules this program has: it should be that
-// of the functions.
-func library() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == "github.com/samekey/samekey" {
-				return m.Version
-			}
-		}
-	}
-	return "(unknown)"
 }
 
 // versionIn is that of a program; info is nil if it was built without modules.

@@ -177,8 +177,12 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 			}
 		}
 	}
+	uncovered := make(map[string]finding)
 	for _, r := range f.giveUps {
-		note(r.PK, s.markStuck(ctx, r, rep))
+		note(r.PK, s.markStuck(ctx, r, rep, uncovered))
+	}
+	for _, of := range uncovered {
+		note(of.pk, s.jobs.list(ctx, of, s.opt.Now()))
 	}
 	for _, r := range f.emptied {
 		note(r.PK, s.empty(ctx, r, rep))
@@ -222,7 +226,9 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 	return all
 }
 
-func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) error {
+// markStuck gives an operation up. One of a namespace that nobody covers goes into uncovered,
+// by the finding's key: one finding stands for all of them.
+func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil
 	}
@@ -234,9 +240,9 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) err
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
 			return nil // the sweep that it belongs to gives it up
 		}
-		return s.jobs.list(ctx, finding{
-			pk: r.PK, key: namespacePK(state.Namespace(r.PK)), why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: ReasonBlocked,
-		}, s.opt.Now())
+		key := namespacePK(state.Namespace(r.PK))
+		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: ReasonBlocked}
+		return nil
 	case err != nil:
 		return err
 	}

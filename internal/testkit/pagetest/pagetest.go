@@ -4,6 +4,7 @@ package pagetest
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -51,21 +52,22 @@ var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end 
 //	<!-- generated NAME -->
 //	<!-- end NAME -->
 //
-// A block that is neither of generators nor of others, and a generator whose block is on no
-// page, are errors.
-func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string, others ...string) {
+// A generator whose block is on no page is an error. Blocks returns the names of the other
+// blocks, in order.
+func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string) []string {
 	t.Helper()
-	used := make(map[string]bool)
+	used, others := make(map[string]bool), make(map[string]bool)
 	for page, text := range Pages(t, root) {
 		fresh := block.ReplaceAllStringFunc(text, func(old string) string {
 			m := block.FindStringSubmatch(old)
 			name, was := m[1], m[2]
 			generate := generators[name]
 			switch {
-			case generate == nil && slices.Contains(others, name) && m[3] == name:
+			case m[3] != name:
+				t.Errorf("%s: the block %q ends as %q", page, name, m[3])
 				return old
-			case generate == nil || m[3] != name:
-				t.Errorf("%s: nothing generates the block %q, or it ends as %q", page, name, m[3])
+			case generate == nil:
+				others[name] = true
 				return old
 			}
 			used[name] = true
@@ -86,6 +88,7 @@ func Blocks(t *testing.T, root string, update bool, generators map[string]func(*
 			t.Errorf("no page has the block %q", name)
 		}
 	}
+	return slices.Sorted(maps.Keys(others))
 }
 
 // FirstDifference returns the first line in which two texts differ.

@@ -82,8 +82,9 @@ func released(version string) bool {
 	return version != "" && version != "(devel)" && !strings.Contains(version, "+dirty")
 }
 
-// ownVersion is that of Samekey in this process; "" if nobody knows.
-func ownVersion() string {
+// LibraryVersion is the version of the library, the root module, in this process; "" if nobody
+// knows.
+func LibraryVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

@@ -169,7 +169,7 @@ func TestVersions(t *testing.T) {
 			t.Error(diff, commit)
 		}
 	}
-	if own := ownVersion(); own != (Options{}).withDefaults().own || own == "" {
+	if own := LibraryVersion(); own != (Options{}).withDefaults().own || own == "" {
 		t.Errorf("this program has the version %q", own)
 	}
 }

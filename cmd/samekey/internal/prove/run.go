@@ -53,7 +53,7 @@ func (o Options) withDefaults() Options {
 		o.build = buildApp
 	}
 	if o.own == "" {
-		o.own = ownVersion()
+		o.own = LibraryVersion()
 	}
 	return o
 }

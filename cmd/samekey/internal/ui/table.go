@@ -190,11 +190,10 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 		default: // the entry doesn't tell
 		}
 		if i, known := at[e.PK]; known { // an entry beside the record's own, which tells more
-			if own := rows[i]; e.ID == "" {
-				own.Reasons = append(own.Reasons, row.Reasons...)
-				rows[i] = own
+			if e.ID == "" {
+				rows[i].Reasons = append(rows[i].Reasons, row.Reasons...)
 			} else {
-				row.Reasons = append(row.Reasons, own.Reasons...)
+				row.Reasons = append(row.Reasons, rows[i].Reasons...)
 				rows[i] = row
 			}
 			continue
