@@ -281,8 +281,8 @@ soak: ## mixed traffic with kills for SOAK (1h), and MEMORY_KEYS hostile names: 
 	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test -C proof ./crash -run '^TestSoak$$' -v -count=1 -timeout 24h
 
 .PHONY: planted
-planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/inside/proof.md)
-	go run -C proof ./mutants -planted
+planted: ## which proof finds which planted bug, and after how many seconds (hours; Java; docs/inside/proof.md)
+	go run -C proof ./planted
 
 SUPPLY        := $(BIN)/supply
 # Programs that people run themselves, besides the functions.

@@ -4,7 +4,6 @@
 //	go run -C proof ./mutants              # everything
 //	go run -C proof ./mutants -only '^Ack' # the rules that match
 //	go run -C proof ./mutants -list        # the table, without a run
-//	go run -C proof ./mutants -planted     # ten bugs, for simulation, traces and crash matrix to find
 //
 // The table is in the files table_*.go, a line for each mutant: a function or
 // another declaration, a snippet of it, the snippet's replacement, and the fastest
@@ -48,7 +47,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	only := flags.String("only", "", "a regular expression: the rules to break; all by default")
-	flags.BoolVar(&u.planted, "planted", false, "have simulation, traces and crash matrix find the planted bugs instead; -only chooses their layers")
 	flags.BoolVar(&u.list, "list", false, "print the table and run nothing")
 	flags.IntVar(&u.workers, "workers", 2, "mutants at once")
 	flags.DurationVar(&u.limit, "timeout", 3*time.Minute, "for the tests of one mutant")
@@ -72,10 +70,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // use is what the flags ask for.
 type use struct {
-	wanted        *regexp.Regexp
-	planted, list bool
-	workers       int
-	limit         time.Duration
+	wanted  *regexp.Regexp
+	list    bool
+	workers int
+	limit   time.Duration
 }
 
 func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
@@ -84,18 +82,10 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	todo := slices.DeleteFunc(table(), func(m mutant) bool { return !u.wanted.MatchString(m.rule) })
-	bugs := slices.DeleteFunc(planted(), func(b bug) bool { return !u.wanted.MatchString(b.layer) })
-	if u.planted {
-		todo = onlyMutants(bugs)
-	}
-	if u.planted {
-		err = check(root, todo)
-	} else {
-		todo = fitting(root, todo, stderr)
-	}
-	if err != nil || u.list {
+	todo = fitting(root, todo, stderr)
+	if u.list {
 		printTable(stdout, todo)
-		return err
+		return nil
 	}
 	db, err := dynamotest.Find(ctx)
 	if err != nil {
@@ -110,9 +100,6 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	r := &runner{
 		builder: builder{root: root, env: append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+db.Endpoint, "REQUIRE_DYNAMODB=1")},
 		tmp:     tmp, limit: u.limit, workers: u.workers, progress: stderr,
-	}
-	if u.planted {
-		return r.findPlanted(ctx, finders, bugs, stdout)
 	}
 	fmt.Fprintf(stderr, "%d of %d mutants\n", len(todo), len(table()))
 	return r.breakAll(ctx, todo, stdout)

@@ -9,21 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/samekey/samekey/proof/internal/harness"
 )
-
-// The planted bugs keep up with the code: every snippet is there exactly once.
-func TestPlantedBugsFitTheCode(t *testing.T) {
-	t.Parallel()
-	root, err := harness.Root(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := check(root, onlyMutants(planted())); err != nil {
-		t.Error(err)
-	}
-}
 
 const (
 	code = `package p
