@@ -60,13 +60,13 @@ func stored(r *store.Record) int64 {
 	const numbers = 250 // names of attributes, numbers and times
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
-		n += len(r.Response.Body)
+		n += kept(r.Response.Body, r.Overflow)
 		for name, values := range r.Response.Header {
 			n += len(name) + len(strings.Join(values, ""))
 		}
 	}
 	if r.Input != nil {
-		n += len(r.Input.Body) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
+		n += kept(r.Input.Body, r.Input.Overflow) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
 	}
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
@@ -74,8 +74,17 @@ func stored(r *store.Record) int64 {
 	for id, j := range r.Jobs {
 		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group)
 	}
-	if o := r.Overflow; o != nil && o.Count > 0 {
-		n += o.Length // an answer of its own weight: the body isn't in the record
-	}
 	return int64(n)
+}
+
+// kept returns the size of a body that is in its record, or beside it: then the program that
+// wrote it still has it, too.
+func kept(body []byte, o *store.Overflow) int {
+	switch {
+	case o == nil:
+		return len(body)
+	case o.Count == 0:
+		return 0
+	}
+	return o.Length
 }

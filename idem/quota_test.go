@@ -19,21 +19,6 @@ import (
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
-// gate is a quota that a test opens and closes.
-type gate struct {
-	wait  time.Duration
-	err   error
-	asked []idem.QuotaRequest
-	ended []idem.QuotaUse
-}
-
-func (g *gate) Begin(_ context.Context, r idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
-	g.asked = append(g.asked, r)
-	return func(use idem.QuotaUse) { g.ended = append(g.ended, use) }, g.wait, g.err
-}
-
-func (g *gate) set(o *idem.Options) { o.Quota = g }
-
 func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
@@ -82,6 +67,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before, fn  func(context.Context) (idem.Response, error)
 		opt         func(*idem.Options)
+		body        int // of the request
 		new         bool
 		least, most int64
 	}{
@@ -91,13 +77,21 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		"failed, in part": {fn: half, new: true, least: 10_300, most: 10_900},
 		"failed":          {fn: down, new: true, least: 300, most: 800},
 		"panicked":        {fn: panics, new: true},
-		"replayed":        {before: answers(201), fn: answers(201)},
-		"observed":        {fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }, new: true, least: 300, most: 800},
-		"observed again":  {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }},
+		"its request kept": {fn: down, opt: func(o *idem.Options) {
+			resumable(o)
+			o.Fingerprint.SkipBody = true
+		}, body: 10_000, new: true, least: 10_300, most: 10_900},
+		"replayed":       {before: answers(201), fn: answers(201)},
+		"observed":       {fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }, new: true, least: 300, most: 800},
+		"observed again": {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g, mem := &gate{}, &idem.MemoryStore{}
+			g, mem := &gate{}, elsewhereStore()
+			r := request
+			if tc.body > 0 {
+				r.Body = make([]byte, tc.body)
+			}
 			if tc.before != nil {
 				if _, err := idem.New(mem, callertest.Anybody).Do(t.Context(), request, tc.before); err != nil {
 					t.Fatal(err)
@@ -109,7 +103,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = idem.New(mem, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), request, tc.fn)
+				_, _ = idem.New(mem, append([]func(*idem.Options){callertest.Anybody}, opts...)...).Do(t.Context(), r, tc.fn)
 			}()
 			if len(g.asked) != 1 || len(g.ended) != 1 {
 				t.Fatalf("asked %v, ended %v, want one of each", g.asked, g.ended)
