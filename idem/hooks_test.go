@@ -1,11 +1,14 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,34 +22,6 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
-
-// listening returns hooks that all append their events' names, and a summary's after
-// "Ended".
-func listening(told *[]string, ended *[]idem.Summary) idem.Hooks {
-	var h idem.Hooks
-	v := reflect.ValueOf(&h).Elem()
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Name
-		if hook, ok := reflect.TypeAssert[*func(context.Context, idem.Event)](v.Field(i).Addr()); ok {
-			*hook = func(_ context.Context, ev idem.Event) {
-				if *told = append(*told, name); ev.Name != name {
-					*told = append(*told, "not "+ev.Name)
-				}
-			}
-		}
-	}
-	h.Ended = func(_ context.Context, s idem.Summary) {
-		*told, *ended = append(*told, "Ended"), append(*ended, s)
-	}
-	return h
-}
-
-func names(s idem.Summary) (list []string) {
-	for _, ev := range s.Happened {
-		list = append(list, ev.Name)
-	}
-	return list
-}
 
 func TestJoinCallsEachHookOfAll(t *testing.T) {
 	t.Parallel()
@@ -318,4 +293,112 @@ func TestEventTellsTheRestOfTheLease(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 	})
+}
+
+// The level of a request's line says whether people have to act.
+func TestLogLevels(t *testing.T) {
+	t.Parallel()
+	levels := map[slog.Level][]string{
+		slog.LevelError: {"Stuck", "Blocked", "Unstored", "Failed", "Unprotected"},
+		slog.LevelWarn:  {"TakenOver", "Mismatch", "Limited", "LeaseLost", "Refused", "Released"},
+		slog.LevelInfo:  {"Claimed", "Committed", "Finished", "Replayed", "InFlight", "Observed"},
+	}
+	for level, events := range levels {
+		for _, name := range events {
+			var log bytes.Buffer
+			h := idem.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})))
+			s := idem.Summary{Happened: []idem.Event{{Name: "Claimed", Jobs: 1}, {Name: name, Jobs: 2}}}
+			h.Ended(t.Context(), s)
+			if got := log.String(); !strings.Contains(got, "level="+level.String()) || !strings.Contains(got, `events="Claimed `+name+`"`) || !strings.Contains(got, "jobs=3") || !strings.Contains(got, `error=""`) {
+				t.Errorf("%s: %s", name, got)
+			}
+			log.Reset()
+			above := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level + 1}))
+			if idem.Log(above).Ended(t.Context(), s); log.Len() != 0 {
+				t.Errorf("%s is logged above its level: %s", name, &log)
+			}
+		}
+	}
+	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
+		var log bytes.Buffer
+		idem.Log(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level}))).Claimed(t.Context(), idem.Event{Name: "Claimed", Err: errors.New("down")})
+		if got := strings.Contains(log.String(), "event=Claimed") && strings.Contains(log.String(), "error=down"); got != want {
+			t.Errorf("%v: %q", level, &log)
+		}
+	}
+	idem.Log(nil).Claimed(t.Context(), idem.Event{}) // slog.Default()
+}
+
+// Each refusal has its hook.
+func TestHooksOfRefusals(t *testing.T) {
+	t.Parallel()
+	down := &spoilt{Store: &idem.MemoryStore{}, claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, errors.New("down") }}
+	for name, tc := range map[string]struct {
+		store store.Store
+		opt   func(*idem.Options)
+		left  time.Duration
+		want  []string
+	}{
+		"no time":        {&idem.MemoryStore{}, func(*idem.Options) {}, time.Millisecond, []string{"Refused", "Ended"}},
+		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
+		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"Unprotected", "Ended"}},
+		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
+		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
+		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {
+			o.Fingerprint.Func, o.Fingerprint.FuncName = func(*idem.Request) ([]byte, error) { return nil, errors.New("down") }, "f"
+			o.Fingerprint.Known = []idem.Fingerprint{{}}
+		}, time.Minute, []string{"Refused", "Ended"}},
+	} {
+		var told []string
+		var ended []idem.Summary
+		e := idem.New(tc.store, callertest.Anybody, tc.opt, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+		ctx, cancel := context.WithTimeout(t.Context(), tc.left)
+		_, err := e.Do(ctx, request, func(ctx context.Context) (idem.Response, error) {
+			if name == "in flight" {
+				_, _ = e.Do(t.Context(), request, never(t))
+			}
+			return answers(201)(ctx)
+		})
+		cancel()
+		if ran := name == "failed open" || name == "in flight"; !slices.Equal(told, tc.want) || ran != (err == nil) {
+			t.Errorf("%s: told %q, want %q; %v", name, told, tc.want, err)
+		}
+	}
+}
+
+// A hook that asks for durations gets them, whichever of the two it is.
+func TestEitherHookTimesPhases(t *testing.T) {
+	t.Parallel()
+	var took []time.Duration
+	for name, set := range map[string]func(*idem.Options){
+		"Committed": func(o *idem.Options) {
+			o.Hooks.Committed = func(_ context.Context, ev idem.Event) { took = append(took, ev.Duration) }
+		},
+		"Ended": func(o *idem.Options) {
+			o.Hooks.Ended = func(_ context.Context, s idem.Summary) { took = append(took, s.Happened[1].Duration) }
+		},
+	} {
+		took = nil
+		_, err := do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, set), answering(func(ctx context.Context) error {
+			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+			return err
+		}))
+		if err != nil || len(took) != 1 || took[0] <= 0 {
+			t.Errorf("%s: %v, %v", name, took, err)
+		}
+	}
+}
+
+// Whatever record answers a request, the hook of that answer hears of it.
+func TestHookOfEveryRecordInTheWay(t *testing.T) {
+	t.Parallel()
+	for meeting, want := range map[string]string{
+		"done": "Replayed false", "of another request": "Mismatch true", "tombstone": "Refused true", "withheld": "Refused true",
+		"stuck": "Refused true", "in flight": "InFlight true",
+	} {
+		m := meets(t, "plain", meeting)
+		if b := m.sends(t, ordered("{}")); !slices.Equal(b.Told, []string{want}) {
+			t.Errorf("%s: told %q, want %q", meeting, b.Told, want)
+		}
+	}
 }

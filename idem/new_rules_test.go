@@ -162,36 +162,6 @@ func codeOf(r idem.Response) string {
 	return "201"
 }
 
-// An operation that goes on isn't taken over, and nothing is said of it, by a retry with too
-// little time.
-func TestTooLittleTimeForKnownWork(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var st idem.MemoryStore
-		e := idem.New(&st, callertest.Anybody)
-		r := idem.Request{Method: "POST", Path: "/charges", Header: http.Header{idem.KeyHeader: {"k"}}}
-		send := func(limit time.Duration, fn func(context.Context) (idem.Response, error)) idem.Response {
-			ctx, cancel := context.WithTimeout(t.Context(), limit)
-			defer cancel()
-			res, err := e.Serve(ctx, r, fn)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return res.Response
-		}
-		send(time.Minute, func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
-			return idem.Response{}, errors.Join(err, errors.New("down"))
-		})
-		before := one(&st).Ver
-		time.Sleep(time.Minute) //nolint:forbidigo // virtual
-		got := send(300*time.Millisecond, answers(201))
-		if code := codeOf(got); got.Status != 503 || code != "idempotency_unfinished" || one(&st).Ver != before {
-			t.Errorf("got %d %s and version %d, want 503 idempotency_unfinished and version %d: %s", got.Status, code, one(&st).Ver, before, got.Body)
-		}
-	})
-}
-
 // A request that may begin no operation begins none after it has waited, either.
 func TestRefusedAfterAWait(t *testing.T) {
 	t.Parallel()
@@ -212,18 +182,4 @@ func TestRefusedAfterAWait(t *testing.T) {
 			t.Errorf("got %s, %v, want idempotency_key_invalid", got, err)
 		}
 	})
-}
-
-// The status resource begins nothing, so no rule for new keys refuses a known one.
-func TestStatusOfAKnownKey(t *testing.T) {
-	t.Parallel()
-	var st idem.MemoryStore
-	r := idem.Request{Key: "order-7", Method: "POST", Path: "/charges", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
-	if _, err := idem.New(&st).Do(t.Context(), r, answers(201)); err != nil {
-		t.Fatal(err)
-	}
-	res, err := idem.New(&st, func(o *idem.Options) { o.MinKey, o.StatusURL = 22, "/operations/" }).Status(t.Context(), r)
-	if err != nil || res.Status != 201 {
-		t.Errorf("got %d, %v, want 201", res.Status, err)
-	}
 }

@@ -72,7 +72,7 @@ func TestPanicIsAnswered(t *testing.T) {
 			if err != nil || status != 500 || !strings.Contains(body, `"code":"internal_error"`) || !strings.Contains(body, "Retry with the same key") {
 				t.Errorf("the client gets %d %s, %v", status, body, err)
 			}
-			if strings.Contains(body, "secret") || !strings.Contains(log.String(), "panic_test.go") {
+			if strings.Contains(body, "secret") || !strings.Contains(log.String(), "panics_test.go") {
 				t.Errorf("the client is told %s, the log %s", body, &log)
 			}
 			if strings.Contains(log.String(), "secret") || (name == "a nil pointer") != strings.Contains(log.String(), "nil pointer dereference") {

@@ -12,6 +12,9 @@ import (
 type (
 	inner struct{ A int }
 	own   int
+
+	first  struct{ A int }
+	second struct{ A int }
 )
 
 // A resumed run goes on with what the record has of a result: a result of which storing
@@ -39,31 +42,39 @@ func TestLostParts(t *testing.T) {
 		"omitted, empty": {encodes(encodeResult(struct {
 			A []int `json:",omitempty"`
 		}{[]int{}})), ""},
-		"hidden, behind a pointer":  {encodes(encodeResult(&hidden)), ".b is lost"},
-		"hidden, in any":            {encodes(encodeResult[any](hidden)), ".b is lost"},
-		"hidden, behind, in any":    {encodes(encodeResult[any](&hidden)), ".b is lost"},
-		"hidden, in a list of any":  {encodes(encodeResult([]any{1, hidden})), ".b is lost"},
-		"hidden, in any list":       {encodes(encodeResult[any]([]any{1, hidden})), ".b is lost"},
-		"hidden, in an any array":   {encodes(encodeResult[any]([1]any{[1]any{hidden}})), ".b is lost"},
-		"hidden, in a map":          {encodes(encodeResult(map[int]any{1: hidden})), ".b is lost"},
-		"hidden, in any map":        {encodes(encodeResult[any](map[string]any{"a": map[string]any{"b": hidden}})), ".b is lost"},
-		"hidden, deeper":            {encodes(encodeResult(struct{ In []struct{ In any } }{[]struct{ In any }{{hidden}}})), ".In[\u2026].In.b is lost"},
-		"a text":                    {encodes(encodeResult("\xff")), "another value"},
-		"a text in a list":          {encodes(encodeResult([]string{"a", "\xff"})), "another value"},
-		"a text in an array":        {encodes(encodeResult([1]string{"\xff"})), "another value"},
-		"a text in a map":           {encodes(encodeResult(map[string]string{"a": "\xff"})), "another value"},
-		"a name in a map":           {encodes(encodeResult(map[string]int{"\xff": 1})), "another value"},
-		"two names become one":      {encodes(encodeResult(map[string]int{"\xff": 1, "\xfe": 1})), "read back"},
-		"other keys":                {encodes(encodeResult(map[int]string{1: "a"})), ""},
-		"keys that are texts":       {encodes(encodeResult(map[netip.Addr]int{netip.MustParseAddr("::1"): 1})), ""},
-		"a pointer":                 {encodes(encodeResult(struct{ P, Q *int }{&one, nil})), ""},
-		"nil":                       {encodes(encodeResult[*int](nil)), ""},
-		"an embedded struct":        {encodes(encodeResult(struct{ inner }{inner{1}})), ""},
-		"an embedded pointer":       {encodes(encodeResult(struct{ *inner }{&inner{1}})), "can't be read back"},
-		"an embedded number":        {encodes(encodeResult(struct{ own }{1})), ".own is lost"},
-		"a time":                    {encodes(encodeResult(time.Now())), ""},
-		"JSON of its own":           {encodes(encodeResult(struct{ R json.RawMessage }{json.RawMessage("{}")})), ""},
-		"no JSON":                   {encodes(encodeResult(make(chan int))), "unsupported"},
+		"hidden, behind a pointer": {encodes(encodeResult(&hidden)), ".b is lost"},
+		"hidden, in any":           {encodes(encodeResult[any](hidden)), ".b is lost"},
+		"hidden, behind, in any":   {encodes(encodeResult[any](&hidden)), ".b is lost"},
+		"hidden, in a list of any": {encodes(encodeResult([]any{1, hidden})), ".b is lost"},
+		"hidden, in any list":      {encodes(encodeResult[any]([]any{1, hidden})), ".b is lost"},
+		"hidden, in an any array":  {encodes(encodeResult[any]([1]any{[1]any{hidden}})), ".b is lost"},
+		"hidden, in a map":         {encodes(encodeResult(map[int]any{1: hidden})), ".b is lost"},
+		"hidden, in any map":       {encodes(encodeResult[any](map[string]any{"a": map[string]any{"b": hidden}})), ".b is lost"},
+		"hidden, deeper":           {encodes(encodeResult(struct{ In []struct{ In any } }{[]struct{ In any }{{hidden}}})), ".In[\u2026].In.b is lost"},
+		"a text":                   {encodes(encodeResult("\xff")), "another value"},
+		"a text in a list":         {encodes(encodeResult([]string{"a", "\xff"})), "another value"},
+		"a text in an array":       {encodes(encodeResult([1]string{"\xff"})), "another value"},
+		"a text in a map":          {encodes(encodeResult(map[string]string{"a": "\xff"})), "another value"},
+		"a name in a map":          {encodes(encodeResult(map[string]int{"\xff": 1})), "another value"},
+		"two names become one":     {encodes(encodeResult(map[string]int{"\xff": 1, "\xfe": 1})), "read back"},
+		"other keys":               {encodes(encodeResult(map[int]string{1: "a"})), ""},
+		"keys that are texts":      {encodes(encodeResult(map[netip.Addr]int{netip.MustParseAddr("::1"): 1})), ""},
+		"a pointer":                {encodes(encodeResult(struct{ P, Q *int }{&one, nil})), ""},
+		"nil":                      {encodes(encodeResult[*int](nil)), ""},
+		"an embedded struct":       {encodes(encodeResult(struct{ inner }{inner{1}})), ""},
+		"an embedded pointer":      {encodes(encodeResult(struct{ *inner }{&inner{1}})), "can't be read back"},
+		"an embedded number":       {encodes(encodeResult(struct{ own }{1})), ".own is lost"},
+		"a time":                   {encodes(encodeResult(time.Now())), ""},
+		"JSON of its own":          {encodes(encodeResult(struct{ R json.RawMessage }{json.RawMessage("{}")})), ""},
+		"no JSON":                  {encodes(encodeResult(make(chan int))), "unsupported"},
+		"raw JSON, not UTF-8":      {encodes(encodeResult(json.RawMessage("\"caf\xe9\""))), "UTF-8"},
+		"a field of raw JSON":      {encodes(encodeResult(struct{ R json.RawMessage }{json.RawMessage("\"\xff\"")})), "UTF-8"},
+		"a name in raw JSON":       {encodes(encodeResult(json.RawMessage("{\"\xff\":1}"))), "UTF-8"},
+		"raw JSON":                 {encodes(encodeResult(json.RawMessage(" {\"é\": \"<\\ud800\"}\n"))), ""},
+		"two embedded of one name": {encodes(encodeResult(struct {
+			first
+			second
+		}{first{1}, second{2}})), "is lost"},
 		"a number of another value": {encodes(encodeResult[any](int64(1<<53 + 1))), "another value"},
 	} {
 		if tc.want == "" && tc.err != nil || tc.want != "" && (!errors.Is(tc.err, ErrResult) || !strings.Contains(tc.err.Error(), tc.want)) {

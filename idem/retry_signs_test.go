@@ -24,12 +24,6 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// repeated is r, as a source sends it that knows it for a repetition.
-func repeated(r idem.Request) idem.Request {
-	r.ReadFirst = true
-	return r
-}
-
 // met is a request that meets a record, on a store that counts.
 type met struct {
 	mem   idem.MemoryStore

@@ -11,7 +11,6 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
@@ -231,14 +230,18 @@ func TestNoTracerStoresNoTrace(t *testing.T) {
 	}
 }
 
-func onlyRecord(t *testing.T, m *idem.MemoryStore) *store.Record {
-	t.Helper()
-	all := m.Records()
-	if len(all) != 1 {
-		t.Fatalf("%d records", len(all))
+// A job that is staged between phases carries the trace of its request, like any other.
+func TestTraceOfALooseJob(t *testing.T) {
+	t.Parallel()
+	var tracer tracetest.Recorder
+	var mem idem.MemoryStore
+	_, err := idem.New(&mem, callertest.Anybody, func(o *idem.Options) { o.Tracer = &tracer }).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, idem.Stage(ctx, receipt)
+	})
+	want := find(t, tracer.Spans(), "operation", "").Identity()
+	for _, j := range one(&mem).Jobs {
+		if err != nil || j.Trace != want {
+			t.Errorf("%v, the job is of %+v, want %+v", err, j.Trace, want)
+		}
 	}
-	for _, r := range all {
-		return r
-	}
-	return nil
 }

@@ -18,39 +18,6 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// serve sends the request of do over HTTP's contract.
-func serve(t *testing.T, e *idem.Engine, fn func(context.Context) (idem.Response, error)) idem.Result {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), ample)
-	defer cancel()
-	res, err := e.Serve(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, fn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
-
-// reserves commits a phase, and then answers with status.
-func reserves(status int) func(context.Context) (idem.Response, error) {
-	return func(ctx context.Context) (idem.Response, error) {
-		if _, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil }); err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Response{Status: status}, nil
-	}
-}
-
-// swallows hides the failure of a call, and answers with status.
-func swallows(status int) func(context.Context) (idem.Response, error) {
-	return func(ctx context.Context) (idem.Response, error) {
-		_, _ = idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
-			tx.Key("payments")
-			return 0, errors.New("timeout")
-		})
-		return idem.Response{Status: status}, nil
-	}
-}
-
 // No client hears an answer that isn't kept while the operation may still act by itself
 // (R148): told "sold out", it would be charged by the completer.
 func TestToldIsKept(t *testing.T) {
@@ -103,15 +70,6 @@ func TestToldIsKept(t *testing.T) {
 				t.Errorf("told %d, and the operation is gone: %+v", res.Status, r)
 			}
 		})
-	}
-}
-
-func responds(status int) func(context.Context) (idem.Response, error) {
-	return func(ctx context.Context) (idem.Response, error) {
-		if _, err := reserves(status)(ctx); err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Response{}, idem.Respond(idem.Response{Status: status})
 	}
 }
 
@@ -268,5 +226,35 @@ func TestNoTimeInAPhaseIsUnfinished(t *testing.T) {
 	})
 	if want := `"code":"idempotency_unfinished"`; res.Status != 503 || !strings.Contains(string(res.Body), want) {
 		t.Errorf("got %d %s, want %s", res.Status, res.Body, want)
+	}
+}
+
+// The caller of Do hears that the operation goes on, and no 202.
+func TestDoIsNotAcceptedForLater(t *testing.T) {
+	t.Parallel()
+	a := accepting(func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	if res, err := do(t, a.engine, reserves(409)); !errors.Is(err, idem.ErrUnfinished) || res.Status != 0 {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// Who comes while an answer is withheld hears when to come again: a second from now at
+// least.
+func TestRetryAfterAWithheldAnswer(t *testing.T) {
+	t.Parallel()
+	m := meets(t, "plain", "withheld")
+	again := func() time.Duration {
+		t.Helper()
+		_, err := m.engine(&m.mem, m.opt).Do(t.Context(), ordered("{}"), never(t))
+		e, ok := errors.AsType[*idem.Error](err)
+		if !ok || !errors.Is(err, idem.ErrUnfinished) {
+			t.Fatal(err)
+		}
+		return e.RetryAfter
+	}
+	first := again()
+	m.clock.Advance(first - 100*time.Millisecond)
+	if last := again(); first <= time.Second || last != time.Second {
+		t.Errorf("again after %v, and shortly before that after %v, want a second", first, last)
 	}
 }
