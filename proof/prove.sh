@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 # Nothing is skipped, and nothing of an earlier run counts.
 export REQUIRE_DYNAMODB=1
 
-# What samekey prove does, with this machine in the place of an account, and with planted faults.
-examined() { go test -C cmd/samekey -count=1 -timeout=90m -run '^(TestOnThisMachine|TestPlantedInTheStack)$' ./internal/prove; }
+# What proof/prove does, with this machine in the place of an account, and with planted faults.
+examined() { go test -C proof -count=1 -timeout=90m -run '^(TestOnThisMachine|TestPlantedInTheStack)$' ./prove; }
 
 prove() {
 	case $1 in

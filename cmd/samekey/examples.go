@@ -35,7 +35,6 @@ var examples = map[string][]string{
 	"samekey ui":           {"samekey ui", "samekey ui --addr 127.0.0.1:3004"},
 	"samekey tail":         {"samekey tail"},
 	"samekey doctor":       {"samekey doctor --stack orders"},
-	"samekey prove":        {"samekey prove --dry-run", "samekey prove --profile sandbox", "samekey prove --local"},
 	"samekey table":        {"samekey table create --table orders"},
 	"samekey table create": {"samekey table create --table orders --dry-run"},
 	"samekey version":      {"samekey version"},

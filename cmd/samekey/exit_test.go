@@ -120,3 +120,11 @@ func TestTakes(t *testing.T) {
 		}
 	}
 }
+
+// codeOf is the exit code of an error that has one.
+func codeOf(err error) int {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e.code
+	}
+	return exitDone
+}

@@ -19,7 +19,7 @@ import (
 )
 
 // Commands that print nothing of a table; the page has a test of its own.
-var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "table", "prove", "sweep", "version", "reference", "help", "completion"}
+var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "table", "sweep", "version", "reference", "help", "completion"}
 
 // Whoever writes to a table commands no terminal and no shell of those who look at it: each
 // command runs over records of each state that are hostile in every text.

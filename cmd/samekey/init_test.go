@@ -79,4 +79,13 @@ func TestReleased(t *testing.T) {
 			t.Errorf("%q is told as %s", is, got)
 		}
 	}
+	const library = "github.com/samekey/samekey"
+	for want, deps := range map[string][]*debug.Module{
+		"(unknown)": {{Path: library + "/kms", Version: "v1.0.0"}}, "v1.2.3": {{Path: library, Version: "v1.2.3"}},
+		"(devel)": {{Path: library, Version: "v0.0.0", Replace: &debug.Module{Path: "../../"}}},
+	} {
+		if got := libraryIn(&debug.BuildInfo{Deps: deps}); got != want {
+			t.Errorf("the library is told as %s, want %s", got, want)
+		}
+	}
 }

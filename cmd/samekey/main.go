@@ -84,7 +84,7 @@ func newRoot(env environment) *cobra.Command {
 		&cobra.Group{ID: groupBuild, Title: "Build and test:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	for _, c := range []*cobra.Command{newInit(env), newLocal(env), newStack(env), newCheck(env), newVet(env), newProve(env)} {
+	for _, c := range []*cobra.Command{newInit(env), newLocal(env), newStack(env), newCheck(env), newVet(env)} {
 		c.GroupID = groupBuild
 		root.AddCommand(c)
 	}

@@ -83,7 +83,7 @@ func TestTerminal(t *testing.T) {
 // A command without arguments takes none.
 func TestNoArguments(t *testing.T) {
 	t.Parallel()
-	for name := range strings.FieldsSeq("doctor init local prove reference tail ui version") {
+	for name := range strings.FieldsSeq("doctor init local reference tail ui version") {
 		if code, stdout, stderr := call(t, map[string]string{"IDEM_TABLE": "records"}, name, "more"); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "samekey "+name+`: "more" is not a flag`) {
 			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
-	"github.com/samekey/samekey/cmd/samekey/internal/prove"
 	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
@@ -15,9 +14,8 @@ func TestPagesAboutTheCommand(t *testing.T) {
 	t.Parallel()
 	pagetest.Blocks(t, "../..", *update, map[string]func(*testing.T) string{
 		"check-checks": checks, "check-rules": rules, "check-report": wrongServer,
-		"commands":     printed,
-		"doctor":       func(*testing.T) string { return doctor.Page() },
-		"prove-policy": func(*testing.T) string { return "\n```json\n" + prove.Policy("us-east-1") + "```\n\n" },
+		"commands": printed,
+		"doctor":   func(*testing.T) string { return doctor.Page() },
 	})
 }
 
@@ -42,7 +40,7 @@ func TestHelpByPurpose(t *testing.T) {
 		t.Fatalf("no groups:\n%s", out)
 	}
 	for group, names := range map[string]string{
-		build:   "check init local prove stack vet",
+		build:   "check init local stack vet",
 		operate: "cancel doctor erase forget get list redrive release retry settle sweep table tail ui",
 	} {
 		var is []string

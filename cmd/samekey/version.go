@@ -5,8 +5,6 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"github.com/samekey/samekey/cmd/samekey/internal/prove"
 )
 
 func newVersion(env environment) *cobra.Command {
@@ -15,7 +13,8 @@ func newVersion(env environment) *cobra.Command {
 		Short: "Print the versions of this program and of the library that it has",
 		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			return env.say("samekey %s, with the library %s", version(), cmp.Or(prove.LibraryVersion(), "(unknown)"))
+			info, _ := debug.ReadBuildInfo()
+			return env.say("samekey %s, with the library %s", versionIn(info), libraryIn(info))
 		},
 	}, nil)
 }
@@ -31,4 +30,16 @@ func versionIn(info *debug.BuildInfo) string {
 		return "(unknown)"
 	}
 	return info.Main.Version
+}
+
+// libraryIn is the version of the library, the root module, in a program. A checkout's is in a folder.
+func libraryIn(info *debug.BuildInfo) string {
+	if info != nil {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/samekey/samekey" {
+				return cmp.Or(cmp.Or(m.Replace, m).Version, "(devel)")
+			}
+		}
+	}
+	return "(unknown)"
 }

@@ -240,19 +240,20 @@ def check_doctor(work, env):
 
 
 def check_prove(work, env):
-    """samekey prove leaves nothing, wherever it is ended, and --clean finds a run that was killed."""
-    env, program = {**env, "PATH": os.environ["PATH"]}, work / "samekey"
+    """proof/prove leaves nothing, wherever it is ended, and --clean finds a run that was killed."""
+    env, program = {**env, "PATH": os.environ["PATH"]}, work / "prove"
+    subprocess.run(["go", "build", "-C", ROOT / "proof", "-o", program, "./prove"], check=True)
     before = everything(env)
 
     def start():
-        return subprocess.Popen([program, "prove", "--yes", "--source", ROOT / "cmd/samekey"], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen([program, "--yes", "--source", ROOT], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     begun = time.monotonic()
     whole = start()
     out, _ = whole.communicate(timeout=600)
     lasts = min(time.monotonic() - begun, 40)
     if whole.returncode != 0:
-        sys.exit(f"samekey prove: {out}")
+        sys.exit(f"prove: {out}")
     expect("what a whole run leaves", everything(env), before)
     met = set()
     for i in range(20):
@@ -270,7 +271,7 @@ def check_prove(work, env):
         out, _ = run.communicate(timeout=300)
         left = everything(env)
         if left != before:
-            sys.exit(f"ended after {last:.1f} s, samekey prove left {left - before}:\n{out}")
+            sys.exit(f"ended after {last:.1f} s, prove left {left - before}:\n{out}")
     expect("runs were ended with and without a stack", (min(met) == 0, max(met) > 10), (True, True))
     run = start()
     wait(lambda: len(everything(env)) > len(before) + 10, "the stack to be there")
@@ -278,9 +279,9 @@ def check_prove(work, env):
     run.wait()
     (name,) = {x.split()[1] for x in everything(env) - before if x.startswith("stack samekey-prove-") and "-Samekey" not in x}
     time.sleep(5)  # what MiniStack was making is there
-    done = subprocess.run([program, "prove", "--clean", "--yes", name], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect("samekey prove --clean: " + done.stdout, (done.returncode, everything(env) - before), (0, set()))
-    said("samekey prove: 20 runs that were ended left nothing, and --clean removed one that was killed")
+    done = subprocess.run([program, "--clean", "--yes", name], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect("prove --clean: " + done.stdout, (done.returncode, everything(env) - before), (0, set()))
+    said("proof/prove: 20 runs that were ended left nothing, and --clean removed one that was killed")
 
 
 def everything(env):

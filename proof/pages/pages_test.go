@@ -22,7 +22,7 @@ func pages(t *testing.T) map[string]string { t.Helper(); return pagetest.Pages(t
 func TestGeneratedBlocks(t *testing.T) {
 	t.Parallel()
 	others := pagetest.Blocks(t, root, *update, generators)
-	if diff := cmp.Diff([]string{"check-checks", "check-report", "check-rules", "commands", "doctor", "prove-policy"}, others); diff != "" {
+	if diff := cmp.Diff([]string{"check-checks", "check-report", "check-rules", "commands", "doctor"}, others); diff != "" {
 		t.Errorf("blocks that nothing here generates (-want +got):\n%s", diff)
 	}
 }

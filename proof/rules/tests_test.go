@@ -36,7 +36,7 @@ func TestLongTestsAreThere(t *testing.T) {
 		return words
 	}
 	var declared []string
-	for _, dir := range append(list("LONG_PKGS"), "cmd/samekey", "cmd/samekey/internal/prove", "proof/bench", "proof/memory", "proof/rules", "proof/signals") {
+	for _, dir := range append(list("LONG_PKGS"), "cmd/samekey", "proof/prove", "proof/bench", "proof/memory", "proof/rules", "proof/signals") {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
