@@ -106,20 +106,6 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// An API that refuses for now is asked again, a few times and after the time that it
-// names, within bounds.
-func TestBusyServer(t *testing.T) {
-	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", "0")
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	t.Cleanup(srv.Close)
-	if got := trouble(t, bad(srv.URL)); got != "the API answers 503, 3 times" {
-		t.Error(got)
-	}
-}
-
 // What isn't HTTP, and what isn't there.
 func TestNoServers(t *testing.T) {
 	t.Parallel()
@@ -197,31 +183,6 @@ func TestInterrupted(t *testing.T) {
 	report, err := plan.Run(ctx)
 	if err != nil || !strings.HasPrefix(report.Trouble, "interrupted; ") || len(report.Checks) != 3 || report.Requests != 3 {
 		t.Errorf("%v, %+v", err, report)
-	}
-}
-
-// The number of requests has a limit, whatever a template asks for.
-func TestLimitOfRequests(t *testing.T) {
-	t.Parallel()
-	var n atomic.Int32
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		n.Add(1)
-		w.WriteHeader(201)
-	}))
-	t.Cleanup(srv.Close)
-	plan, err := check.Make(bad(srv.URL), patient, func(o *check.Options) { o.Requests = 2 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := plan.Run(t.Context())
-	if err != nil || n.Load() != 2 || report.Requests != 2 || plan.Requests != 2 || plan.Most != 2 {
-		t.Errorf("%v: %d requests; %+v", err, n.Load(), report)
-	}
-	if !strings.Contains(report.Trouble, "the limit of 2 requests is reached") {
-		t.Errorf("%q", report.Trouble)
-	}
-	if last := report.Checks[len(report.Checks)-2]; last.Why == "" {
-		t.Errorf("%+v", last)
 	}
 }
 

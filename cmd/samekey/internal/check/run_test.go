@@ -1,13 +1,16 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -60,31 +63,8 @@ Rules broken: default 1, Stripe 1, IETF draft 1
 			t.Errorf("%q: broken are %q", contract, got)
 		}
 	}
-	if diff := cmp.Diff(map[string]string{ACP: OK}, outcome(ACP, "replay", "", nil).Under); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 	if err := r.Print(full{}); !errors.Is(err, errFull) {
 		t.Error(err)
-	}
-	r = &Report{URL: "https://host", Method: "PUT", Keys: "p-", Contract: UCP}
-	if diff := cmp.Diff("PUT https://host, requests: 0, keys begin with p-\n", print()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	r.Contract = ACP
-	r.Checks = []Outcome{outcome(ACP, "cancel", "", []Finding{{Rule: "cancel-reran", Breaks: map[string]string{ACP: "6.3"}}})}
-	want = `PUT https://host, requests: 0, keys begin with p-
-
-check   ACP
-cancel  FAULT
-
-cancel-reran: The same cancellation again gets the first answer.
-  seen: 
-  breaks: ACP, agentic checkout, section 6.3
-
-Rules broken: ACP 1
-`
-	if diff := cmp.Diff(want, print()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -94,158 +74,226 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// What breaks a rule is told once, under the contracts that have it, or those of them that are named.
-func TestBreaks(t *testing.T) {
-	t.Parallel()
-	e := scripted(t, nil)
-	e.breaks("error-body", "first\x1b", Stripe)
-	e.breaks("error-body", "second", IETF, ACP)
-	e.breaks("key-unechoed", "never by Stripe", Stripe)
-	e.breaks("no-such-rule", "x")
-	e.breaks("replay-status", "all")
-	want := []Finding{
-		{"error-body", "first?", map[string]string{Stripe: stripeTypes, IETF: "2.7"}},
-		{"replay-status", "all", map[string]string{Default: "what-is-kept", Stripe: stripeRequests, IETF: "2.6"}},
-	}
-	if diff := cmp.Diff(want, e.found); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := e.of("replay"); len(got) != 1 || got[0].Rule != "replay-status" {
-		t.Errorf("%+v", got)
-	}
-	e.note("a")
-	e.note("b")
-	e.note("a")
-	if !slices.Equal(e.notes, []string{"a", "b"}) {
-		t.Errorf("notes %q", e.notes)
-	}
-}
-
-// api is a handler without a connection.
-type api func(*http.Request) *answer
-
-func (f api) RoundTrip(r *http.Request) (*http.Response, error) {
-	return (&script{answers: []*answer{f(r)}}).RoundTrip(r)
-}
-
 // A run makes the checks in their order until it has to end, and counts the faults of its contract.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	fine := func(*http.Request) *answer { return re(201, "first answer") }
+	quoted := func(r *http.Request) *answer {
+		if !strings.HasPrefix(r.Header.Get("Idempotency-Key"), `"`) {
+			return re(400, "no")
+		}
+		return re(201, "first answer")
+	}
+	const all, limit = "replay lifetime quoted kept concurrent missing malformed", "the limit of 3 requests is reached"
 	for name, tt := range map[string]struct {
-		api     func(stop context.CancelFunc) api
-		opt     func(*Options)
-		checks  []string // those that were made, "name" or "name: why"
-		sent    int
-		trouble string
-		err     string
-		faults  int
+		api          api
+		requests     int // the limit
+		checks       string
+		sent, faults int
+		trouble      string
 	}{
-		"begins quoted": {
-			api: func(context.CancelFunc) api {
-				return func(r *http.Request) *answer {
-					if !strings.HasPrefix(r.Header.Get("Idempotency-Key"), `"`) {
-						return re(400, "no")
-					}
-					return re(201, "first answer")
-				}
-			},
-			checks: []string{"replay", "lifetime", "quoted", "kept", "concurrent", "missing", "malformed", "errors"}, sent: 13, faults: 9,
-		},
-		"takes everything": {
-			api: func(context.CancelFunc) api { return fine }, sent: 12, faults: 8,
-			checks: []string{"replay", "lifetime", "quoted", "kept", "concurrent", "missing", "malformed", "errors: no error about a key was seen"},
-		},
-		"refuses both forms": {
-			api: func(context.CancelFunc) api { return func(*http.Request) *answer { return re(400, "no") } }, sent: 2,
-			err: "the API answers 400 to the request that should succeed",
-		},
-		"refuses in two ways": {
-			api: func(context.CancelFunc) api {
-				return func(r *http.Request) *answer {
-					if strings.HasPrefix(r.Header.Get("Idempotency-Key"), `"`) {
-						return re(404, "no")
-					}
-					return re(400, "no")
-				}
-			}, sent: 2, err: "the API answers 400 to the request that should succeed",
-		},
-		"redirects": {
-			api: func(context.CancelFunc) api {
-				return func(*http.Request) *answer { return re(302, "", "Location", "/x") }
-			}, sent: 1,
-			err: "the API redirects to http://host/x (302). No redirect is followed, since the request would be carried out there: give the URL itself",
-		},
-		"isn't there": {api: func(context.CancelFunc) api { return func(*http.Request) *answer { return nil } }, sent: 1, err: "host closed the connection before its answer was complete"},
-		"is gone at once": {api: func(context.CancelFunc) api {
-			n := 0
-			return func(*http.Request) *answer {
-				if n++; n == 1 {
-					return re(400, "no")
-				}
-				return nil
-			}
-		}, sent: 2, err: "host closed the connection before its answer was complete"},
-		"ACP takes no quotes": {
-			api: func(context.CancelFunc) api { return func(*http.Request) *answer { return re(400, "no") } }, opt: under(ACP), sent: 1,
-			err: "the API answers 400 to the request that should succeed",
-		},
-		"ends at the limit": {
-			api: func(context.CancelFunc) api { return fine }, opt: func(o *Options) { o.Requests = 3 }, sent: 3, faults: 3,
-			trouble: "check kept: the limit of 3 requests is reached",
-			checks: []string{
-				"replay", "lifetime", "quoted", "kept: the limit of 3 requests is reached", "concurrent: the limit of 3 requests is reached",
-				"missing: the limit of 3 requests is reached", "malformed: the limit of 3 requests is reached", "errors: no error about a key was seen",
-			},
-		},
-		"is stopped": {
-			api: func(stop context.CancelFunc) api {
-				n := 0
-				return func(*http.Request) *answer {
-					if n++; n == 3 {
-						stop()
-					}
-					return re(201, "first answer")
-				}
-			}, sent: 3, faults: 3, trouble: "interrupted; the API may have carried the last request out all the same", checks: []string{"replay", "lifetime", "quoted"},
-		},
+		"begins quoted":      {quoted, 80, all + " errors", 13, 9, ""},
+		"takes everything":   {fine, 80, all, 12, 8, ""},
+		"refuses both forms": {func(*http.Request) *answer { return re(400, "no") }, 80, "", 2, 0, "the API answers 400 to the request that should succeed"},
+		"ends at the limit":  {fine, 3, "replay lifetime quoted", 3, 3, "check kept: " + limit},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				ctx, stop := context.WithCancel(t.Context())
-				defer stop()
-				optFns := []func(*Options){func(o *Options) { o.Transport, o.Racers, o.Prefix, o.Name = tt.api(stop), 2, "p-", "n" }}
-				if tt.opt != nil {
-					optFns = append(optFns, tt.opt)
-				}
-				plan, err := Make(Template{URL: "http://host/orders?q=1", Body: []byte(`{"a":1}`)}, optFns...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				r, err := plan.Run(ctx)
-				var checks []string
-				for _, o := range r.Checks {
-					if strings.HasPrefix(o.Why, "give -") {
-						continue
-					}
-					if o.Why != "" {
-						o.Check += ": " + o.Why
-					}
-					checks = append(checks, o.Check)
-				}
-				says := ""
-				if err != nil {
-					says = err.Error()
-					tt.trouble = says
-				}
-				if diff := cmp.Diff(tt.checks, checks); diff != "" || says != tt.err {
-					t.Errorf("%v, want %q; checks (-want +got):\n%s", err, tt.err, diff)
-				}
-				if r.Trouble != tt.trouble || r.Requests != tt.sent || r.Faults != tt.faults || r.Faults != len(r.Broken(Default)) || r.URL != "http://host/orders" || r.Checks == nil {
-					t.Errorf("%+v", r)
-				}
+		synctest.Test(t, func(t *testing.T) {
+			plan, err := Make(Template{URL: "http://host/orders?q=1", Body: []byte(`{"a":1}`)}, func(o *Options) {
+				o.Transport, o.Racers, o.Requests = tt.api, 2, tt.requests
 			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := plan.Run(t.Context())
+			if failed := tt.checks == ""; failed != (err != nil) {
+				t.Errorf("%s: got %v, want an error: %t", name, err, failed)
+			}
+			var made []string
+			for _, o := range r.Checks {
+				if o.Why == "" {
+					made = append(made, o.Check)
+				}
+			}
+			if got := strings.Join(made, " "); got != tt.checks {
+				t.Errorf("%s: got the checks %s, want %s", name, got, tt.checks)
+			}
+			if r.Trouble != tt.trouble || r.Requests != tt.sent || r.Faults != tt.faults || len(r.Broken(Default)) != tt.faults {
+				t.Errorf("%s: got %q, %d requests, %d faults, want %q, %d, %d", name, r.Trouble, r.Requests, r.Faults, tt.trouble, tt.sent, tt.faults)
+			}
 		})
 	}
+}
+
+// What an API's answer leaves unseen is told, with what to say.
+func TestUnseen(t *testing.T) {
+	t.Parallel()
+	plan, err := Make(Template{
+		URL: "http://host/orders", Body: []byte(`{"a":1}`), RefusedBody: []byte(`{}`), OtherPath: "/refunds", OtherCaller: http.Header{"Authorization": {"omar"}},
+	}, func(o *Options) {
+		o.Transport = api(func(r *http.Request) *answer {
+			body, _ := io.ReadAll(r.Body)
+			switch {
+			case r.Header.Get("Authorization") == "omar":
+				return re(401, "")
+			case r.URL.Path == "/refunds" || string(body) == "{}":
+				return re(404, "")
+			}
+			return re(201, "first answer")
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := plan.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"path": "/refunds answers 404: it is no route that takes this request", "caller": "the API answers 401 to the other caller",
+		"refusal": "the API refuses with 404, which every contract keeps",
+	}
+	for _, o := range r.Checks {
+		if w, ok := want[o.Check]; ok && o.Why != w {
+			t.Errorf("%s: got %q, want %q", o.Check, o.Why, w)
+		}
+	}
+}
+
+// re is an answer; headers are names and values.
+func re(status int, body string, headers ...string) *answer {
+	a := &answer{status: status, body: []byte(body), header: make(http.Header)}
+	for i := 0; i < len(headers); i += 2 {
+		a.header.Add(headers[i], headers[i+1])
+	}
+	return a
+}
+
+// api answers without a connection, which it breaks off for a nil.
+type api func(*http.Request) *answer
+
+func (f api) RoundTrip(r *http.Request) (*http.Response, error) {
+	a := f(r)
+	if a == nil {
+		return nil, io.EOF
+	}
+	return &http.Response{StatusCode: a.status, Header: a.header.Clone(), Body: io.NopCloser(bytes.NewReader(a.body)), Request: r}, nil
+}
+
+func under(contract string) func(*Options) {
+	return func(o *Options) { o.Contract = contract }
+}
+
+func scripted(t *testing.T, via http.RoundTripper) *examination {
+	t.Helper()
+	p, err := Make(Template{URL: "http://host:1/orders?key=s3cret", Body: []byte(`{"a":1}`), Header: http.Header{"Authorization": {"Bearer t0ken"}}}, func(o *Options) {
+		o.Prefix, o.Name, o.Transport = "p-", "n", via
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.examination()
+}
+
+// Nothing that was sent is shown, nor what commands a terminal.
+func TestShownTexts(t *testing.T) {
+	t.Parallel()
+	e := scripted(t, nil)
+	e.secrets = []string{"s3/ret", "abc", "four"}
+	for text, want := range map[string]string{
+		"s3/ret s3%2Fret": "[hidden] [hidden]", "abc four": "abc [hidden]", "a\x1b[2J\xff": "a?[2J?",
+		strings.Repeat("é", 160): strings.Repeat("é", 160), strings.Repeat("é", 161): strings.Repeat("é", 160) + "…",
+	} {
+		if got := e.shown(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A call is the template's request, but for what is its own.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	var last *http.Request
+	var sent string
+	e := scripted(t, api(func(r *http.Request) *answer {
+		body, _ := io.ReadAll(r.Body)
+		last, sent = r, string(body)
+		return re(200, "")
+	}))
+	e.url.RawPath = "/orders"
+	e.template.Header.Set("Host", "other.example")
+	if _, err := e.send(t.Context(), call{path: "/a b", body: []byte("x"), method: "PUT", keys: []string{"k1", "k2"}, header: http.Header{"Authorization": {"omar"}, "A": {"b"}}}); err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{
+		"Authorization": {"omar"}, "A": {"b"}, "Content-Type": {"application/json"}, "Host": {"other.example"}, "Idempotency-Key": {"k1", "k2"}, "User-Agent": {"samekey-check"},
+	}
+	if diff := cmp.Diff(want, last.Header); diff != "" || last.URL.String() != "http://host:1/a%20b?key=s3cret" || last.Method != "PUT" || last.Host != "other.example" || sent != "x" || last.GetBody != nil {
+		t.Errorf("%s, %s to %s, %s (-want +got):\n%s", last.URL, last.Method, last.Host, sent, diff)
+	}
+	e.template.Header.Set("User-Agent", "mine")
+	e.template.Header.Del("Host")
+	if _, err := e.send(t.Context(), call{}); err != nil || last.Header.Get("User-Agent") != "mine" || last.Host != "host:1" || sent != `{"a":1}` {
+		t.Errorf("%v, %+v, %s", err, last, sent)
+	}
+	if _, err := e.send(t.Context(), call{bare: true, method: "O K"}); err == nil || err.Error() != `the request can't be sent: net/http: invalid method "O K"` {
+		t.Error(err)
+	}
+}
+
+// What a template lacks costs no requests, and a limit holds.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	few := Template{URL: "https://host/orders?key=s3cret", Body: []byte(`{"a":1}`)}
+	all := few
+	all.OtherBody, all.RefusedBody, all.OtherPath, all.OtherMethod, all.Origin = []byte("1"), []byte("0"), "/x", "PUT", "https://shop"
+	all.OtherCaller, all.KeyOptional = http.Header{"A": {"b"}}, true
+	for name, tt := range map[string]struct {
+		template Template
+		opt      func(*Options)
+		want     [3]int // requests, effects, effects at most
+	}{
+		"few":     {few, func(*Options) {}, [3]int{25, 2, 15}},
+		"all":     {all, func(o *Options) { o.Racers = 2 }, [3]int{29, 5, 18}},
+		"limited": {all, func(o *Options) { o.Requests = 10 }, [3]int{10, 5, 10}},
+		"ACP":     {few, under(ACP), [3]int{73, 24, 54}},
+		"UCP":     {all, under(UCP), [3]int{66, 23, 47}},
+	} {
+		p, err := Make(tt.template, tt.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := [3]int{p.Requests, p.Effects, p.Most}; got != tt.want || p.URL != "https://host/orders" {
+			t.Errorf("%s: got %v for %s, want %v", name, got, p.URL, tt.want)
+		}
+	}
+}
+
+// An API that asks to come again is asked three times, after the time that it says, within bounds.
+func TestComingAgain(t *testing.T) {
+	t.Parallel()
+	date := time.Date(2000, 1, 1, 0, 0, 5, 0, time.UTC).Format(http.TimeFormat) // in five seconds
+	for wait, want := range map[string]time.Duration{
+		" 3 ": 6 * time.Second, "9999999999999": 20 * time.Second, "0": 200 * time.Millisecond, "-1": 2 * time.Second, "": 2 * time.Second,
+		date: 5100 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			e := scripted(t, api(func(*http.Request) *answer { return re(503, "", "Retry-After", wait) }))
+			began := time.Now()
+			_, err := e.send(t.Context(), call{})
+			if took := time.Since(began); err == nil || err.Error() != "the API answers 503, 3 times" || took != want {
+				t.Errorf("%q: got %v after %v, want %v", wait, err, took, want)
+			}
+			if wrong := want == 2*time.Second; wrong != (len(e.found) == 1) {
+				t.Errorf("%q: found %+v", wait, e.found)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		e := scripted(t, api(func(*http.Request) *answer { return re(429, "", "Retry-After", "5") }))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 4*time.Second, errors.New("enough"))
+		defer cancel()
+		if a, err := e.send(ctx, call{}); err == nil || err.Error() != "enough" {
+			t.Errorf("got %+v, %v at the end of the time, want enough", a, err)
+		}
+	})
 }

@@ -141,19 +141,3 @@ func TestEveryRuleHasAFault(t *testing.T) {
 		t.Errorf("faults break rules that there are not: %v", broken)
 	}
 }
-
-// A server with ten faults at once: ten of ten are found.
-func TestTenFaults(t *testing.T) {
-	t.Parallel()
-	var want []string
-	for _, f := range checktest.Faults() {
-		if slices.Contains(checktest.Ten(), f.Name) {
-			want = append(want, f.Breaks...)
-		}
-	}
-	slices.Sort(want)
-	report := examine(t, checktest.Wrong(check.DefaultRacers, checktest.Ten()...), orders)
-	if diff := cmp.Diff(want, report.Broken(check.Default)); diff != "" || len(want) != 10 || report.Faults != 10 {
-		t.Errorf("%d faults (-planted +found):\n%s", report.Faults, diff)
-	}
-}
