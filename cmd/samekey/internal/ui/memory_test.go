@@ -403,15 +403,6 @@ func TestTableThatFails(t *testing.T) {
 	if err := k.Follow(t.Context(), nil, nil); !errors.Is(err, ErrNoStream) {
 		t.Error(err)
 	}
-	k.opt.Changes = func(_ context.Context, started func(), changed func([]string)) error {
-		started()
-		changed([]string{"a"})
-		return errors.New("it ends")
-	}
-	began, pks := false, []string(nil)
-	if err := k.Follow(t.Context(), func() { began = true }, func(all []string) { pks = all }); err == nil || !began || len(pks) != 1 {
-		t.Errorf("%v, %t, %q", err, began, pks)
-	}
 }
 
 // A table on this machine is read at once, and fast; a person waits for another one's pages.
@@ -436,15 +427,8 @@ func TestPlaceOfATable(t *testing.T) {
 		if table.About() != about || table.opt.PagesPerSecond != want.pace {
 			t.Errorf("%+v, %v pages a second", table.About(), table.opt.PagesPerSecond)
 		}
-		o := table.client.Options()
-		if c, ok := o.HTTPClient.(*awshttp.BuildableClient); !ok || c.GetTimeout() != time.Minute || o.Logger != (logging.Nop{}) {
-			t.Errorf("%+v", o)
-		}
 	}
 	client := dynamodb.New(dynamodb.Options{})
-	if table, err := NewTable(client, "orders", TableOptions{PagesPerSecond: 0.5}); err != nil || table.opt.PagesPerSecond != 0.5 {
-		t.Error(table, err)
-	}
 	if table, err := NewTable(client, "", TableOptions{}); err == nil {
 		t.Errorf("%+v has no name", table.About())
 	}

@@ -1,9 +1,7 @@
 package ui
 
 import (
-	"errors"
 	"net/http"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +10,6 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/explain"
 	"github.com/samekey/samekey/cmd/samekey/internal/operate"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -133,52 +130,6 @@ func TestSpans(t *testing.T) {
 		{Lane: "decision", Name: "try again", State: "done", From: ms(8), Note: "by jane"},
 	}
 	if diff := cmp.Diff(want, spansOf(e)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// A story has the record's row, its words, what comes next, and the facts that there are.
-func TestStoryOf(t *testing.T) {
-	t.Parallel()
-	rec := rides()["stuck"]
-	rec.Phases, rec.Expires, rec.Response = append(rec.Phases, store.Phase{Name: "sent", At: 4 * time.Second}), at(900), &store.Response{Status: 202}
-	g := stream.Glimpse{PK: rec.PK, Name: "short", Record: rec, Entries: []stream.Entry{{Reason: "stuck"}, {Reason: "stuck", LastErr: "first"}, {Reason: "parked", LastErr: "second"}}}
-	want := Row{
-		PK: rec.PK, Name: "short", State: "stuck", Reasons: []string{"stuck", "parked"}, Route: "POST /rides", Caller: "jwt:jane", Took: ms(4), Handler: "create", Phase: "sent",
-		Status: 202, Tries: 2, Error: "first", Created: ms(10), Run: ms(10),
-	}
-	for sealed, said := range map[string][]string{"": nil, "sealed!": {"sealed!"}} {
-		got := storyOf(rec, g, at(100), nil, "", sealed)
-		if diff := cmp.Diff(want, got.Row); diff != "" || got.Seen != "me.3.ID" || got.ID != "ID" || len(got.Offers) != 3 || len(got.Spans) != 4 {
-			t.Errorf("%+v (-want +got):\n%s", got, diff)
-		}
-		if !slices.Equal(got.Said[1:], said) {
-			t.Errorf("said %q, sealed: %q", got.Said, sealed)
-		}
-	}
-	e := &explain.Story{
-		State: "stuck", Claimed: at(10), Facts: []explain.Fact{{Label: "Route", Value: "POST /rides"}}, Error: "down", Cost: explain.Cost{Writes: 3, Bytes: 300},
-		Next: []explain.Next{{When: at(20), Who: "people", What: "it is settled", Command: "samekey settle"}, {Who: "time"}},
-	}
-	facts := []Fact{{"Route", "POST /rides", 0}, {"State", "stuck", 0}, {"Claimed", "", ms(10)}, {"Last error", "down", 0}, {"Writes so far", "3, of about 300 bytes", 0}}
-	if diff := cmp.Diff(facts, factsOf(e)); diff != "" {
-		t.Errorf("facts (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]Step{{ms(20), "people", "it is settled", "samekey settle"}, {Who: "time"}}, nextOf(e)); diff != "" {
-		t.Errorf("steps (-want +got):\n%s", diff)
-	}
-	if got := rowOf(stream.Glimpse{PK: rec.PK, Name: "short", Record: rec}); got.Error != rec.LastErr {
-		t.Errorf("%+v", got)
-	}
-	done := rides()["done"]
-	if got := rowOf(stream.Glimpse{Record: done}); got.Error != "" || got.Phase != "booked" {
-		t.Errorf("an answered record has the error of an earlier attempt: %+v", got)
-	}
-	if got := rowOf(stream.Glimpse{Record: rides()["nothing done"]}); got.Phase != "" || got.Took != 0 {
-		t.Errorf("%+v", got)
-	}
-	odd := Row{PK: "v1##odd", Name: "odd", Reasons: []string{"unreadable"}, Error: "not read"}
-	if diff := cmp.Diff(odd, rowOf(stream.Glimpse{PK: odd.PK, Name: odd.Name, Entries: []stream.Entry{{Reason: "unreadable"}}, Err: errors.New("not read")})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
