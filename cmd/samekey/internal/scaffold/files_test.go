@@ -13,7 +13,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samekey/samekey/internal/local/sam"
-	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func text(t *testing.T, name string) string {
@@ -74,16 +73,6 @@ func TestTemplateOfInit(t *testing.T) {
 	}
 }
 
-// The targets for what a user starts with.
-func TestFilesOfInitAreShort(t *testing.T) {
-	t.Parallel()
-	for name, most := range map[string]int{"template.yaml": 60, "cmd/api/main.go": 40} {
-		if n := strings.Count(text(t, name), "\n"); n > most {
-			t.Errorf("%s has %d lines, at most %d are wanted", name, n, most)
-		}
-	}
-}
-
 // Ensure the workflow runs targets that the Makefile has.
 func TestWorkflowOfInit(t *testing.T) {
 	t.Parallel()
@@ -114,20 +103,4 @@ func TestWorkflowOfInit(t *testing.T) {
 	if runs != 3 {
 		t.Errorf("the workflow runs %d targets", runs)
 	}
-}
-
-// Ensure what git ignores is not written by Init, and what builds leave behind is.
-func TestIgnoredOfInit(t *testing.T) {
-	t.Parallel()
-	ignored := strings.Fields(text(t, ".gitignore"))
-	if !slices.Equal(ignored, []string{"/dist/", "/.aws-sam/"}) {
-		t.Errorf("ignored are %v", ignored)
-	}
-	dir := ours(t)
-	for name := range folder(t, dir) {
-		if strings.HasPrefix(name, "dist/") || strings.HasPrefix(name, ".aws-sam/") {
-			t.Errorf("Init writes %s", name)
-		}
-	}
-	_ = localtest.Read(t, filepath.Join(dir, memoryFile))
 }
