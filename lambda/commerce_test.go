@@ -6,41 +6,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/servers/apigateway"
-	"github.com/samekey/samekey/internal/servers/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 
-// The contracts of the commerce protocols, rule by rule, over HTTP: through a Router, through
-// WrapHandler, and through net/http's middleware.
+// The contracts of the commerce protocols, rule by rule, through a Router, through WrapHandler,
+// and through net/http's middleware.
 
 // merchant is an API of checkouts. Each effect has a number, which its answer tells.
 type merchant struct {
-	*testing.T
-	url   string
-	clock func(time.Duration) // passes time
-	store *reached
-
-	mu      sync.Mutex
+	send    func(call) answer
+	store   *reached
+	now     time.Time
 	effects int
-	status  int           // of the next answers; 0 is the operation's own
-	hold    chan struct{} // the handler waits until it is closed
-	inside  chan struct{} // the handler is there
+	status  int    // of the next answers; 0 is the operation's own
+	during  func() // called in the handler
 }
 
 // reached is a store that can't be reached while it is down.
@@ -57,71 +49,54 @@ func (s *reached) Claim(ctx context.Context, c store.Claim) (*store.Record, erro
 	return s.MemoryStore.Claim(ctx, c)
 }
 
-// do is the merchant's business.
-func (m *merchant) do(method, path string) (status int, header http.Header, body []byte) {
-	m.mu.Lock()
+func (m *merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.effects++
-	n, hold, inside := m.effects, m.hold, m.inside
-	status = cmp.Or(m.status, http.StatusOK)
-	if path == "/checkout_sessions" && m.status == 0 {
+	body := fmt.Sprintf(`{"did":%q,"effect":%d}`, r.Method+" "+r.URL.Path, m.effects)
+	status := cmp.Or(m.status, http.StatusOK)
+	if strings.HasSuffix(r.URL.Path, "/checkout_sessions") && m.status == 0 { // events have a stage before it
 		status = http.StatusCreated
 	}
-	m.mu.Unlock()
-	if hold != nil {
-		inside <- struct{}{}
-		<-hold
+	if during := m.during; during != nil {
+		m.during = nil
+		during()
 	}
-	return status, http.Header{"Content-Type": {"application/json"}}, fmt.Appendf(nil, `{"did":%q,"effect":%d}`, method+" "+path, n)
-}
-
-var checkoutRoutes = []string{
-	"POST /checkout_sessions", "POST /checkout_sessions/{id}", "POST /checkout_sessions/{id}/complete", "POST /checkout_sessions/{id}/cancel", "PUT /checkout_sessions/{id}",
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(body))
 }
 
 // merchants are the three ways to build one.
-var merchants = map[string]func(*merchant, *idem.Engine) http.Handler{
-	"Router": func(m *merchant, e *idem.Engine) http.Handler {
+var merchants = map[string]func(*testing.T, *merchant, *idem.Engine) func(call) answer{
+	"Router": func(t *testing.T, m *merchant, e *idem.Engine) func(call) answer {
 		router := lambda.NewRouter(lambda.HTTPAPI)
 		for _, pattern := range checkoutRoutes {
-			method, _, _ := strings.Cut(pattern, " ")
-			if e.CheckRoute(pattern) != nil { // ACP has no PUT
-				continue
+			if e.CheckRoute(pattern) == nil { // ACP has no PUT
+				router.Keyed(pattern, e, inHTTP(m))
 			}
-			router.Keyed(pattern, e, func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-				status, _, body := m.do(method, ev.RawPath)
-				return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: map[string]string{"Content-Type": "application/json"}, Body: string(body)}, nil
-			})
 		}
-		return m.gateway(router.Invoke)
+		return invoking(t, router)
 	},
-	"WrapHandler": func(m *merchant, e *idem.Engine) http.Handler {
-		return m.gateway(lambda.WrapHandler(e, lambda.HTTPAPI, m.mux()).Invoke)
+	"WrapHandler": func(t *testing.T, m *merchant, e *idem.Engine) func(call) answer {
+		return invoking(t, lambda.WrapHandler(e, lambda.HTTPAPI, m.mux()))
 	},
-	"net http": func(m *merchant, e *idem.Engine) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx := context.WithValue(r.Context(), callerKey{}, bearer(r.Header))
-			e.Middleware(m.mux()).ServeHTTP(w, r.WithContext(ctx))
-		})
+	"net http": func(t *testing.T, m *merchant, e *idem.Engine) func(call) answer {
+		return func(c call) answer { return overHTTP(t, e.Middleware(m.mux()), c) }
 	},
 }
 
-func (m *merchant) gateway(invoke invoker) http.Handler {
-	return apigateway.HTTPAPI(lambdarun.InProcess(invoke, 20*time.Second), func(o *apigateway.HTTPAPIOptions) {
-		o.Authorizer = func(r *http.Request) (*apigateway.Identity, error) {
-			return apigateway.JWT(map[string]string{"iss": "https://issuer.example", "sub": bearer(r.Header)}), nil
-		}
-	})
+var checkoutRoutes = []string{
+	"POST /checkout_sessions", "POST /checkout_sessions/{id}", "POST /checkout_sessions/{id}/complete", "POST /checkout_sessions/{id}/cancel",
+	"PUT /checkout_sessions/{id}",
+}
+
+func invoking(t *testing.T, h awslambda.Handler) func(call) answer {
+	return func(c call) answer { return httpAPI.send(t, h, c) }
 }
 
 func (m *merchant) mux() http.Handler {
 	mux := http.NewServeMux()
 	for _, pattern := range checkoutRoutes {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			status, header, body := m.do(r.Method, r.URL.Path)
-			w.Header().Set("Content-Type", header.Get("Content-Type"))
-			w.WriteHeader(status)
-			_, _ = w.Write(body)
-		})
+		mux.Handle(pattern, m)
 	}
 	return mux
 }
@@ -132,408 +107,257 @@ func eachMerchant(t *testing.T, preset func(*idem.Options), test func(*testing.T
 	for name, build := range merchants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := &merchant{T: t, store: &reached{}}
-			var mu sync.Mutex
-			now := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
-			m.clock = func(d time.Duration) { mu.Lock(); defer mu.Unlock(); now = now.Add(d) }
-			e := idem.New(m.store, preset, func(o *idem.Options) {
-				o.Logger = slog.New(slog.DiscardHandler)
-				o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
+			m := &merchant{store: &reached{}, now: time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)}
+			m.send = build(t, m, idem.New(m.store, preset, func(o *idem.Options) {
+				o.Logger, o.Now = slog.New(slog.DiscardHandler), func() time.Time { return m.now }
 				if name == "net http" {
-					o.Scope = func(ctx context.Context, _ *idem.Request) (string, error) {
-						caller, _ := ctx.Value(callerKey{}).(string)
-						return caller, nil
-					}
+					o.Scope = callerOf
 				}
-			})
-			srv := httptest.NewServer(build(m, e))
-			t.Cleanup(srv.Close)
-			m.url = srv.URL
+			}))
 			test(t, m)
 		})
 	}
 }
 
-type told struct {
-	status int
-	header http.Header
-	body   string
+// deal is a request, and what it must get: the status, then "again" for a replay, or the code of a
+// refusal; an answer that is neither is an effect. head is the request's line and headers; or
+// "wait" moves the clock by the body, "answers" sets the status that handlers answer with, and
+// "down" takes the store away.
+type deal struct{ head, key, body, want string }
+
+const (
+	key1 = "5f0ad0f3-7a08-4a5e-8a0f-6c1f2f0c9b1e"
+	key2 = "9b1c2d3e-4f50-4617-a829-3b4c5d6e7f80"
+)
+
+// play has each deal, and checks refusals by the preset's shape.
+func (m *merchant) play(t *testing.T, refusal func(*testing.T, answer) (code string), deals []deal) {
+	t.Helper()
+	first := make(map[string]string) // an operation's answer
+	for i, d := range deals {
+		lines := strings.Split(d.head, "\n")
+		switch d.head {
+		case "wait":
+			after, err := time.ParseDuration(d.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.now = m.now.Add(after)
+			continue
+		case "answers":
+			m.status, _ = strconv.Atoi(d.body)
+			continue
+		case "down":
+			m.store.down.Store(true)
+			continue
+		}
+		method, target, _ := strings.Cut(lines[0], " ")
+		c := call{method: method, user: "jane", body: []byte(d.body), header: http.Header{"Content-Type": {"application/json"}}}
+		c.path, c.query, _ = strings.Cut(target, "?")
+		if d.key != "" {
+			c.header.Set("Idempotency-Key", d.key)
+		}
+		for _, line := range lines[1:] {
+			name, value, _ := strings.Cut(line, ": ")
+			if c.header.Set(name, value); name == "User" {
+				c.user = value
+			}
+		}
+		before := m.effects
+		a := m.send(c)
+		status, what, _ := strings.Cut(d.want, " ")
+		got := fmt.Sprint(a.status)
+		switch {
+		case a.value(idem.ReplayedHeader) == "true":
+			got += " again"
+			if was := first[d.key+c.user]; string(a.body) != was {
+				t.Errorf("request %d %q: the replay is %s, the answer was %s", i, d.head, a.body, was)
+			}
+		case m.effects == before:
+			got += " " + refusal(t, a)
+		default:
+			first[d.key+c.user] = string(a.body)
+		}
+		if ids := c.header.Values("Request-Id"); got != d.want || (m.effects > before) != (what == "") || status == "" ||
+			len(ids) > 0 && a.value("Request-Id") != ids[0] || len(ids) == 0 && a.value("Request-Id") != "" ||
+			what == "again" && a.value("Idempotency-Key") != d.key || a.status == 503 && m.status == 0 && a.value("Retry-After") == "" {
+			t.Errorf("request %d %q: got %s, %d effects, %v %s; want %s", i, d.head, got, m.effects-before, a.header, a.body, d.want)
+		}
+	}
 }
 
-func (a told) replayed() bool { return a.header.Get("Idempotent-Replayed") == "true" }
-
-func (a told) field(name string) string {
-	var body map[string]any
-	_ = json.Unmarshal([]byte(a.body), &body)
-	s, _ := body[name].(string)
-	return s
+// acpRefusal is the code of an error in ACP's shape.
+func acpRefusal(t *testing.T, a answer) string {
+	t.Helper()
+	var body map[string]string
+	err := json.Unmarshal(a.body, &body)
+	kind := "invalid_request"
+	if a.status >= 500 {
+		kind = "service_unavailable"
+	}
+	if err != nil || body["type"] != kind || body["message"] == "" || len(body) != 3 || strings.Contains(body["message"], "effect") ||
+		a.value("Content-Type") != "application/json" || a.value("Cache-Control") != "no-store" {
+		t.Errorf("not ACP's error: %s %v, %v", a.body, a.header, err)
+	}
+	return body["code"]
 }
 
-// send sends a request of jane's; headers are names and values in turn.
-func (m *merchant) send(method, path, key, body string, headers ...string) told {
-	m.Helper()
-	req, err := http.NewRequestWithContext(m.Context(), method, m.url+path, strings.NewReader(body))
-	if err != nil {
-		m.Fatal(err)
+// ucpRefusal is the code of an error in UCP's shape.
+func ucpRefusal(t *testing.T, a answer) string {
+	t.Helper()
+	var body struct{ Code, Content string }
+	if err := json.Unmarshal(a.body, &body); err != nil || body.Content == "" || a.value("Content-Type") != "application/json" {
+		t.Errorf("not UCP's error: %s %v, %v", a.body, a.header, err)
 	}
-	req.Header.Set("Authorization", "Bearer jane")
-	req.Header.Set("Content-Type", "application/json")
-	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
-	}
-	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		m.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		m.Fatal(err)
-	}
-	return told{resp.StatusCode, resp.Header, string(text)}
-}
-
-func (m *merchant) post(path, key, body string, headers ...string) told {
-	m.Helper()
-	return m.send(http.MethodPost, path, key, body, headers...)
-}
-
-// ran wants n effects in all.
-func (m *merchant) ran(n int) {
-	m.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.effects != n {
-		m.Errorf("%d effects, want %d", m.effects, n)
-	}
-}
-
-// answers makes the handler answer with a status; 0 is its own.
-func (m *merchant) answers(status int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.status = status
-}
-
-// while runs do while a request is in its handler.
-func (m *merchant) while(path, key, body string, do func()) told {
-	m.Helper()
-	m.mu.Lock()
-	hold, inside := make(chan struct{}), make(chan struct{}, 1)
-	m.hold, m.inside = hold, inside
-	m.mu.Unlock()
-	first := make(chan told, 1)
-	go func() { first <- m.post(path, key, body) }()
-	<-inside
-	m.mu.Lock()
-	m.hold = nil
-	m.mu.Unlock()
-	do()
-	close(hold)
-	return <-first
+	return body.Code
 }
 
 const (
-	created1 = `{"did":"POST /checkout_sessions","effect":1}`
-	key1     = "5f0ad0f3-7a08-4a5e-8a0f-6c1f2f0c9b1e"
-	key2     = "9b1c2d3e-4f50-4617-a829-3b4c5d6e7f80"
+	make1, one, complete, cancel = "POST /checkout_sessions", "POST /checkout_sessions/1", "POST /checkout_sessions/1/complete", "POST /checkout_sessions/1/cancel"
+	items                        = `{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2}],"note":"é"}`
+	form                         = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x--\r\n"
 )
-
-// flat wants an error in ACP's shape.
-func (a told) flat(t *testing.T, status int, kind, code string) {
-	t.Helper()
-	var body map[string]string
-	err := json.Unmarshal([]byte(a.body), &body)
-	if err != nil || a.status != status || body["type"] != kind || body["code"] != code || body["message"] == "" || len(body) != 3 ||
-		a.header.Get("Content-Type") != "application/json" || a.header.Get("Cache-Control") != "no-store" || a.replayed() {
-		t.Errorf("%d %s, %v: %v; want %d %s %s", a.status, a.body, a.header, err, status, kind, code)
-	}
-}
 
 func TestACP(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]func(*testing.T, *merchant){
-		"a key is required on every POST": func(t *testing.T, m *merchant) {
-			for _, path := range []string{"/checkout_sessions", "/checkout_sessions/1", "/checkout_sessions/1/complete", "/checkout_sessions/1/cancel"} {
-				a := m.post(path, "", `{}`, "Request-Id", "req_1")
-				a.flat(t, 400, "invalid_request", "idempotency_key_required")
-				if a.header.Get("Request-Id") != "req_1" {
-					t.Errorf("%s: Request-Id %q", path, a.header.Get("Request-Id"))
-				}
-			}
-			m.ran(0)
+	const conflict, invalid = "422 idempotency_conflict", "400 request_invalid"
+	for name, deals := range map[string][]deal{
+		"a key is required on every POST": {
+			{make1 + "\nRequest-Id: r", "", "{}", "400 idempotency_key_required"}, {one, "", "{}", "400 idempotency_key_required"},
+			{complete, "", "{}", "400 idempotency_key_required"}, {cancel, "", "{}", "400 idempotency_key_required"},
 		},
-		"keys are opaque and have at most 255 characters": func(t *testing.T, m *merchant) {
-			for _, key := range []string{strings.Repeat("k", 255), "1", "{not/a=uuid}"} {
-				if a := m.post("/checkout_sessions", key, `{}`); a.status != 201 || a.header.Get("Idempotency-Key") != key {
-					t.Errorf("%.20s: %d, %v", key, a.status, a.header)
-				}
-			}
-			m.post("/checkout_sessions", strings.Repeat("k", 256), `{}`).flat(t, 400, "invalid_request", "idempotency_key_invalid")
-			m.ran(3)
+		"keys are opaque and have at most 255 characters": {
+			{make1, strings.Repeat("k", 255), "{}", "201"}, {make1, "1", "{}", "201"}, {make1, "{not/a=uuid}", "{}", "201"},
+			{make1, strings.Repeat("k", 256), "{}", "400 idempotency_key_invalid"},
 		},
-		"a replay has the same answer, and every answer the key and the request's own id": func(t *testing.T, m *merchant) {
-			first := m.post("/checkout_sessions", key1, `{"a":1}`, "Request-Id", "req_1")
-			again := m.post("/checkout_sessions", key1, `{"a":1}`, "Request-Id", "req_2")
-			third := m.post("/checkout_sessions", key1, `{"a":1}`)
-			for i, a := range []told{first, again, third} {
-				if a.status != 201 || a.body != created1 || a.replayed() != (i > 0) || a.header.Get("Idempotency-Key") != key1 || a.header.Get("Request-Id") != []string{"req_1", "req_2", ""}[i] {
-					t.Errorf("%d: %d %s %v", i, a.status, a.body, a.header)
-				}
-			}
-			m.ran(1)
+		"a replay has the same answer, and the request's own id": {
+			{make1 + "\nRequest-Id: r1", key1, `{"a":1}`, "201"}, {make1 + "\nRequest-Id: r2", key1, `{"a":1}`, "201 again"}, {make1, key1, `{"a":1}`, "201 again"},
 		},
-		"the same key on another endpoint is another operation": func(t *testing.T, m *merchant) {
-			paths := []string{
-				"/checkout_sessions", "/checkout_sessions/A", "/checkout_sessions/A/complete", "/checkout_sessions/A/cancel", "/checkout_sessions/B", "/checkout_sessions/B/cancel", "/checkout_sessions/B/complete",
-			}
-			for round := range 2 {
-				for i, path := range paths {
-					want := fmt.Sprintf(`{"did":"POST %s","effect":%d}`, path, i+1)
-					if a := m.post(path, key1, `{}`); a.body != want || a.replayed() != (round > 0) {
-						t.Errorf("%s: %d %s; want %s", path, a.status, a.body, want)
-					}
-				}
-			}
-			m.ran(len(paths))
+		"the same key on another endpoint is another operation": {
+			{make1, key1, "{}", "201"}, {one, key1, "{}", "200"}, {complete, key1, "{}", "200"}, {cancel, key1, "{}", "200"},
+			{"POST /checkout_sessions/B/cancel", key1, "{}", "200"}, {"POST /checkout_sessions/B/cancel", key1, "{}", "200 again"},
 		},
-		"the same key of another identity is another operation": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{}`)
-			if a := m.post("/checkout_sessions", key1, `{}`, "Authorization", "Bearer omar"); a.replayed() || a.status != 201 || a.body == created1 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.ran(2)
+		"the same key of another caller is another operation": {
+			{make1, key1, "{}", "201"}, {make1 + "\nUser: omar", key1, "{}", "201"}, {make1, key1, "{}", "201 again"},
 		},
-		"bodies are compared by meaning, and headers aren't": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2}],"note":"\u00e9"}`)
-			for _, same := range []string{
-				`{"note":"é","items":[{"quantity":1,"id":"a"},{"quantity":2,"id":"b"}]}`,
-				"{ \"items\" : [ {\"id\":\"a\",\"quantity\":1.0}, {\"id\":\"b\",\"quantity\":0.2e1} ],\n\"note\":\"é\" }",
-			} {
-				if a := m.post("/checkout_sessions", key1, same, "Content-Type", "application/json; charset=utf-8", "Accept-Language", "fr", "User-Agent", "another"); !a.replayed() || a.body != created1 {
-					t.Errorf("%s: %d %s", same, a.status, a.body)
-				}
-			}
-			for _, other := range []string{
-				`{"items":[{"id":"b","quantity":2},{"id":"a","quantity":1}],"note":"é"}`,
-				`{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2}],"note":"é","coupon":null}`,
-				`{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2.000000000000000000001}],"note":"é"}`,
-				`{"items":[{"id":"a","quantity":"1"},{"id":"b","quantity":2}],"note":"é"}`,
-				`{"items":[{"id":"a","quantity":1,"ext:gift":true},{"id":"b","quantity":2}],"note":"é"}`,
-				``,
-			} {
-				m.post("/checkout_sessions", key1, other).flat(t, 422, "invalid_request", "idempotency_conflict")
-			}
-			m.ran(1)
+		"bodies are compared by meaning, and headers aren't": {
+			{make1, key1, items, "201"},
+			{make1, key1, `{"note":"\u00e9","items":[{"quantity":1,"id":"a"},{"quantity":2,"id":"b"}]}`, "201 again"},
+			{
+				make1 + "\nContent-Type: application/json; charset=utf-8\nAccept-Language: fr\nUser-Agent: another", key1,
+				"{ \"items\" : [ {\"id\":\"a\",\"quantity\":1.0}, {\"id\":\"b\",\"quantity\":0.2e1} ],\n\"note\":\"é\" }", "201 again",
+			},
+			{make1, key1, `{"items":[{"id":"b","quantity":2},{"id":"a","quantity":1}],"note":"é"}`, conflict},
+			{make1, key1, strings.Replace(items, `"é"`, `"é","coupon":null`, 1), conflict},
+			{make1, key1, strings.Replace(items, `:2}`, `:2.000000000000000000001}`, 1), conflict},
+			{make1, key1, strings.Replace(items, `:1}`, `:"1"}`, 1), conflict},
+			{make1, key1, strings.Replace(items, `:1}`, `:1,"ext:gift":true}`, 1), conflict},
+			{make1, key1, "", conflict}, {make1, key1, items, "201 again"},
 		},
-		"no body is a body of its own": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions/1/cancel", key1, "")
-			if a := m.post("/checkout_sessions/1/cancel", key1, "", "Content-Type", "text/plain"); !a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.post("/checkout_sessions/1/cancel", key1, "{}").flat(t, 422, "invalid_request", "idempotency_conflict")
-			m.ran(1)
+		"no body is a body of its own": {
+			{cancel, key1, "", "200"}, {cancel + "\nContent-Type: text/plain", key1, "", "200 again"}, {cancel, key1, "{}", conflict},
 		},
-		"a body that readers understand differently is refused": func(t *testing.T, m *merchant) {
-			for body, says := range map[string]string{
-				`{"amount":1,"amount":2}`: "The body has an object with two members of the same name. ", `{"a":"\ud800"}`: "The body has half of a surrogate pair in a text. ",
-				"amount=1": "The body is not one JSON value. ", "{}{}": "The body is not one JSON value. ",
-				strings.Repeat("[", 300) + strings.Repeat("]", 300): "The body has more than 200 levels. ",
-			} {
-				a := m.post("/checkout_sessions", key1, body)
-				a.flat(t, 400, "invalid_request", "request_invalid")
-				if !strings.HasPrefix(a.field("message"), says) {
-					t.Errorf("%.30q: %q", body, a.field("message"))
-				}
-			}
-			if a := m.post("/checkout_sessions", key1, `{}`); a.status != 201 || a.replayed() {
-				t.Errorf("the key is burnt: %d %s", a.status, a.body)
-			}
-			m.ran(1)
+		"a body that readers understand differently is refused": {
+			{make1, key1, `{"amount":1,"amount":2}`, invalid}, {make1, key1, `{"a":"\ud800"}`, invalid}, {make1, key1, "amount=1", invalid},
+			{make1, key1, "{}{}", invalid}, {make1, key1, strings.Repeat("[", 300) + strings.Repeat("]", 300), invalid}, {make1, key1, "{}", "201"},
 		},
-		"a conflict is permanent, and leaves the first answer": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{"a":1}`)
-			for range 3 {
-				a := m.post("/checkout_sessions", key1, `{"a":2}`)
-				a.flat(t, 422, "invalid_request", "idempotency_conflict")
-				if a.header.Get("Retry-After") != "" || strings.Contains(a.body, "effect") {
-					t.Errorf("%v %s", a.header, a.body)
-				}
-			}
-			if a := m.post("/checkout_sessions", key1, `{"a":1}`); !a.replayed() || a.body != created1 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.ran(1)
+		"server errors are never kept": {
+			{"answers", "", "500", ""}, {make1, key1, "{}", "500"}, {"answers", "", "502", ""}, {make1, key1, "{}", "502"},
+			{"answers", "", "504", ""}, {make1, key1, "{}", "504"}, {"answers", "", "0", ""}, {make1, key1, "{}", "201"},
 		},
-		"in flight": func(t *testing.T, m *merchant) {
-			first := m.while("/checkout_sessions/1/complete", key1, `{"a":1}`, func() {
-				a := m.post("/checkout_sessions/1/complete", key1, `{"a":1.0}`, "Request-Id", "req_9")
-				a.flat(t, 409, "invalid_request", "idempotency_in_flight")
-				if a.header.Get("Retry-After") == "" || a.header.Get("Idempotency-Key") != key1 || a.header.Get("Request-Id") != "req_9" {
-					t.Errorf("%v", a.header)
-				}
-				m.post("/checkout_sessions/1/complete", key1, `{"a":2}`).flat(t, 422, "invalid_request", "idempotency_conflict")
-				if a := m.post("/checkout_sessions/2/complete", key1, `{"a":1}`); a.status != 200 {
-					t.Errorf("another session: %d %s", a.status, a.body)
-				}
-			})
-			if again := m.post("/checkout_sessions/1/complete", key1, `{"a":1}`); first.status != 200 || again.body != first.body || !again.replayed() {
-				t.Errorf("%d %s, then %d %s", first.status, first.body, again.status, again.body)
-			}
-			m.ran(2)
+		"refusals of the business are answers": {
+			{"answers", "", "400", ""}, {make1, "k1", "{}", "400"}, {"answers", "", "402", ""}, {make1, "k2", "{}", "402"},
+			{"answers", "", "404", ""}, {make1, "k3", "{}", "404"}, {"answers", "", "405", ""}, {make1, "k4", "{}", "405"},
+			{"answers", "", "422", ""}, {make1, "k5", "{}", "422"}, {"answers", "", "0", ""}, {make1, "k1", "{}", "400 again"},
+			{make1, "k2", "{}", "402 again"}, {make1, "k3", "{}", "404 again"}, {make1, "k4", "{}", "405 again"}, {make1, "k5", "{}", "422 again"},
 		},
-		"server errors are never kept": func(t *testing.T, m *merchant) {
-			for i, status := range []int{500, 502, 503, 504} {
-				m.answers(status)
-				if a := m.post("/checkout_sessions", key1, `{}`); a.status != status || a.replayed() {
-					t.Errorf("try %d: %d %s", i, a.status, a.body)
-				}
-			}
-			m.answers(0)
-			if a := m.post("/checkout_sessions", key1, `{}`); a.status != 201 || a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.ran(5)
+		"kept for 24 hours, then a new request": {
+			{make1, key1, "{}", "201"}, {"wait", "", "23h59m", ""}, {make1, key1, "{}", "201 again"}, {"wait", "", "2m", ""}, {make1, key1, `{"b":1}`, "201"},
 		},
-		"refusals of the business are answers": func(t *testing.T, m *merchant) {
-			for i, status := range []int{400, 402, 404, 405, 422} {
-				key := fmt.Sprint("key", i)
-				m.answers(status)
-				first := m.post("/checkout_sessions", key, `{}`)
-				m.answers(0)
-				if again := m.post("/checkout_sessions", key, `{}`); first.status != status || again.status != status || !again.replayed() || again.body != first.body {
-					t.Errorf("%d: %d %s, then %d %s", status, first.status, first.body, again.status, again.body)
-				}
-			}
+		"a path has many spellings": {
+			{"POST /checkout_sessions/cs_1~/cancel", key1, "", "200"}, {"POST /checkout_sessions/cs%5F1~/cancel", key1, "", "200 again"},
+			{"POST /checkout_sessions/cs%5f1%7E/cancel", key1, "", "200 again"}, {"POST /checkout_sessions/cs_1%7e/cancel", key1, "", "200 again"},
 		},
-		"kept for 24 hours, then a new request": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{}`)
-			m.clock(24*time.Hour - time.Minute)
-			if a := m.post("/checkout_sessions", key1, `{}`); !a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.clock(2 * time.Minute)
-			if a := m.post("/checkout_sessions", key1, `{"another":1}`); a.status != 201 || a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.ran(2)
+		"the query is a part of the request": {
+			{make1 + "?currency=eur&a=%7e", key1, "{}", "201"}, {make1 + "?a=~&currency=eur", key1, "{}", "201 again"}, {make1, key1, "{}", conflict},
+			{make1 + "?currency=usd&a=%7e", key1, "{}", conflict}, {cancel, key2, "", "200"}, {cancel + "?why=late", key2, "", conflict},
 		},
-		"without the store nothing runs": func(t *testing.T, m *merchant) {
-			m.store.down.Store(true)
-			m.down(t, func(a told) { a.flat(t, 503, "service_unavailable", "store_unavailable") })
-		},
+		"without the store nothing runs": {{"down", "", "", ""}, {make1, key1, "{}", "503 store_unavailable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachMerchant(t, idem.ACP, test)
+			eachMerchant(t, idem.ACP, func(t *testing.T, m *merchant) { m.play(t, acpRefusal, deals) })
 		})
 	}
 }
 
-// down wants a refusal, and no effect, while the store can't be reached.
-func (m *merchant) down(t *testing.T, want func(told)) {
-	t.Helper()
-	a := m.post("/checkout_sessions", key1, `{}`)
-	want(a)
-	if a.header.Get("Retry-After") == "" {
-		t.Errorf("%v", a.header)
-	}
-	m.ran(0)
-}
-
 func TestUCP(t *testing.T) {
 	t.Parallel()
-	refused := func(t *testing.T, a told, status int, code string) {
-		t.Helper()
-		if a.status != status || a.field("code") != code || a.field("content") == "" || a.header.Get("Content-Type") != "application/json" || a.replayed() {
-			t.Errorf("%d %s, %v; want %d %s", a.status, a.body, a.header, status, code)
-		}
-	}
-	for name, test := range map[string]func(*testing.T, *merchant){
-		"a key is required on POST and PUT": func(t *testing.T, m *merchant) {
-			refused(t, m.post("/checkout_sessions", "", `{}`), 400, "idempotency_key_required")
-			refused(t, m.send(http.MethodPut, "/checkout_sessions/1", "", `{}`), 400, "idempotency_key_required")
-			m.ran(0)
+	const conflict, put = "409 idempotency_conflict", "PUT /checkout_sessions/1"
+	for name, deals := range map[string][]deal{
+		"a key is required on POST and PUT": {{make1, "", "{}", "400 idempotency_key_required"}, {put, "", "{}", "400 idempotency_key_required"}},
+		"keys have 128 bits of chance": {
+			{make1, strings.Repeat("k", 21), "{}", "400 idempotency_key_invalid"}, {make1, strings.Repeat("k", 22), "{}", "201"},
 		},
-		"keys have 128 bits of chance": func(t *testing.T, m *merchant) {
-			refused(t, m.post("/checkout_sessions", strings.Repeat("k", 21), `{}`), 400, "idempotency_key_invalid")
-			if a := m.post("/checkout_sessions", strings.Repeat("k", 22), `{}`); a.status != 201 {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.ran(1)
+		"a duplicate gets the same answer": {
+			{make1, key1, "{}", "201"}, {make1, key1, "{}", "201 again"}, {make1, key1, `{"a":2}`, conflict}, {put, key1, "{}", "200"},
+			{put, key1, "{}", "200 again"}, {put, key1, `{"a":2}`, conflict}, {complete, key1, "{}", "200"}, {complete, key1, "{}", "200 again"},
 		},
-		"a duplicate gets the same answer": func(t *testing.T, m *merchant) {
-			for i, call := range [][2]string{
-				{"POST", "/checkout_sessions"}, {"PUT", "/checkout_sessions/1"}, {"POST", "/checkout_sessions/1/complete"}, {"POST", "/checkout_sessions/1/cancel"},
-			} {
-				first, again := m.send(call[0], call[1], key1, `{"a":1}`), m.send(call[0], call[1], key1, `{"a":1}`)
-				if first.replayed() || !again.replayed() || first.status != again.status || first.body != again.body || again.header.Get("Idempotency-Key") != key1 {
-					t.Errorf("%s: %d %s, then %d %s", call, first.status, first.body, again.status, again.body)
-				}
-				refused(t, m.send(call[0], call[1], key1, `{"a":2}`), 409, "idempotency_conflict")
-				m.ran(i + 1)
-			}
+		"bodies are compared by their bytes": {
+			{make1, key1, `{"a":1,"b":2}`, "201"}, {make1, key1, `{"b":2,"a":1}`, conflict}, {make1, key1, `{"a":1,"b":2} `, conflict},
+			{make1, key1, `{"a":1.0,"b":2}`, conflict}, {make1, key1, `{"a":1,"b":2,"b":2}`, conflict}, {make1, key1, "", conflict},
+			{make1 + "\nContent-Type: multipart/form-data; boundary=x", key2, form, "201"},
+			{make1 + "\nContent-Type: multipart/form-data; boundary=y", key2, strings.ReplaceAll(form, "--x", "--y"), conflict},
 		},
-		"bodies are compared by their bytes": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{"a":1,"b":2}`)
-			for _, other := range []string{`{"b":2,"a":1}`, `{"a":1,"b":2} `, `{"a":1.0,"b":2}`, `{"a":1,"b":2,"b":2}`, ""} {
-				refused(t, m.post("/checkout_sessions", key1, other), 409, "idempotency_conflict")
-			}
-			form := "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x--\r\n"
-			m.post("/checkout_sessions", key2, form, "Content-Type", "multipart/form-data; boundary=x")
-			refused(t, m.post("/checkout_sessions", key2, strings.ReplaceAll(form, "--x", "--y"), "Content-Type", "multipart/form-data; boundary=y"), 409, "idempotency_conflict")
-			m.ran(2)
+		"the same key on another session or method is another operation": {
+			{cancel, key1, "{}", "200"}, {"POST /checkout_sessions/B/cancel", key1, "{}", "200"}, {put, key1, "{}", "200"}, {one, key1, "{}", "200"},
 		},
-		"the same key on another session or method is another operation": func(t *testing.T, m *merchant) {
-			for i, call := range [][2]string{
-				{"POST", "/checkout_sessions/A/cancel"}, {"POST", "/checkout_sessions/B/cancel"}, {"PUT", "/checkout_sessions/A"}, {"POST", "/checkout_sessions/A"},
-			} {
-				if a := m.send(call[0], call[1], key1, `{}`); a.replayed() || a.status != 200 {
-					t.Errorf("%s: %d %s", call, a.status, a.body)
-				}
-				m.ran(i + 1)
-			}
+		"server errors are never kept": {
+			{"answers", "", "503", ""}, {make1, key1, "{}", "503"}, {"answers", "", "0", ""}, {make1, key1, "{}", "201"},
 		},
-		"in flight": func(t *testing.T, m *merchant) {
-			m.while("/checkout_sessions/1/complete", key1, `{}`, func() {
-				a := m.post("/checkout_sessions/1/complete", key1, `{}`)
-				refused(t, a, 409, "idempotency_in_flight")
-				if a.header.Get("Retry-After") == "" {
-					t.Errorf("%v", a.header)
-				}
-			})
-			m.ran(1)
+		"kept for 48 hours": {
+			{make1, key1, "{}", "201"}, {"wait", "", "47h59m", ""}, {make1, key1, "{}", "201 again"}, {"wait", "", "2m", ""}, {make1, key1, "{}", "201"},
 		},
-		"server errors are never kept": func(t *testing.T, m *merchant) {
-			m.answers(503)
-			m.post("/checkout_sessions", key1, `{}`)
-			m.answers(0)
-			if a := m.post("/checkout_sessions", key1, `{}`); a.status != 201 || a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
+		"the query is a part of the request": {
+			{make1 + "?currency=eur", key1, "{}", "201"}, {make1, key1, "{}", conflict}, {cancel, key2, "", "200"}, {cancel + "?why=late", key2, "", conflict},
 		},
-		"kept for 48 hours": func(t *testing.T, m *merchant) {
-			m.post("/checkout_sessions", key1, `{}`)
-			m.clock(48*time.Hour - time.Minute)
-			if a := m.post("/checkout_sessions", key1, `{}`); !a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-			m.clock(2 * time.Minute)
-			if a := m.post("/checkout_sessions", key1, `{}`); a.replayed() {
-				t.Errorf("%d %s", a.status, a.body)
-			}
-		},
-		"storage fails closed": func(t *testing.T, m *merchant) {
-			m.store.down.Store(true)
-			m.down(t, func(a told) { refused(t, a, 503, "store_unavailable") })
-		},
+		"storage fails closed": {{"down", "", "", ""}, {make1, key1, "{}", "503 store_unavailable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			eachMerchant(t, idem.UCP, test)
+			eachMerchant(t, idem.UCP, func(t *testing.T, m *merchant) { m.play(t, ucpRefusal, deals) })
+		})
+	}
+}
+
+// While a checkout is completed, the same request is told to come again, another one is refused,
+// and another session goes on.
+func TestCheckoutInFlight(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		preset         func(*idem.Options)
+		refusal        func(*testing.T, answer) string
+		same, conflict string
+	}{
+		"ACP": {idem.ACP, acpRefusal, `{"a":1.0}`, "422 idempotency_conflict"},
+		"UCP": {idem.UCP, ucpRefusal, `{"a":1}`, "409 idempotency_conflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachMerchant(t, tc.preset, func(t *testing.T, m *merchant) {
+				c := call{method: "POST", path: "/checkout_sessions/1/complete", user: "jane", header: http.Header{"Idempotency-Key": {key1}}, body: []byte(`{"a":1}`)}
+				m.during = func() {
+					twin := c
+					twin.body = []byte(tc.same)
+					if a := m.send(twin); a.status != 409 || tc.refusal(t, a) != "idempotency_in_flight" || a.value("Retry-After") == "" || a.value("Idempotency-Key") != key1 {
+						t.Errorf("the same: %d %v %s", a.status, a.header, a.body)
+					}
+					m.play(t, tc.refusal, []deal{{complete, key1, `{"a":2}`, tc.conflict}, {"POST /checkout_sessions/2/complete", key1, `{"a":1}`, "200"}})
+				}
+				if a := m.send(c); a.status != 200 || m.effects != 2 {
+					t.Errorf("the first: %d %s after %d effects", a.status, a.body, m.effects)
+				}
+			})
 		})
 	}
 }
@@ -541,19 +365,15 @@ func TestUCP(t *testing.T) {
 // What a commerce contract demands, no other option takes back.
 func TestCommercePresetsRefuseWhatBreaksThem(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]func(*idem.Options){
-		"Retention 23h": {idem.ACP, func(o *idem.Options) { o.Retention = 23 * time.Hour }}, "UCP, Retention 23h": {idem.UCP, func(o *idem.Options) { o.Retention = 23 * time.Hour }},
-		"ModeOpen": {idem.ACP, func(o *idem.Options) { o.Mode = idem.ModeOpen }}, "ModeOff": {idem.UCP, func(o *idem.Options) { o.Mode = idem.ModeOff }},
-		"StatusURL": {idem.ACP, func(o *idem.Options) { o.StatusURL = "/operations/" }},
-	} {
-		func() {
-			defer func() {
-				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), strings.Fields(strings.TrimPrefix(name, "UCP, "))[0]) {
-					t.Errorf("%s: %v", name, v)
-				}
-			}()
-			idem.New(&idem.MemoryStore{}, opts...)
-		}()
+	for _, preset := range []func(*idem.Options){idem.ACP, idem.UCP} {
+		for option, breaks := range map[string]func(*idem.Options){
+			"Retention": func(o *idem.Options) { o.Retention = 23 * time.Hour }, "ModeOpen": func(o *idem.Options) { o.Mode = idem.ModeOpen },
+			"ModeOff": func(o *idem.Options) { o.Mode = idem.ModeOff }, "StatusURL": func(o *idem.Options) { o.StatusURL = "/operations/" },
+		} {
+			if said := panicOf(func() { idem.New(&idem.MemoryStore{}, preset, breaks) }); !strings.Contains(said, option) {
+				t.Errorf("panicked with %q, want %s in it", said, option)
+			}
+		}
 	}
 }
 
@@ -715,55 +535,5 @@ func TestUCPToolCall(t *testing.T) {
 	}
 	if _, err := key.Key([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"complete_checkout","arguments":{"id":"A"}}}`)); err == nil {
 		t.Error("a call without a key has one")
-	}
-}
-
-// A path has many spellings: %5F is _, and hexadecimal digits have two cases. A retry in
-// another spelling is the same operation.
-func TestPathInAnotherSpelling(t *testing.T) {
-	t.Parallel()
-	for name, preset := range map[string]func(*idem.Options){"ACP": idem.ACP, "UCP": idem.UCP} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachMerchant(t, preset, func(t *testing.T, m *merchant) {
-				first := m.post("/checkout_sessions/cs_1~/cancel", key1, "")
-				for _, path := range []string{"/checkout_sessions/cs%5F1~/cancel", "/checkout_sessions/cs%5f1%7E/cancel", "/checkout_sessions/cs_1%7e/cancel"} {
-					if a := m.post(path, key1, ""); a.status != 200 || a.body != first.body || !a.replayed() {
-						t.Errorf("%s: %d %s, want the replay of %s", path, a.status, a.body, first.body)
-					}
-				}
-				m.ran(1)
-			})
-		})
-	}
-}
-
-// The query is a part of the request: another currency is not the same order. The order of
-// names and the spelling of values don't count.
-func TestQueryOfACheckout(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		preset func(*idem.Options)
-		status int
-	}{"ACP": {idem.ACP, 422}, "UCP": {idem.UCP, 409}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachMerchant(t, tc.preset, func(t *testing.T, m *merchant) {
-				m.post("/checkout_sessions?currency=eur&a=%7e", key1, `{}`)
-				if a := m.post("/checkout_sessions?a=~&currency=eur", key1, `{}`); !a.replayed() || a.body != created1 {
-					t.Errorf("the same query: %d %s", a.status, a.body)
-				}
-				for _, query := range []string{"", "?currency=usd&a=%7e", "?currency=eur"} {
-					if a := m.post("/checkout_sessions"+query, key1, `{}`); a.status != tc.status || a.replayed() {
-						t.Errorf("%q: %d %s, want %d", query, a.status, a.body, tc.status)
-					}
-				}
-				m.post("/checkout_sessions/1/cancel", key2, "")
-				if a := m.post("/checkout_sessions/1/cancel?why=late", key2, ""); a.status != tc.status {
-					t.Errorf("no body: %d %s, want %d", a.status, a.body, tc.status)
-				}
-				m.ran(2)
-			})
-		})
 	}
 }

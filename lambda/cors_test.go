@@ -1,11 +1,8 @@
 package lambda_test
 
 import (
-	"bytes"
 	"context"
-	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -22,37 +19,6 @@ const shopOrigin, strangerOrigin = "https://shop.example", "https://shop.example
 
 func shopCORS(o *idem.Options) {
 	o.CORS = idem.CORS{Origins: []string{"http://localhost:3000", shopOrigin}, Credentials: true}
-}
-
-// door serves a handler for a client, through whatever stands between.
-type door struct {
-	name string
-	open func(*testing.T, *idem.Engine, handler) func(call) answer
-}
-
-// doors are the sources of events, and net/http.
-func doors() []door {
-	all := []door{{"net http", func(t *testing.T, e *idem.Engine, h handler) func(call) answer {
-		t.Helper()
-		served := serveHTTP(e, h, nil)
-		return func(c call) answer {
-			ctx, cancel := context.WithTimeout(t.Context(), ample)
-			defer cancel()
-			r := httptest.NewRequestWithContext(ctx, c.method, c.path, bytes.NewReader(c.body))
-			maps.Copy(r.Header, c.header)
-			w := httptest.NewRecorder()
-			served.ServeHTTP(w, r)
-			return answer{w.Code, w.Header(), w.Body.Bytes()}
-		}
-	}}}
-	for _, s := range sources {
-		all = append(all, door{s.name, func(t *testing.T, e *idem.Engine, h handler) func(call) answer {
-			t.Helper()
-			wrapped := s.wrap(e, h)
-			return func(c call) answer { return s.send(t, wrapped, c) }
-		}})
-	}
-	return all
 }
 
 // from is c as a browser sends it for a page of this origin.

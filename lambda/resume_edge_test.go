@@ -112,17 +112,6 @@ func TestNestedGenerateChargesAgain(t *testing.T) {
 	}
 }
 
-// Whoever watches first must not be refused what can't be read.
-func TestObserveExecutesUndecodable(t *testing.T) {
-	t.Parallel()
-	each(t, sources, func(t *testing.T, s source) {
-		h, runs := counted(created)
-		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeObserve }), h), newCall("k"))
-		ran(t, runs, 1)
-	})
-}
-
 // The inner wrapper is of another namespace on the same table: its operation is done once, with the client's key, and again without any when resumed.
 func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,15 @@
 package lambda_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -441,4 +445,88 @@ func each(t *testing.T, in []source, test func(t *testing.T, s source)) {
 			test(t, s)
 		})
 	}
+}
+
+// door serves a handler for a client, through whatever stands between.
+type door struct {
+	name string
+	open func(*testing.T, *idem.Engine, handler) func(call) answer
+}
+
+// doors are the sources of events, and net/http.
+func doors() []door {
+	all := []door{{"net http", func(t *testing.T, e *idem.Engine, h handler) func(call) answer {
+		t.Helper()
+		return func(c call) answer { return overHTTP(t, e.Middleware(asHTTP(h)), c) }
+	}}}
+	for _, s := range sources {
+		all = append(all, door{s.name, func(t *testing.T, e *idem.Engine, h handler) func(call) answer {
+			t.Helper()
+			wrapped := s.wrap(e, h)
+			return func(c call) answer { return s.send(t, wrapped, c) }
+		}})
+	}
+	return all
+}
+
+// eachDoor runs test for every door, in parallel.
+func eachDoor(t *testing.T, test func(t *testing.T, d door)) {
+	t.Helper()
+	for _, d := range doors() {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
+
+// asHTTP is h for net/http.
+func asHTTP(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var resp idem.Response
+		if err == nil {
+			resp, err = h(r.Context(), body)
+		}
+		if err != nil {
+			http.Error(w, "failed", http.StatusInternalServerError)
+			return
+		}
+		maps.Copy(w.Header(), resp.Header)
+		w.WriteHeader(resp.Status)
+		_, _ = w.Write(resp.Body)
+	})
+}
+
+type callerKey struct{}
+
+// callerOf is Options.Scope of engines behind net/http, where a program knows its callers.
+func callerOf(ctx context.Context, _ *idem.Request) (string, error) {
+	return cmp.Or(ctx.Value(callerKey{}).(string), "nobody"), nil
+}
+
+// overHTTP serves c, whose caller the program knows.
+func overHTTP(t *testing.T, h http.Handler, c call) answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), callerKey{}, c.user), ample)
+	defer cancel()
+	target := c.path
+	if c.query != "" {
+		target += "?" + c.query
+	}
+	r := httptest.NewRequestWithContext(ctx, c.method, target, bytes.NewReader(c.body))
+	for name, values := range c.header {
+		for _, v := range values {
+			r.Header.Add(name, v)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return answer{w.Code, w.Header(), w.Body.Bytes()}
+}
+
+func withoutKey() call {
+	c := newCall("")
+	delete(c.header, "Idempotency-Key")
+	return c
 }
