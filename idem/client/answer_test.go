@@ -14,89 +14,56 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
+// A torn answer to a keyed request is asked for again, and what its headers say counts. An
+// answer that is streamed is handed over with its error.
 func TestTornAnswers(t *testing.T) {
 	t.Parallel()
-	t.Run("of a keyed request are asked for again", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			c := &counts{}
-			s := &script{steps: []step{torn(201), answer(201)}}
-			_, body, err := roundTrip(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
-			if body != "answer" || err != nil || c.of("retry network") != 1 {
-				t.Errorf("%q, %v, %v", body, err, c.n)
-			}
-			s.allClosed(t)
-		})
-	})
-	t.Run("what their headers say counts", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			c := &counts{}
-			s := &script{steps: []step{torn(409, "Retry-After", "7"), torn(409, "Retry-After", "7", "Idempotency-Expires", timeAfter(10))}}
-			e := failure(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
-			seen := s.attempts()
-			if len(seen) != 2 || seen[1].At.Sub(seen[0].At) < 7*time.Second || e.GaveUp != "lifetime" || !e.Unknown {
-				t.Errorf("%+v after %d attempts, %v", e, len(seen), c.n)
-			}
-		})
-	})
-	t.Run("are handed over where they are streamed", func(t *testing.T) {
-		t.Parallel()
-		for name, tt := range map[string]struct {
-			method string
-			opt    func(*client.Options)
-		}{
-			"no key":    {"GET", func(*client.Options) {}},
-			"by option": {"POST", func(o *client.Options) { o.MaxAnswer = -1 }},
-			"long":      {"POST", func(o *client.Options) { o.MaxAnswer = 2 }},
-		} {
-			s := &script{steps: []step{torn(200)}}
-			resp, err := client.New(s, tt.opt).RoundTrip(request(t, tt.method, ""))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := io.ReadAll(resp.Body)
-			if string(got) != "ans" || !errors.Is(err, io.ErrUnexpectedEOF) || len(s.attempts()) != 1 {
-				t.Errorf("%s: %q, %v after %d attempts", name, got, err, len(s.attempts()))
-			}
-			_ = resp.Body.Close()
-			s.allClosed(t)
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{torn(201, "Retry-After", "7"), torn(409, "Retry-After", "7", "Idempotency-Expires", at(15))}}
+		if got, want := outcome(t, s, request(t, "POST", "x")), "2 error lifetime unknown"; got != want || s.waits()[0] < 7*time.Second {
+			t.Errorf("%s after %v, want %s after 7 s", got, s.waits(), want)
+		}
+		s = &script{steps: []step{torn(201), answer(201)}}
+		if got := outcome(t, s, request(t, "POST", "x")); got != "2 201" {
+			t.Errorf("%s, want 2 201", got)
 		}
 	})
-}
-
-func TestLongAnswersArriveWhole(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20} {
-		want := filled(n)
-		s := &script{steps: []step{answerBody(200, string(want))}}
-		resp, got, err := roundTrip(t, client.New(s), request(t, "POST", "x"))
-		if err != nil || !bytes.Equal([]byte(got), want) || resp.ContentLength != int64(n) {
-			t.Errorf("%d bytes: got %d, %v", n, len(got), err)
+	for name, tt := range map[string]struct {
+		method string
+		limit  int64
+	}{"no key": {"GET", 0}, "by option": {"POST", -1}, "long": {"POST", 2}} {
+		s := &script{steps: []step{torn(200)}}
+		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = tt.limit }).RoundTrip(request(t, tt.method, ""))
+		if err != nil {
+			t.Fatal(err)
 		}
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != "ans" || !errors.Is(err, io.ErrUnexpectedEOF) || len(s.attempts()) != 1 {
+			t.Errorf("%s: %q, %v after %d attempts", name, got, err, len(s.attempts()))
+		}
+		_ = resp.Body.Close()
 		s.allClosed(t)
 	}
 }
 
 // An answer that was read to its end holds no connection, whatever its caller does.
-func TestWholeAnswerHoldsNothing(t *testing.T) {
+func TestAnswersArriveWhole(t *testing.T) {
 	t.Parallel()
-	for limit, whole := range map[int64]bool{5: false, 6: true, 7: true} {
-		s := &script{steps: []step{answer(200)}} // six bytes
-		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = limit }).RoundTrip(request(t, "POST", "x"))
+	for size, whole := range map[int]bool{0: true, 5: true, 6: true, 7: false, 100_000: false} {
+		want := string(filled(size))
+		s := &script{steps: []step{answerBody(200, want)}}
+		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = 6 }).RoundTrip(request(t, "POST", "x"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.bodies[0].isClosed(); got != whole {
-			t.Errorf("limit %d: closed: %t, want %t", limit, got, whole)
+		closed := s.bodies[0].isClosed()
+		got, err := io.ReadAll(resp.Body)
+		if closed != whole || string(got) != want || err != nil || resp.ContentLength != int64(size) {
+			t.Errorf("%d bytes: closed before it is read: %t, then %d bytes, %v", size, closed, len(got), err)
 		}
 		_ = resp.Body.Close()
+		s.allClosed(t)
 	}
-}
-
-// An error of closing the answer is its caller's.
-func TestAnswerThatCantBeClosed(t *testing.T) {
-	t.Parallel()
 	broken := errors.New("broken")
 	resp, err := client.New(roundTripperFunc(func(*http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Body: badCloser{strings.NewReader("x"), broken}}, nil
@@ -195,7 +162,7 @@ func TestDiscardedAnswerThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-			body := readFunc(func([]byte) (int, error) {
+			body := readerFunc(func([]byte) (int, error) {
 				<-req.Context().Done()
 				return 0, req.Context().Err()
 			})

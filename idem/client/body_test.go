@@ -17,34 +17,45 @@ import (
 func TestBodyIsSentWholeEachTime(t *testing.T) {
 	t.Parallel()
 	whole := string(filled(1 << 20))
+	buffer := func(n int64) func(*client.Options) { return func(o *client.Options) { o.MaxBuffer = n } }
+	unseen := func(s string) io.Reader { return onlyReader{strings.NewReader(s)} } // no GetBody
 	for name, tt := range map[string]struct {
 		method string
 		body   io.Reader
 		length int64 // declared
 		opt    func(*client.Options)
-		want   string
-		tries  int // number of attempts
+		want   string // sent each time, or left unread
+		told   int64  // declared to the base transport
+		tries  int    // 0: refused
 	}{
-		"GetBody":                   {method: "POST", body: strings.NewReader(whole), length: 1 << 20, want: whole, tries: 3},
-		"buffered":                  {method: "POST", body: onlyReader{strings.NewReader(whole)}, want: whole, tries: 3},
-		"buffered, length declared": {method: "POST", body: onlyReader{strings.NewReader("abc")}, length: 3, want: "abc", tries: 3},
-		"as long as the buffer":     {method: "POST", body: onlyReader{strings.NewReader("abc")}, opt: buffer(3), want: "abc", tries: 3},
-		"and so it is declared":     {method: "POST", body: onlyReader{strings.NewReader("abc")}, length: 3, opt: buffer(3), want: "abc", tries: 3},
-		"a byte":                    {method: "POST", body: onlyReader{strings.NewReader("a")}, want: "a", tries: 3},
-		"empty":                     {method: "POST", body: onlyReader{strings.NewReader("")}, tries: 3},
-		"none":                      {method: "POST", tries: 3},
-		"NoBody":                    {method: "POST", body: http.NoBody, tries: 3},
-		"NoBody, no buffer":         {method: "POST", body: http.NoBody, opt: buffer(-1), tries: 3},
-		"PUT, buffered":             {method: "PUT", body: onlyReader{strings.NewReader("abc")}, want: "abc", tries: 3},
-		"PUT, too long":             {method: "PUT", body: onlyReader{strings.NewReader("abcdefgh")}, opt: buffer(3), want: "abcdefgh", tries: 1},
-		"PUT, declared too long":    {method: "PUT", body: onlyReader{strings.NewReader("abcd")}, length: 4, opt: buffer(3), want: "abcd", tries: 1},
-		"PUT, no buffer":            {method: "PUT", body: onlyReader{strings.NewReader("abcd")}, opt: buffer(-1), want: "abcd", tries: 1},
-		"POST, never retried":       {method: "POST", body: onlyReader{strings.NewReader("abcd")}, opt: neverRetry, want: "abcd", tries: 1},
+		"GetBody":                   {"POST", strings.NewReader(whole), 1 << 20, nil, whole, 1 << 20, 3},
+		"buffered":                  {"POST", unseen(whole), -1, nil, whole, 1 << 20, 3},
+		"buffered, length declared": {"POST", unseen("abc"), 3, nil, "abc", 3, 3},
+		"declared too short":        {"POST", unseen("abc"), 1, nil, "abc", 1, 3}, // the base transport compares
+		"as long as the buffer":     {"POST", unseen("abc"), 0, buffer(3), "abc", 3, 3},
+		"and so it is declared":     {"POST", unseen("abc"), 3, buffer(3), "abc", 3, 3},
+		"empty":                     {"POST", unseen(""), -1, nil, "", 0, 3},
+		"none":                      {"POST", nil, 0, nil, "", 0, 3},
+		"NoBody, no buffer":         {"POST", http.NoBody, 0, buffer(-1), "", 0, 3},
+		"PUT, buffered":             {"PUT", unseen("abc"), 0, nil, "abc", 3, 3},
+		"PUT, too long":             {"PUT", unseen("abcdefgh"), 0, buffer(3), "abcdefgh", 0, 1},
+		"PUT, declared too long":    {"PUT", unseen("abcd"), 4, buffer(3), "abcd", 4, 1},
+		"PUT, no buffer":            {"PUT", unseen("abcd"), 0, buffer(-1), "abcd", 0, 1},
+		"POST, never retried":       {"POST", unseen("abcd"), 0, func(o *client.Options) { o.MaxRetries, o.MaxBuffer = -1, 3 }, "abcd", 0, 1},
+		"POST, too long":            {"POST", unseen("abcd"), 0, buffer(3), "", 0, 0},
+		"POST, declared too long":   {"POST", unseen("abcd"), 4, buffer(3), "abcd", 0, 0}, // and so it isn't read
+		"POST, no buffer":           {"POST", unseen("abcd"), 0, buffer(-1), "abcd", 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &script{steps: []step{failing(errReset)}}
+				s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
+					if req.ContentLength != tt.told || tt.tries == 3 && tt.body != nil && req.GetBody == nil || tt.body == nil && req.GetBody != nil ||
+						tt.want == "" && tt.body != nil && req.Body != http.NoBody {
+						t.Errorf("sent as %T, GetBody: %t, length %d, want %d", req.Body, req.GetBody != nil, req.ContentLength, tt.told)
+					}
+					return nil, errReset
+				}}}
 				req, err := http.NewRequestWithContext(t.Context(), tt.method, "http://api.test/", tt.body)
 				if err != nil {
 					t.Fatal(err)
@@ -60,12 +71,13 @@ func TestBodyIsSentWholeEachTime(t *testing.T) {
 					body = &trackedBody{ReadCloser: req.Body}
 					req.Body = body
 				}
-				if tt.opt == nil {
-					tt.opt = func(*client.Options) {}
+				opts := []func(*client.Options){}
+				if tt.opt != nil {
+					opts = append(opts, tt.opt)
 				}
-				e := failure(t, client.New(s, tt.opt), req)
-				if len(s.attempts()) != tt.tries || e.Attempts != tt.tries {
-					t.Errorf("%d attempts, want %d", len(s.attempts()), tt.tries)
+				e := failure(t, client.New(s, opts...), req)
+				if len(s.attempts()) != tt.tries || e.Attempts != tt.tries || errors.Is(e, client.ErrBody) != (tt.tries == 0) {
+					t.Errorf("%v after %d attempts, want %d", e, len(s.attempts()), tt.tries)
 				}
 				for i, a := range s.attempts() {
 					if a.Body != tt.want {
@@ -75,102 +87,60 @@ func TestBodyIsSentWholeEachTime(t *testing.T) {
 				if body != nil && !body.isClosed() {
 					t.Error("the caller's body was not closed")
 				}
-			})
-		})
-	}
-}
-
-func buffer(n int64) func(*client.Options) { return func(o *client.Options) { o.MaxBuffer = n } }
-
-func neverRetry(o *client.Options) { o.MaxRetries, o.MaxBuffer = -1, 3 }
-
-func TestBodyIsRefused(t *testing.T) {
-	t.Parallel()
-	for name, length := range map[string]int64{"found too long": 0, "declared too long": 4} {
-		for option, opt := range map[string]func(*client.Options){
-			"buffer": buffer(3), "no buffer": buffer(-1), "one retry": func(o *client.Options) { o.MaxBuffer, o.MaxRetries = 3, 1 },
-		} {
-			t.Run(name+", "+option, func(t *testing.T) {
-				t.Parallel()
-				s := &script{steps: []step{answer(200)}}
-				req := request(t, "POST", "")
-				content := strings.NewReader("abcd")
-				body := &trackedBody{ReadCloser: io.NopCloser(content)}
-				req.Body, req.GetBody, req.ContentLength = body, nil, length
-				e := failure(t, client.New(s, opt), req)
-				if !errors.Is(e, client.ErrBody) || len(s.attempts()) != 0 || e.Unknown || !body.isClosed() {
-					t.Errorf("%+v after %d attempts, body closed: %t", e, len(s.attempts()), body.isClosed())
-				}
-				if length != 0 && content.Len() != 4 {
-					t.Error("the body was read, though its length tells that it is too long")
-				}
-				for _, hint := range []string{"GetBody", "MaxBuffer", "bytes.Reader", map[bool]string{false: "(3 bytes)", true: "(0 bytes)"}[option == "no buffer"]} {
-					if !strings.Contains(e.Error(), hint) {
-						t.Errorf("%v: must name %s", e, hint)
+				if tt.tries == 0 {
+					if left, _ := io.ReadAll(tt.body); string(left) != tt.want || !strings.Contains(e.Error(), "GetBody") || !strings.Contains(e.Error(), "MaxBuffer") {
+						t.Errorf("%v, %q is unread; want %q, and what to do about it", e, left, tt.want)
 					}
 				}
 			})
-		}
+		})
 	}
 }
 
 func TestBodyFails(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
-	t.Run("while it is buffered: nothing is sent", func(t *testing.T) {
-		t.Parallel()
-		s := &script{steps: []step{answer(200)}}
-		req := request(t, "POST", "")
-		req.Body, req.GetBody, req.ContentLength = io.NopCloser(errReader{broken}), nil, -1
-		if e := failure(t, client.New(s), req); !errors.Is(e, broken) || len(s.attempts()) != 0 {
-			t.Errorf("%v after %d attempts", e, len(s.attempts()))
-		}
-	})
-	t.Run("GetBody: no retry", func(t *testing.T) {
-		t.Parallel()
+	unread := func(r io.Reader) func(*http.Request) {
+		return func(req *http.Request) { req.Body, req.GetBody, req.ContentLength = io.NopCloser(r), nil, -1 }
+	}
+	again := func(r io.Reader, err error) func(*http.Request) {
+		return func(req *http.Request) { req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(r), err } }
+	}
+	half := io.MultiReader(strings.NewReader("x"), errReader{broken})
+	for name, tt := range map[string]struct {
+		operation string
+		spoil     func(*http.Request)
+		want      error
+		attempts  int
+	}{
+		"while it is buffered":        {"", unread(errReader{broken}), broken, 0},
+		"when it is to be sent again": {"", again(nil, broken), client.ErrBody, 1},
+		"GetBody, to compare":         {"order-42", again(nil, broken), broken, 0},
+		"its body, to compare":        {"order-42", again(half, nil), broken, 0},
+		"never, until the end":        {"", nil, context.DeadlineExceeded, 0},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &script{steps: []step{failing(errReset)}}
-			req := request(t, "POST", "x")
-			req.GetBody = func() (io.ReadCloser, error) { return nil, broken }
-			e := failure(t, client.New(s), req)
-			if !errors.Is(e, broken) || !errors.Is(e, client.ErrBody) || len(s.attempts()) != 1 || e.Attempts != 1 || !e.Unknown || e.GaveUp != "" {
-				t.Errorf("%+v after %d attempts", e, len(s.attempts()))
-			}
-		})
-	})
-	t.Run("of a named operation: nothing is sent or remembered", func(t *testing.T) {
-		t.Parallel()
-		for name, get := range map[string]func() (io.ReadCloser, error){
-			"GetBody": func() (io.ReadCloser, error) { return nil, broken },
-			"its body": func() (io.ReadCloser, error) {
-				return io.NopCloser(io.MultiReader(strings.NewReader("x"), errReader{broken})), nil
-			},
-		} {
-			j := open(t, journalFile(t))
-			s := &script{steps: []step{answer(200)}}
-			req := named(t, "POST", "order-42", "x")
-			req.GetBody = get
-			if e := failure(t, client.New(s, with(j)), req); !errors.Is(e, broken) || len(s.attempts()) != 0 || len(j.Entries()) != 0 {
-				t.Errorf("%s: %v after %d attempts, entries %+v", name, e, len(s.attempts()), j.Entries())
-			}
-		}
-	})
-	t.Run("hanging: cancelling closes it", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			s := &script{steps: []step{answer(200)}}
-			req := request(t, "POST", "")
-			r, w := io.Pipe()
-			defer w.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			req.Body, req.GetBody, req.ContentLength = r, nil, -1
-			e := failure(t, client.New(s), req.WithContext(ctx))
-			if !errors.Is(e, context.DeadlineExceeded) || len(s.attempts()) != 0 {
-				t.Errorf("%v after %d attempts", e, len(s.attempts()))
+			if tt.operation != "" {
+				ctx = client.WithOperation(ctx, tt.operation)
+			}
+			req := request(t, "POST", "x").WithContext(ctx)
+			if tt.spoil != nil {
+				tt.spoil(req)
+			} else {
+				r, w := io.Pipe()
+				defer w.Close()
+				req.Body, req.GetBody, req.ContentLength = r, nil, -1
+			}
+			j := open(t, journalFile(t))
+			s := &script{steps: []step{failing(errReset)}}
+			e := failure(t, client.New(s, with(j)), req)
+			if !errors.Is(e, tt.want) || len(s.attempts()) != tt.attempts || e.Unknown != (tt.attempts > 0) || e.GaveUp != "" || len(j.Entries()) != 0 {
+				t.Errorf("%s: %+v after %d attempts, entries %+v; want %v", name, e, len(s.attempts()), j.Entries(), tt.want)
 			}
 		})
-	})
+	}
 }
 
 // Once a body is the base transport's, the end of the request's context closes it no more.
@@ -181,7 +151,7 @@ func TestBodyIsNotClosedLater(t *testing.T) {
 		req := request(t, "PUT", "").WithContext(ctx)
 		body := &trackedBody{ReadCloser: io.NopCloser(strings.NewReader("abcdefgh"))}
 		req.Body, req.GetBody, req.ContentLength = body, nil, -1
-		status(t, client.New(&script{steps: []step{answer(200)}}, buffer(3)), req)
+		status(t, client.New(&script{steps: []step{answer(200)}}, func(o *client.Options) { o.MaxBuffer = 3 }), req)
 		body.mu.Lock()
 		body.closed = false
 		body.mu.Unlock()
@@ -193,82 +163,29 @@ func TestBodyIsNotClosedLater(t *testing.T) {
 	})
 }
 
-// A request without a body has no GetBody either: who calls it reads what it gives.
-func TestNoBodyHasNoGetBody(t *testing.T) {
-	t.Parallel()
-	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-		if req.GetBody != nil {
-			t.Error("GetBody gives a body that isn't there")
-		}
-		return answer(200)(req)
-	}}}
-	for _, method := range []string{"GET", "POST"} {
-		req, _ := http.NewRequestWithContext(t.Context(), method, "http://api.test", nil)
-		status(t, client.New(s), req)
-	}
-}
-
-// The base transport can rewind the body too (HTTP/2, redirects).
-func TestBufferedBodyHasGetBody(t *testing.T) {
+// The base transport can rewind a buffered body too (HTTP/2, redirects), and the caller's
+// request stays as it was. Trailers get their values while the body is read.
+func TestBufferedBody(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
 		b, err := req.GetBody()
 		if err != nil {
 			return nil, err
 		}
-		again, _ := io.ReadAll(b)
-		if string(again) != "abc" || req.ContentLength != 3 {
-			t.Errorf("GetBody gives %q, length %d", again, req.ContentLength)
-		}
-		return answer(200)(req)
-	}}}
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://api.test", onlyReader{strings.NewReader("abc")})
-	status(t, client.New(s), req)
-	if req.GetBody != nil || req.ContentLength != 0 {
-		t.Error("the caller's request was changed")
-	}
-}
-
-// The base transport compares a declared length with the body.
-func TestBufferedBodyKeepsItsLength(t *testing.T) {
-	t.Parallel()
-	for declared, want := range map[int64]int64{-1: 3, 0: 3, 1: 1, 5: 5} {
-		s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-			if req.ContentLength != want {
-				t.Errorf("declared %d, sent with %d, want %d", declared, req.ContentLength, want)
-			}
-			return answer(200)(req)
-		}}}
-		req := request(t, "POST", "")
-		req.Body, req.GetBody, req.ContentLength = io.NopCloser(strings.NewReader("abc")), nil, declared
-		status(t, client.New(s), req)
-	}
-	// net/http sends an empty body of another type in chunks.
-	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-		if req.Body != http.NoBody || req.ContentLength != 0 {
-			t.Errorf("an empty body is sent as %T, length %d", req.Body, req.ContentLength)
+		if again, err := io.ReadAll(b); string(again) != "abc" || err != nil || req.Trailer.Get("Sum") != "1" {
+			t.Errorf("GetBody gives %q, %v, trailer %v", again, err, req.Trailer)
 		}
 		return answer(200)(req)
 	}}}
 	req := request(t, "POST", "")
-	req.Body, req.GetBody, req.ContentLength = io.NopCloser(strings.NewReader("")), nil, -1
-	status(t, client.New(s), req)
-}
-
-// Trailers get their values while the body is read.
-func TestTrailersReachTheTransport(t *testing.T) {
-	t.Parallel()
-	req := request(t, "POST", "x")
 	req.Trailer = http.Header{"Sum": nil}
-	req.Body = io.NopCloser(io.MultiReader(strings.NewReader("x"), readFunc(func([]byte) (int, error) {
-		req.Trailer.Set("Sum", "abc")
+	req.Body = io.NopCloser(io.MultiReader(strings.NewReader("abc"), readerFunc(func([]byte) (int, error) {
+		req.Trailer.Set("Sum", "1")
 		return 0, io.EOF
 	})))
-	s := &script{steps: []step{func(r *http.Request) (*http.Response, error) {
-		if got := r.Trailer.Get("Sum"); got != "abc" {
-			t.Errorf("trailer %q", got)
-		}
-		return answer(200)(r)
-	}}}
+	req.GetBody, req.ContentLength = nil, -1
 	status(t, client.New(s), req)
+	if req.GetBody != nil || req.ContentLength != -1 {
+		t.Error("the caller's request was changed")
+	}
 }

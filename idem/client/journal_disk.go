@@ -62,9 +62,7 @@ func (j *FileJournal) load() error {
 			j.entries[l.Operation] = l.entry()
 		}
 	}
-	if j.at = at; at.id == "" { // a file of version 1
-		j.at.id = rand.Text()
-	}
+	j.at = at
 	return nil
 }
 

@@ -3,15 +3,11 @@ package client_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
-	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,6 +16,50 @@ import (
 
 	"github.com/samekey/samekey/idem/client"
 )
+
+// enter begins an operation and fails the test if it can't.
+func enter(t *testing.T, j *client.FileJournal, name string) {
+	t.Helper()
+	must(t, enterErr(t, j, name))
+}
+
+func enterErr(t *testing.T, j *client.FileJournal, name string) error {
+	t.Helper()
+	now := time.Now()
+	_, _, err := j.Begin(t.Context(), client.Entry{Operation: name, Key: "key of " + name, Created: now, Expires: now.Add(time.Hour)})
+	return err
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func write(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keysIn(j *client.FileJournal) map[string]string {
+	keys := map[string]string{}
+	for _, e := range j.Entries() {
+		keys[e.Operation] = e.Key
+	}
+	return keys
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestJournalFile(t *testing.T) {
 	t.Parallel()
@@ -118,177 +158,6 @@ func TestEntriesAreInOrder(t *testing.T) {
 	}
 }
 
-// A crash may cut the current line anywhere. Promised lines must still be there;
-// any other loss is not due to a crash.
-func TestJournalIsCutAnywhere(t *testing.T) {
-	t.Parallel()
-	path := journalFile(t)
-	j := open(t, path)
-	now := time.Now()
-	type state struct {
-		size int
-		mark []byte
-		keys map[string]string
-	}
-	keys := map[string]string{}
-	var states []state
-	note := func() {
-		states = append(states, state{len(read(t, path)), read(t, path+".lock"), maps.Clone(keys)})
-	}
-	note()
-	for i := range 6 {
-		name := fmt.Sprint("order-", i%4)
-		if i == 4 { // order-0 is done, then new
-			if err := j.Done(name); err != nil {
-				t.Fatal(err)
-			}
-			delete(keys, name)
-			note()
-		}
-		e, _, err := j.Begin(t.Context(), client.Entry{Operation: name, Key: fmt.Sprint("key-", i), Created: now, Expires: now.Add(time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys[name] = e.Key
-		note()
-	}
-	crash(t, j)
-	whole := read(t, path)
-
-	for n := range len(whole) + 1 {
-		last := 0 // the last complete state
-		for i, s := range states {
-			if s.size <= n {
-				last = i
-			}
-		}
-		tail := []string{"", "\x00\x00\x00"}[n%2]
-		// The mark is never beyond the disk's contents; after a power failure it may be
-		// earlier.
-		for _, i := range []int{last + 1, last, n % (last + 1)} {
-			if i == len(states) {
-				continue
-			}
-			write(t, path, append(whole[:n:n], tail...))
-			write(t, path+".lock", states[i].mark)
-			j, err := client.OpenJournal(path)
-			if i > last || n < states[0].size {
-				if !errors.Is(err, client.ErrCorrupt) {
-					t.Fatalf("cut to %d of %d bytes that were promised, and %q: %v", n, states[i].size, tail, err)
-				}
-				continue
-			}
-			if err != nil {
-				t.Fatalf("cut to %d bytes and %q, of which %d were promised: %v", n, tail, states[i].size, err)
-			}
-			if diff := cmp.Diff(states[last].keys, keysIn(j)); diff != "" {
-				t.Fatalf("cut to %d of %d bytes and %q (-want +got):\n%s", n, len(whole), tail, diff)
-			}
-			if err := j.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
-// Even without the lock file's mark, damage differs from a crash. A file that is
-// no journal belongs to another program.
-func TestJournalIsCorrupt(t *testing.T) {
-	t.Parallel()
-	path := journalFile(t)
-	j := open(t, path)
-	for _, name := range []string{"a", "b", "c"} {
-		enter(t, j, name)
-	}
-	crash(t, j)
-	good := string(read(t, path))
-	const old = "samekey operations 1\n"
-	for name, data := range map[string]string{
-		"empty":                 "",
-		"a byte changed":        strings.Replace(good, `"op":"b"`, `"op":"x"`, 1),
-		"last line changed":     strings.Replace(good, `"op":"c"`, `"op":"x"`, 1),
-		"last byte changed":     strings.TrimSuffix(good, "\n") + "\v",
-		"a line cut":            strings.Replace(good, `"op":"b"`, "", 1),
-		"a bad line at its end": good + "bad\n",
-		"another version":       strings.Replace(good, "operations 2", "operations 3", 1),
-		"no first line":         good[strings.Index(good, "\n")+1:],
-		"half a first line":     good[:30],
-		"no journal":            "root:x:0:0:root:/root:/bin/sh\n",
-
-		"version 1, no name":           old + withSum(`{"key":"k","expires":"2026-11-21T12:00:00Z"}`),
-		"version 1, no lifetime":       old + withSum(`{"op":"a","key":"k"}`),
-		"version 1, a changed line":    old + strings.Replace(withSum(oldLine("a")), `"key of a"`, `"key of b"`, 1) + withSum(oldLine("b")),
-		"version 1, another type":      old + withSum(`{"op":"a","key":"k","expires":"2026-11-21T12:00:00Z","status":"x"}`),
-		"version 1, no key":            old + withSum(`{"op":"a","expires":"2026-11-21T12:00:00Z"}`),
-		"version 1, not JSON":          old + withSum(`{"op"`),
-		"version 1, a bad line":        old + "bad\n" + withSum(oldLine("a")),
-		"version 1, a bad last line":   old + withSum(oldLine("a")) + "bad\n",
-		"version 1, a bad last byte":   old + strings.TrimSuffix(withSum(oldLine("a")), "\n") + "\v",
-		"version 1 in version 2's way": old + good[strings.Index(good, "\n")+1:],
-	} {
-		write(t, path, []byte(data))
-		write(t, path+".lock", nil)
-		if _, err := client.OpenJournal(path); !errors.Is(err, client.ErrCorrupt) {
-			t.Errorf("%s: %v, want ErrCorrupt", name, err)
-		}
-		if string(read(t, path)) != data {
-			t.Errorf("%s: the file was changed", name)
-		}
-	}
-}
-
-// The error tells where the damage is, and what can be done about a file that is empty.
-func TestJournalTellsItsDamage(t *testing.T) {
-	t.Parallel()
-	path := journalFile(t)
-	j := open(t, path)
-	enter(t, j, "a")
-	enter(t, j, "b")
-	crash(t, j)
-	good := string(read(t, path))
-	const old = "samekey operations 1\n"
-	for data, want := range map[string]string{
-		"": "it is empty",
-		strings.Replace(good, `"op":"a"`, `"op":"x"`, 1):    "line 2: ",
-		strings.Replace(good, `"op":"b"`, `"op":"x"`, 1):    "line 3: ",
-		old + "bad\n" + withSum(oldLine("a")):               "line 2: ",
-		old + withSum(oldLine("a")) + withSum(`{"op":"b"}`): "line 3: ",
-	} {
-		write(t, path, []byte(data))
-		write(t, path+".lock", nil)
-		if _, err := client.OpenJournal(path); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-}
-
-func oldLine(name string) string {
-	return fmt.Sprintf(`{"op":%q,"key":"key of %[1]s","fp":"f","created":"2026-11-21T12:00:00Z","expires":"9000-01-01T00:00:00Z"}`, name)
-}
-
-// A complete or cut journal of version 1 is read, and has version 2 from then on.
-func TestJournalOfVersion1(t *testing.T) {
-	t.Parallel()
-	path := journalFile(t)
-	for _, tail := range []string{"", withSum(oldLine("c"))[:40], "\x00\x00"} {
-		write(t, path, []byte("samekey operations 1\n"+withSum(oldLine("a"))+withSum(oldLine("b"))+withSum(`{"op":"a","done":true}`)+tail))
-		write(t, path+".lock", nil)
-		for range 2 {
-			j, err := client.OpenJournal(path)
-			if err != nil {
-				t.Fatalf("%q: %v", tail, err)
-			}
-			if diff := cmp.Diff(map[string]string{"b": "key of b"}, keysIn(j)); diff != "" {
-				t.Errorf("%q (-want +got):\n%s", tail, diff)
-			}
-			must(t, j.Close())
-		}
-		if data := read(t, path); !strings.HasPrefix(string(data), "samekey operations 2 ") {
-			t.Errorf("it became %q", data)
-		}
-	}
-}
-
 // An interrupted rewrite leaves a useless temporary file.
 func TestJournalLeftovers(t *testing.T) {
 	t.Parallel()
@@ -308,41 +177,177 @@ func TestJournalLeftovers(t *testing.T) {
 	}
 }
 
-// The file stays small after many operations, and holds no bodies.
-func TestJournalStaysSmall(t *testing.T) {
+// After any damage to the open file, a crash would lose new entries, so the journal
+// accepts none, even if all seems well again.
+func TestJournalIsHarmedWhileOpen(t *testing.T) {
 	t.Parallel()
-	path := journalFile(t)
-	j := open(t, path)
-	s := roundTripperFunc(func(r *http.Request) (*http.Response, error) { return answer(201)(r) })
-	tr := client.New(s, with(j))
-	status(t, tr, named(t, "POST", "kept", "secret body"))
-	var wg sync.WaitGroup
-	for w := range 8 {
-		wg.Go(func() {
-			for i := range 80 {
-				name := fmt.Sprint(w, "-", i)
-				status(t, tr, named(t, "POST", name, "secret body"))
-				if err := j.Done(name); err != nil {
-					t.Error(err)
+	if runtime.GOOS == "windows" {
+		return // Windows doesn't let others harm an open file
+	}
+	longer := func(n int64) func(string) error {
+		return func(path string) error {
+			info, err := os.Stat(path)
+			return errors.Join(err, os.Truncate(path, info.Size()+n))
+		}
+	}
+	for name, harm := range map[string]func(path string) error{
+		"deleted":          os.Remove,
+		"moved away":       func(path string) error { return os.Rename(path, path+".old") },
+		"emptied":          func(path string) error { return os.Truncate(path, 0) },
+		"cut by a byte":    longer(-1),
+		"longer by a byte": longer(1),
+		"folder deleted":   func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		"lock deleted":     func(path string) error { return os.Remove(path + ".lock") },
+		"lock replaced": func(path string) error {
+			return errors.Join(os.Remove(path+".lock"), os.WriteFile(path+".lock", nil, 0o600))
+		},
+		"replaced by its copy": func(path string) error {
+			data, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path+".copy", data, 0o600), os.Rename(path+".copy", path))
+		},
+		"replaced by a link": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.Symlink(path+".old", path))
+		},
+		"another process's turn": func(path string) error {
+			err := errors.Join(os.Remove(path+".lock"), os.Remove(path))
+			open(t, path)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "folder", "operations")
+			must(t, os.Mkdir(filepath.Dir(path), 0o700))
+			j := open(t, path)
+			enter(t, j, "before")
+			known := j.Entries()[0]
+			must(t, harm(path))
+			harmed, _ := os.ReadFile(path)
+			for range 2 {
+				for what, err := range map[string]error{
+					"Begin": enterErr(t, j, "after"), "Update": j.Update(t.Context(), known), "Done": j.Done("before"),
+				} {
+					if !errors.Is(err, client.ErrCorrupt) {
+						t.Errorf("%s: %v, want ErrCorrupt", what, err)
+					}
+				}
+				if name == "moved away" {
+					_ = os.Rename(path+".old", path)
+					harmed = read(t, path)
+				}
+			}
+			if left, _ := os.ReadFile(path); string(left) != string(harmed) {
+				t.Errorf("the harmed file was changed to %q", left)
+			}
+			if diff := cmp.Diff(map[string]string{"before": "key of before"}, keysIn(j)); diff != "" {
+				t.Errorf("what is known (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// After any damage to the closed file, the journal opens with everything that was promised,
+// or doesn't open, and tells what the damage is. Without its mark (the lock file was lost)
+// most damage still differs from a crash. A file that is no journal belongs to another program.
+func TestJournalIsHarmedWhileClosed(t *testing.T) {
+	t.Parallel()
+	type files struct{ now, early, other, mark string }
+	lines := func(edit func(l []string) []string) func(*files) {
+		return func(f *files) { f.now = strings.Join(edit(strings.SplitAfter(f.now, "\n")), "") }
+	}
+	replace := func(old, by string) func(*files) {
+		return func(f *files) { f.now = strings.Replace(f.now, old, by, 1) }
+	}
+	const any = "journal is corrupt"
+	for name, tt := range map[string]struct {
+		harm     func(*files)
+		want     string // in the error
+		unmarked string // in the error without a mark; "" = it isn't noticed
+	}{
+		"emptied":                   {func(f *files) { f.now = "" }, "it is empty", "it is empty"},
+		"an earlier copy":           {func(f *files) { f.now = f.early }, "earlier copy", ""},
+		"another journal":           {func(f *files) { f.now = f.other }, "another journal", ""},
+		"only its first line":       {lines(func(l []string) []string { return l[:1] }), "cut off", ""},
+		"no last line":              {lines(func(l []string) []string { return l[:3] }), "cut off", ""},
+		"no second line":            {lines(func(l []string) []string { return append(l[:1:1], l[2:]...) }), "line 2: ", "line 2: "},
+		"lines the other way":       {lines(func(l []string) []string { return []string{l[0], l[2], l[1], l[3]} }), "line 2: ", "line 2: "},
+		"a line twice":              {lines(func(l []string) []string { return []string{l[0], l[1], l[1], l[2], l[3]} }), "line 3: ", "line 3: "},
+		"no last newline":           {lines(func(l []string) []string { return append(l[:3:3], strings.TrimSuffix(l[3], "\n")) }), "cut off", ""},
+		"zeros for a line":          {lines(func(l []string) []string { return append(l[:3:3], strings.Repeat("\x00", len(l[3]))) }), "cut off", ""},
+		"a byte changed":            {replace(`"op":"b"`, `"op":"x"`), "line 3: ", "line 3: "},
+		"a line cut":                {replace(`"op":"b"`, ""), "line 3: ", "line 3: "},
+		"last byte changed":         {func(f *files) { f.now = strings.TrimSuffix(f.now, "\n") + "\v" }, any, any},
+		"a bad line at its end":     {func(f *files) { f.now += "bad\n" }, "line 5: ", "line 5: "},
+		"another version":           {replace("operations 2", "operations 3"), "another version", "another version"},
+		"no first line":             {lines(func(l []string) []string { return l[1:] }), "not a journal", "not a journal"},
+		"half a first line":         {func(f *files) { f.now = f.now[:30] }, "not a journal", "not a journal"},
+		"no journal":                {func(f *files) { f.now = "root:x:0:0:root:/root:/bin/sh\n" }, "not a journal", "not a journal"},
+		"a changed mark":            {func(f *files) { f.mark = strings.Replace(f.mark, "0", "1", 1) }, "mark is damaged", ""},
+		"a lock of somebody else's": {func(f *files) { f.mark = "4711\n" }, "no lock of a journal", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path, otherPath := journalFile(t), journalFile(t)
+			for _, name := range []string{"x", "y", "z"} { // a later and longer generation
+				other := open(t, otherPath)
+				enter(t, other, name)
+				crash(t, other)
+			}
+			j := open(t, path)
+			enter(t, j, "a")
+			crash(t, j)
+			f := files{early: string(read(t, path)), other: string(read(t, otherPath))}
+			j = open(t, path)
+			enter(t, j, "b")
+			enter(t, j, "c")
+			crash(t, j)
+			f.now, f.mark = string(read(t, path)), string(read(t, path+".lock"))
+			tt.harm(&f)
+			for mark, want := range map[string]string{f.mark: tt.want, "": tt.unmarked} {
+				write(t, path, []byte(f.now))
+				write(t, path+".lock", []byte(mark))
+				j, err := client.OpenJournal(path)
+				if want == "" {
+					must(t, err)
+					must(t, j.Close())
+					continue
+				}
+				if !errors.Is(err, client.ErrCorrupt) || !strings.Contains(err.Error(), want) {
+					t.Errorf("%v, want ErrCorrupt, %q", err, want)
+				}
+				if string(read(t, path)) != f.now || string(read(t, path+".lock")) != mark {
+					t.Error("the files were changed: the next start would not notice")
 				}
 			}
 		})
 	}
-	wg.Wait()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines := strings.Count(string(data), "\n"); lines > 1200 {
-		t.Errorf("%d lines for one entry", lines)
-	}
-	for _, secret := range []string{"secret", "api.test", "orders"} {
-		if strings.Contains(string(data), secret) {
-			t.Errorf("the file has %q in it", secret)
-		}
-	}
+}
+
+// A journal that is gone isn't new. A crash in the middle of a rewrite leaves an old mark
+// beside a newer file, and a lock file that was lost has none.
+func TestJournalIsGone(t *testing.T) {
+	t.Parallel()
+	path := journalFile(t)
+	j := open(t, path)
+	enter(t, j, "a")
 	crash(t, j)
-	if got := open(t, path).Entries(); len(got) != 1 || got[0].Operation != "kept" {
-		t.Errorf("entries %+v", got)
+	mark := read(t, path+".lock")
+	j = open(t, path) // rewrites the file
+	enter(t, j, "b")
+	crash(t, j)
+	for _, old := range [][]byte{mark, nil} {
+		write(t, path+".lock", old)
+		j := open(t, path)
+		if diff := cmp.Diff(map[string]string{"a": "key of a", "b": "key of b"}, keysIn(j)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		crash(t, j)
+	}
+	must(t, os.Remove(path))
+	if _, err := client.OpenJournal(path); !errors.Is(err, client.ErrCorrupt) {
+		t.Errorf("%v, want ErrCorrupt", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it was made anew: %v", err)
 	}
 }

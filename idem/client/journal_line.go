@@ -102,19 +102,14 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	if !bytes.Equal(b, fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text)) {
 		return line{}, 0, fmt.Errorf("%w: its checksum is another", ErrCorrupt)
 	}
-	l, err := decodeJSON(text)
-	return l, sum, err
-}
-
-func decodeJSON(text []byte) (line, error) {
 	var l line
 	switch err := json.Unmarshal(text, &l); {
 	case err != nil:
-		return line{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return line{}, 0, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	case l.Operation == "" || !l.Done && (l.Key == "" || l.Expires.IsZero()):
-		return line{}, fmt.Errorf("%w: a line lacks fields", ErrCorrupt)
+		return line{}, 0, fmt.Errorf("%w: a line lacks fields", ErrCorrupt)
 	}
-	return l, nil
+	return l, sum, nil
 }
 
 // decodeFile reads a journal's file and returns the place where it ends. If mark
@@ -122,10 +117,6 @@ func decodeJSON(text []byte) (line, error) {
 // crash after the mark is skipped, since nothing was sent for it. Anything else
 // is damage: silently forgetting a key could run an operation twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
-	if bytes.HasPrefix(data, []byte(magic1)) && mark == nil {
-		lines, err := decodeFile1(data)
-		return lines, place{}, err
-	}
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])
 	if err != nil {
@@ -170,30 +161,4 @@ func isCut(text []byte) bool {
 	}
 	length, _ := strconv.Atoi(string(fields[1])) // no number is damage
 	return len(text) <= len(head)+length
-}
-
-// Version 1 had no id and no lengths, and each line had its own checksum.
-
-const magic1 = magic + "1\n"
-
-func decodeFile1(data []byte) ([]line, error) {
-	var lines []line
-	n := 1
-	for text := range bytes.Lines(data[len(magic1):]) {
-		n++
-		sum, body, _ := bytes.Cut(text[:len(text)-1], []byte(" "))
-		good := string(sum) == fmt.Sprintf("%08x", crc32.ChecksumIEEE(body))
-		switch whole := text[len(text)-1] == '\n'; {
-		case !whole && !good:
-			return lines, nil // cut off by a crash
-		case !whole || !good:
-			return nil, fmt.Errorf("line %d: %w: its checksum is another", n, ErrCorrupt)
-		}
-		l, err := decodeJSON(body)
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		lines = append(lines, l)
-	}
-	return lines, nil
 }

@@ -25,7 +25,7 @@ func (p place) mark() []byte {
 }
 
 // readMark returns the mark in a lock file, or nil if the lock file is empty: the
-// journal is new, or of a version before marks.
+// journal is new, or its lock file was lost.
 func readMark(f io.Reader) (*place, error) {
 	text, err := io.ReadAll(io.LimitReader(f, markSize+1))
 	if err != nil || len(text) == 0 {

@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/samekey/samekey/idem/client"
 )
 
@@ -149,211 +151,145 @@ func TestOperationIsRefused(t *testing.T) {
 		if seen := s.attempts(); seen[1].Key != seen[0].Key || seen[2].Key != "" {
 			t.Errorf("keys %q, %q, %q", seen[0].Key, seen[1].Key, seen[2].Key)
 		}
-	})
-}
 
-// The shortest name, the longest one, and a request without a body.
-func TestNamesAndBodiesAtTheirLimits(t *testing.T) {
-	t.Parallel()
-	j := open(t, journalFile(t))
-	s := &script{steps: []step{answer(200)}}
-	for _, name := range []string{"n", strings.Repeat("n", 1024)} {
-		for range 2 {
-			req := named(t, "POST", name, "")
-			req.Body, req.GetBody = nil, nil
-			status(t, client.New(s, with(j)), req)
-		}
-	}
-	if seen := s.attempts(); len(seen) != 4 || seen[0].Key != seen[1].Key || seen[2].Key != seen[3].Key {
-		t.Errorf("attempts %+v, want two operations", seen)
-	}
-}
-
-// A body is read to compare it with the operation's, and closed like that of an attempt.
-func TestComparedBodyIsClosed(t *testing.T) {
-	t.Parallel()
-	var opened []*trackedBody
-	req := named(t, "POST", "order-42", "x")
-	req.GetBody = func() (io.ReadCloser, error) {
-		opened = append(opened, &trackedBody{ReadCloser: io.NopCloser(strings.NewReader("x"))})
-		return opened[len(opened)-1], nil
-	}
-	status(t, client.New(&script{steps: []step{answer(200)}}, with(open(t, journalFile(t)))), req)
-	for i, b := range opened {
-		if !b.isClosed() {
-			t.Errorf("body %d of %d is open", i+1, len(opened))
-		}
-	}
-	if len(opened) == 0 {
-		t.Error("the body wasn't compared")
-	}
-}
-
-// A redirect leads to the operation that it is of, and to no other.
-func TestRedirectToAnotherOperationIsRefused(t *testing.T) {
-	t.Parallel()
-	s := &script{steps: []step{answer(200)}}
-	tr := client.New(s, with(open(t, journalFile(t))))
-	status(t, tr, named(t, "POST", "order-42", "x"))
-	resp, _, err := roundTrip(t, tr, named(t, "POST", "order-43", "y"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req := named(t, "POST", "order-42", "y")
-	req.Response = resp
-	if e := failure(t, tr, req); !errors.Is(e, client.ErrMismatch) || len(s.attempts()) != 2 {
-		t.Errorf("%v after %d attempts, want it refused", e, len(s.attempts()))
-	}
-}
-
-// The journal remembers the caller's key like a generated key.
-func TestOperationWithOwnKey(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		j := open(t, journalFile(t))
-		s := &script{steps: []step{answer(200)}}
-		for range 2 {
-			req := named(t, "POST", "order-42", "x")
-			req.Header.Set(keyHeader, "mine")
-			status(t, client.New(s, with(j)), req)
-		}
-		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
-		for _, a := range s.attempts() {
-			if a.Key != "mine" {
-				t.Errorf("key %q", a.Key)
-			}
-		}
-	})
-}
-
-// After the key's lifetime nothing is sent: neither the old key nor a new one is safe.
-func TestOperationExpires(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := journalFile(t)
-		j := open(t, path)
-		s := &script{steps: []step{answer(503, "Idempotency-Expires", timeAfter(7200)), answer(503)}}
-		tr := func() *client.Transport {
-			return client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 })
-		}
-		status(t, tr(), named(t, "POST", "advertised", "x")) // two hours
-		status(t, tr(), named(t, "POST", "default", "x"))    // a day
-
-		wait := func(d time.Duration) {
-			time.Sleep(d) //nolint:forbidigo // virtual
-			crash(t, j)
-			j = open(t, path)
-		}
-		wait(time.Hour)
-		status(t, tr(), named(t, "POST", "advertised", "x"))
-		wait(time.Hour)
-		if e := failure(t, tr(), named(t, "POST", "advertised", "x")); !errors.Is(e, client.ErrExpired) || e.Attempts != 0 || !e.Unknown || e.Key != s.attempts()[0].Key {
-			t.Errorf("%v", e)
-		}
-		status(t, tr(), named(t, "POST", "default", "x"))
-		wait(23 * time.Hour)
-		if e := failure(t, tr(), named(t, "POST", "default", "x")); !errors.Is(e, client.ErrExpired) {
-			t.Errorf("%v", e)
-		}
-	})
-}
-
-// An operation that was answered is dropped with time, and its name is new again.
-func TestAnsweredOperationIsDropped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := journalFile(t)
-		j := open(t, path)
-		s := &script{steps: []step{answer(201)}}
-		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
-		time.Sleep(24*time.Hour + 7*24*time.Hour - time.Second) //nolint:forbidigo // virtual
-		crash(t, j)
-		j = open(t, path)
-		if e := failure(t, client.New(s, with(j)), named(t, "POST", "order-42", "x")); !errors.Is(e, client.ErrExpired) {
-			t.Errorf("%v, want it refused for seven days", e)
-		}
-		time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
-		crash(t, j)
-		j = open(t, path)
-		if got := j.Entries(); len(got) != 0 {
-			t.Errorf("%d entries are still kept: %+v", len(got), got)
-		}
-		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "y"))
-		time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second)              //nolint:forbidigo // virtual
-		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "z")) // without opening the journal again
-		if keys := s.attempts(); len(keys) != 3 || keys[0].Key == keys[1].Key || keys[1].Key == keys[2].Key {
-			t.Errorf("%d attempts, want three, each with a key of its own: %+v", len(keys), keys)
-		}
-	})
-}
-
-// An operation without an answer is never dropped for its age: it may have been
-// carried out, and only its caller can find out. A clock that is eight days ahead
-// while the journal is opened takes no key with it.
-func TestUnansweredOperationIsNeverDropped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		path := journalFile(t)
-		j := open(t, path)
-		s := &script{steps: []step{failing(errReset)}}
-		tr := func() *client.Transport {
-			return client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 })
-		}
-		first := failure(t, tr(), named(t, "POST", "order-42", "x"))
-		for range 2 { // opened anew, and still open
-			time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second) //nolint:forbidigo // virtual
-			if e := failure(t, tr(), named(t, "POST", "order-42", "x")); !errors.Is(e, client.ErrExpired) || e.Key != first.Key || !e.Unknown {
-				t.Errorf("%v, want ErrExpired of the first key", e)
-			}
-			crash(t, j)
-			j = open(t, path)
-			if got := j.Entries(); len(got) != 1 || got[0].Key != first.Key {
-				t.Errorf("entries %+v, want that of the first request", got)
-			}
-		}
-		if got := len(s.attempts()); got != 1 {
-			t.Errorf("sent %d times, want once", got)
-		}
-		if err := j.Done("order-42"); err != nil {
-			t.Fatal(err)
-		}
-		if e := failure(t, tr(), named(t, "POST", "order-42", "x")); errors.Is(e, client.ErrExpired) || e.Key == first.Key {
-			t.Errorf("%v, want another try with a new key: its caller has found out", e)
-		}
-	})
-}
-
-// Unsettled operations keep their keys, even after an answer.
-func TestWhichAnswersAreNoted(t *testing.T) {
-	t.Parallel()
-	settled := map[int]bool{
-		200: true, 201: true, 202: true, 303: true, 400: true, 402: true, 404: true, 410: true, 422: true,
-		307: false, 308: false, 401: false, 403: false, 407: false, 408: false, 409: false, 425: false, 429: false, 500: false, 503: false,
-	}
-	synctest.Test(t, func(t *testing.T) {
-		j := open(t, journalFile(t))
-		for code, want := range settled {
-			time.Sleep(time.Second) //nolint:forbidigo // virtual
-			name := fmt.Sprint(code)
-			status(t, client.New(&script{steps: []step{answer(code)}}, with(j)), named(t, "POST", name, "x"))
-			for _, e := range j.Entries() {
-				if e.Operation == name && (e.Status == code) != want {
-					t.Errorf("%d: noted as answered: %t, want %t", code, e.Status == code, want)
+		// The shortest name and the longest, without a body, under the caller's own key.
+		for _, name := range []string{"n", strings.Repeat("n", 1024)} {
+			for _, own := range []string{"key of " + name[:1], ""} {
+				req := named(t, "POST", name, "")
+				req.Body, req.GetBody = nil, nil
+				if own != "" {
+					req.Header.Set(keyHeader, own)
+				}
+				status(t, tr, req)
+				if seen := s.attempts(); seen[len(seen)-1].Key != "key of n" {
+					t.Errorf("key %q, want the caller's", seen[len(seen)-1].Key)
 				}
 			}
 		}
-		// The true answer of an earlier attempt, whatever it is.
-		status(t, client.New(&script{steps: []step{answer(503, "Idempotent-Replayed", "true")}}, with(j)), named(t, "POST", "replayed", "x"))
-		if e := j.Entries(); e[len(e)-1].Operation != "replayed" || e[len(e)-1].Status != 503 {
-			t.Errorf("entries %+v", e)
+
+		// A body is read to compare it, and closed like that of an attempt.
+		var opened []*trackedBody
+		req = named(t, "POST", "order-43", "x")
+		req.GetBody = func() (io.ReadCloser, error) {
+			opened = append(opened, &trackedBody{ReadCloser: io.NopCloser(strings.NewReader("x"))})
+			return opened[len(opened)-1], nil
 		}
-		// Package idem's "still running".
-		time.Sleep(time.Second) //nolint:forbidigo // virtual
-		status(t, client.New(&script{steps: []step{answer(202, "Retry-After", "1")}}, with(j)), named(t, "POST", "running", "x"))
-		if e := j.Entries(); len(e) != len(settled)+2 || e[len(e)-1].Operation != "running" || e[len(e)-1].Status != 0 {
-			t.Errorf("entries %+v", e)
+		if status(t, tr, req); len(opened) != 1 || !opened[0].isClosed() {
+			t.Errorf("%d bodies were opened to compare it, want one, and closed", len(opened))
 		}
 	})
+}
+
+// What the server says of the key's lifetime is entered, of a torn answer too; what is known
+// already isn't written again. After the lifetime nothing is sent: neither the old key nor a
+// new one is safe. An answer without a record leaves the key no lifetime.
+func TestLifetimeOfAnOperation(t *testing.T) {
+	t.Parallel()
+	const day, expires, status = 24 * time.Hour, "Idempotency-Expires", "Idempotency-Status"
+	const seconds = 24 * 60 * 60
+	for name, tt := range map[string]struct {
+		first   step
+		updates int
+		life    time.Duration
+	}{
+		"nothing told":               {answer(503), 0, day},
+		"the same, in whole seconds": {answer(503, expires, at(seconds-2)), 0, day},
+		"a shorter one":              {answer(503, expires, at(seconds-3)), 1, day - 3*time.Second},
+		"a longer one, torn":         {torn(503, expires, at(seconds+3)), 1, day + 3*time.Second},
+		"unstored":                   {answer(201, status, "Unstored", expires, at(3600)), 1, 0},
+		"unstored, to be retried":    {answer(500, status, "Unstored", expires, at(3600)), 1, 0},
+		"unstored, torn":             {torn(201, status, "Unstored", expires, at(3600)), 1, 0},
+		"ignored":                    {answer(201, status, "Ignored"), 1, 0},
+		"ignored, to be retried":     {answer(500, status, "Ignored"), 1, 0},
+		"ignored, torn":              {torn(201, status, "Ignored"), 1, 0},
+		"ignored, asks for a retry":  {answer(500, status, "Ignored", "Stripe-Should-Retry", "true"), 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				path := journalFile(t)
+				file := open(t, path)
+				j := &updates{Journal: file}
+				s := &script{steps: []step{tt.first, answer(503)}}
+				send := func(j client.Journal) error {
+					_, _, err := roundTrip(t, client.New(s, with(j), never), named(t, "POST", "o", "x"))
+					return err
+				}
+				_ = send(j)
+				if e := file.Entries(); j.n != tt.updates || len(e) != 1 || e[0].Expires.Sub(e[0].Created) != tt.life {
+					t.Fatalf("%d updates, %+v; want %d, and a lifetime of %v", j.n, e, tt.updates, tt.life)
+				}
+				crash(t, file)
+				file = open(t, path)
+				if tt.life > 0 {
+					time.Sleep(tt.life - 3*time.Second) //nolint:forbidigo // virtual
+					if err := send(file); errors.Is(err, client.ErrExpired) {
+						t.Errorf("%v, before its lifetime is over", err)
+					}
+					time.Sleep(time.Second) //nolint:forbidigo // virtual
+				}
+				sent := len(s.attempts())
+				err := send(file)
+				if e, ok := errors.AsType[*client.Error](err); !ok || !errors.Is(err, client.ErrExpired) || !e.Unknown || e.Key != s.attempts()[0].Key || len(s.attempts()) != sent {
+					t.Errorf("sent %d times, %v; want ErrExpired", len(s.attempts()), err)
+				}
+			})
+		})
+	}
+}
+
+// An operation that was answered is dropped with time, and its name is new again. One
+// without an answer is never dropped for its age: it may have been carried out, and only
+// its caller can find out. A clock that is days ahead takes no key with it.
+func TestUnansweredOperationIsNeverDropped(t *testing.T) {
+	t.Parallel()
+	const keep = 8 * 24 * time.Hour
+	for name, reopen := range map[string]bool{"still open": false, "opened anew": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				path := journalFile(t)
+				j := open(t, path)
+				keys := map[string]string{}
+				send := func(name string, do step, expired, same bool) {
+					t.Helper()
+					s := &script{steps: []step{do}}
+					_, _, err := roundTrip(t, client.New(s, with(j), never), named(t, "POST", name, "x"))
+					key := ""
+					if e, ok := errors.AsType[*client.Error](err); ok {
+						key = e.Key
+					} else {
+						key = s.attempts()[0].Key
+					}
+					if errors.Is(err, client.ErrExpired) != expired || (key == keys[name]) != same {
+						t.Errorf("%s: %v with key %q, before %q", name, err, key, keys[name])
+					}
+					keys[name] = key
+				}
+				wait := func(d time.Duration) {
+					time.Sleep(d) //nolint:forbidigo // virtual
+					if reopen {
+						crash(t, j)
+						j = open(t, path)
+					}
+				}
+				send("answered", answer(201), false, false)
+				send("lost", failing(errReset), false, false)
+				wait(keep - time.Second)
+				send("answered", answer(201), true, true)
+				wait(2 * time.Second)
+				send("answered", answer(201), false, false)
+				for range 2 {
+					send("lost", answer(201), true, true)
+					wait(keep)
+				}
+				if err := j.Done("lost"); err != nil {
+					t.Fatal(err)
+				}
+				send("lost", answer(201), false, false) // its caller has found out
+			})
+		})
+	}
 }
 
 // updates counts the updates of a journal.
@@ -367,72 +303,19 @@ func (u *updates) Update(ctx context.Context, e client.Entry) error {
 	return u.Journal.Update(ctx, e)
 }
 
-// An answer is written to the disk if it ends the operation, or tells another lifetime of
-// its key than is known. That is no answer of the operation.
-func TestOnlyNewsIsWritten(t *testing.T) {
-	t.Parallel()
-	const day = 24 * 60 * 60
-	for name, tt := range map[string]struct {
-		first func(status int, headers ...string) step
-		life  int // told, in seconds; 0: nothing
-		want  int // known then
-	}{
-		"no news":                             {answer, 0, day},
-		"the same, in whole seconds":          {answer, day - 2, day},
-		"a shorter lifetime":                  {answer, day - 3, day - 3},
-		"a longer lifetime, of a torn answer": {torn, day + 3, day + 3},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				file := open(t, journalFile(t))
-				j := &updates{Journal: file}
-				begun := time.Now()
-				told := ""
-				if tt.life != 0 {
-					told = timeAfter(tt.life)
-				}
-				resp, err := client.New(&script{steps: []step{tt.first(503, "Idempotency-Expires", told)}}, with(j), func(o *client.Options) { o.MaxRetries = -1 }).RoundTrip(named(t, "POST", "o", "x"))
-				if err == nil {
-					_ = resp.Body.Close()
-				}
-				e := file.Entries()
-				if news := tt.want != day; (j.n == 1) != news || len(e) != 1 || !e[0].Answered.IsZero() || e[0].Status != 0 || e[0].Expires.Sub(begun) != time.Duration(tt.want)*time.Second {
-					t.Errorf("%d updates, %+v; want an open operation, a lifetime of %d s", j.n, e, tt.want)
-				}
-			})
-		})
-	}
-}
-
 // A DELETE that an earlier process may have carried out.
 func TestResumedDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		path := journalFile(t)
 		j := open(t, path)
-		_ = failure(t, client.New(&script{steps: []step{failing(errReset)}}, with(j), idemStripe), named(t, "DELETE", "cancel-42", ""))
+		_ = failure(t, client.New(&script{steps: []step{failing(errReset)}}, with(j), keys("DELETE")), named(t, "DELETE", "cancel-42", ""))
 		crash(t, j)
 		j = open(t, path)
-		if got := status(t, client.New(&script{steps: []step{answer(404)}}, with(j), idemStripe), named(t, "DELETE", "cancel-42", "")); got != 204 {
+		if got := status(t, client.New(&script{steps: []step{answer(404)}}, with(j), keys("DELETE")), named(t, "DELETE", "cancel-42", "")); got != 204 {
 			t.Errorf("status %d, want 204", got)
 		}
 	})
-}
-
-// The answer is recorded although its caller has cancelled.
-func TestAnswerIsNotedAfterCancel(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	c := &counts{}
-	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
-		cancel()
-		return answer(201)(req)
-	}}}
-	tr := client.New(s, with(strictJournal{}), func(o *client.Options) { o.Hooks = c.hooks() })
-	if got := status(t, tr, request(t, "POST", "x").WithContext(client.WithOperation(ctx, "o"))); got != 201 || c.of("journal failed") != 0 {
-		t.Errorf("status %d, %v", got, c.n)
-	}
 }
 
 // Without a key from the journal nothing is sent: a retry would run again. Neither for an entry that says nothing, nor for
@@ -459,42 +342,47 @@ func (j keylessJournal) Begin(_ context.Context, e client.Entry) (client.Entry, 
 }
 func (keylessJournal) Update(context.Context, client.Entry) error { return nil }
 
-// strictJournal fails if its context has ended.
-type strictJournal struct{}
-
-func (strictJournal) Begin(ctx context.Context, e client.Entry) (client.Entry, bool, error) {
-	return e, false, ctx.Err()
-}
-func (strictJournal) Update(ctx context.Context, _ client.Entry) error { return ctx.Err() }
-
 type brokenJournal struct{ begin, update error }
 
 func (b brokenJournal) Begin(_ context.Context, e client.Entry) (client.Entry, bool, error) {
 	return e, false, b.begin
 }
-func (b brokenJournal) Update(context.Context, client.Entry) error { return b.update }
+func (b brokenJournal) Update(ctx context.Context, _ client.Entry) error {
+	return errors.Join(b.update, ctx.Err())
+}
 
+// The request isn't sent without its entry. An answer that can't be entered is returned all
+// the same, and entered although its caller has cancelled.
 func TestJournalFails(t *testing.T) {
 	t.Parallel()
 	full := errors.New("disk full")
 	s := &script{steps: []step{answer(201)}}
-	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 {
-		t.Errorf("%v after %d attempts, want nothing sent", e, len(s.attempts()))
+	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 || e.Key != "" {
+		t.Errorf("%+v after %d attempts, want nothing sent", e, len(s.attempts()))
 	}
-	c := &counts{}
-	tr := client.New(s, with(brokenJournal{update: full}), func(o *client.Options) { o.Hooks = c.hooks() })
-	if got := status(t, tr, named(t, "POST", "o", "x")); got != 201 || c.of("journal failed") != 1 {
-		t.Errorf("status %d, %v; want the answer all the same", got, c.n)
-	}
-	tr = client.New(&script{steps: []step{torn(201, "Idempotency-Expires", timeAfter(60))}}, with(brokenJournal{update: full}), func(o *client.Options) {
-		o.Hooks.JournalFailed = func(_ context.Context, ev client.Event) {
-			if ev.Status != 0 || !errors.Is(ev.Err, full) {
-				t.Errorf("told of %+v, want no status: there was no answer", ev)
-			}
+	ctx, cancel := context.WithCancel(t.Context())
+	for name, tt := range map[string]struct {
+		answer step
+		status int
+		err    error
+	}{
+		"an answer":        {answer(201), 201, full},
+		"a torn answer":    {torn(201, "Idempotency-Expires", "Fri, 31 Dec 9999 23:59:59 GMT"), 0, full},
+		"after its cancel": {func(req *http.Request) (*http.Response, error) { cancel(); return answer(201)(req) }, 201, nil},
+	} {
+		var told []string
+		tr := client.New(&script{steps: []step{tt.answer}}, never, with(brokenJournal{update: tt.err}), func(o *client.Options) {
+			o.Hooks.JournalFailed = func(_ context.Context, ev client.Event) { told = append(told, fmt.Sprint(ev.Status, ev.Err)) }
+		})
+		resp, _, err := roundTrip(t, tr, named(t, "POST", "o", "x").WithContext(client.WithOperation(ctx, "o")))
+		want := []string{fmt.Sprint(tt.status, full)}
+		if tt.err == nil {
+			want = nil
 		}
-		o.MaxRetries = -1
-	})
-	_ = failure(t, tr, named(t, "POST", "o", "x"))
+		if diff := cmp.Diff(want, told); diff != "" || (err == nil) != (tt.status != 0) || err == nil && resp.StatusCode != tt.status {
+			t.Errorf("%s: %v, %v; told (-want +got):\n%s", name, resp, err, diff)
+		}
+	}
 }
 
 // Many goroutines with one name at once are one operation.

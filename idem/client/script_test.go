@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"io"
 	"net"
 	"net/http"
@@ -250,14 +248,4 @@ func (c *counts) of(name string) int {
 // filled returns n bytes that are not all equal.
 func filled(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n] }
 
-// timeAfter returns the HTTP date that many seconds from now.
-func timeAfter(seconds int) string {
-	return time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(http.TimeFormat)
-}
-
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
-
-// withSum returns a line of a journal's file.
-func withSum(text string) string {
-	return fmt.Sprintf("%08x %s\n", crc32.ChecksumIEEE([]byte(text)), text)
-}

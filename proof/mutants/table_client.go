@@ -56,19 +56,19 @@ func clientMutants() []mutant {
 		},
 		{
 			rule: "Ignored", what: "a PATCH is repeated to a server that ignores its key",
-			in: "idem/client.operation.ignored", old: "!isIdempotent($o.req.Method)", new: `$o.req.Method == "POST"`, run: "^TestIgnoredKeyIsNotRetried$",
+			in: "idem/client.operation.ignored", old: "!isIdempotent($o.req.Method)", new: `$o.req.Method == "POST"`, run: "^TestOutcomes$",
 		},
 		{
 			rule: "Ignored", what: "a request whose key the server ignores is repeated because its answer was torn",
-			in: "idem/client.operation.judge", where: "$o.retriable($resp, $err)", old: "$retry && $o.ignored()", new: "$resp != nil && $retry && $o.ignored()", run: "^TestIgnoredKeyIsNotRetried$",
+			in: "idem/client.operation.judge", where: "$o.retriable($resp, $err)", old: "$retry && $o.ignored()", new: "$resp != nil && $retry && $o.ignored()", run: "^TestOutcomes$",
 		},
 		{
 			rule: "Ignored", what: "a named operation goes on with a key that the server ignores",
-			in: "idem/client.operation.attempt", old: "(isUnstored($o.heard) || $o.ignored())", new: "isUnstored($o.heard)", run: "^TestAnswerWithoutARecordEndsTheKey$",
+			in: "idem/client.operation.attempt", old: "(isUnstored($o.heard) || $o.ignored())", new: "isUnstored($o.heard)", run: "^TestLifetimeOfAnOperation$",
 		},
 		{
 			rule: "AboutKey", what: "a refusal of the key passes for the operation's outcome",
-			in: "idem/client.operation.settles", old: "if $o.aboutKey { return false }", new: "", run: "^TestAnswerAboutTheKeySettlesNothing$",
+			in: "idem/client.operation.settles", old: "if $o.aboutKey { return false }", new: "", run: "^TestAnswersThatSettle$",
 		},
 		{
 			rule: "WebhookSecret", what: "a secret that can be guessed is taken",
@@ -83,7 +83,7 @@ func clientMutants() []mutant {
 		{
 			rule: "JournalGone", what: "a journal that was deleted begins anew",
 			in: "idem/client.FileJournal.load", old: "case errors.Is($err, fs.ErrNotExist) && $mark == nil:", new: "case errors.Is($err, fs.ErrNotExist):",
-			run: "^TestJournalIsHarmedWhileClosed$",
+			run: "^TestJournalIsGone$",
 		},
 		{
 			rule: "Bounded", what: "a journal that stays open forgets nothing",

@@ -282,11 +282,11 @@ func patienceMutants() []mutant {
 		{
 			rule: "Unstored", what: "the client goes on with a key whose answer could not be stored",
 			in: "idem/client.operation.attempt", old: `if (isUnstored($o.heard) || $o.ignored()) && $o.key != "" {`, new: `if $o.ignored() && $o.key != "" {`, pkg: "idem/client",
-			run: "^TestAnswerWithoutARecordEndsTheKey$",
+			run: "^TestLifetimeOfAnOperation$",
 		},
 		{
 			rule: "Unstored", what: "the journal forgets what a torn answer said of it",
-			in: "idem/client.operation.attempt", old: "$o.note(nil)", new: "", pkg: "idem/client", run: "^TestAnswerWithoutARecordEndsTheKey$",
+			in: "idem/client.operation.attempt", old: "$o.note(nil)", new: "", pkg: "idem/client", run: "^TestLifetimeOfAnOperation$",
 		},
 		{
 			rule: "Crossed", what: "a crossed write is taken as overtaken",

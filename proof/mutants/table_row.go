@@ -347,7 +347,7 @@ func outerRowMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "a request without an answer isn't repeated",
-			in: "idem/client.operation.retriable", old: "case $err != nil: return reasonNetwork, true", new: "case $err != nil: return reasonNetwork, false", run: "^TestA26_DroppedTwiceThenAnswered$",
+			in: "idem/client.operation.retriable", old: "case $err != nil: return reasonNetwork, true", new: "case $err != nil: return reasonNetwork, false", run: "^TestOutcomes$",
 		},
 		{
 			rule: "CrashesEverywhere", what: "a user's handler is crashed at its first calls only",

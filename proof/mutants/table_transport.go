@@ -10,7 +10,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientKey", what: "the caller's key is replaced",
-			in: "idem/client.operation.header", old: `!$set && $o.key != ""`, new: `($set || !$set) && $o.key != ""`, run: "^TestCallersKeyInAnySpelling$",
+			in: "idem/client.operation.header", old: `!$set && $o.key != ""`, new: `($set || !$set) && $o.key != ""`, run: "^TestKeys$",
 		},
 		{
 			rule: "ClientKey", what: "a made key isn't random",
@@ -30,7 +30,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientKey", what: "a redirected request gets a key of its own",
-			in: "idem/client.operation.chooseKey", old: `$o.key, $o.maybe = $moved, $moved != ""`, new: "_ = $moved", run: "^TestRedirectedRequestIsUnknown$",
+			in: "idem/client.operation.chooseKey", old: `$o.key, $o.maybe = $moved, $moved != ""`, new: "_ = $moved", run: "^TestRedirects$",
 		},
 		{
 			rule: "ClientRetries", what: "a POST without a key is sent again",
@@ -42,15 +42,15 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "a stored error is asked for again and again",
-			in: "idem/client.operation.retriable", old: "$retried && !isReplay($resp)", new: "$retried", run: "^TestReplayedAnswerIsFinal$",
+			in: "idem/client.operation.retriable", old: "$retried && !isReplay($resp)", new: "$retried", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientRetries", what: "a POST is repeated to a server that ignores its key",
-			in: "idem/client.operation.judge", old: "$retry && $o.ignored()", new: "false && $retry", run: "^TestIgnoredKeyIsNotRetried$",
+			in: "idem/client.operation.judge", old: "$retry && $o.ignored()", new: "false && $retry", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientRetries", what: "the server's word against a retry is passed over",
-			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonRefused, false; case $retried", new: "return reasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
+			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return reasonRefused, false; case $retried", new: "return reasonRefused, $said; case $retried", run: "^(TestWaitIsCancelled|TestOutcomes)$",
 		},
 		{
 			rule: "ClientRetries", what: "the server's word for a retry is passed over",
@@ -74,7 +74,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "409 and 429 aren't retried",
-			in: "idem/client.retried", old: "$status == http.StatusConflict || $status == http.StatusTooManyRequests ||", new: "", run: "^TestAgainstStripeInProgress$",
+			in: "idem/client.retried", old: "$status == http.StatusConflict || $status == http.StatusTooManyRequests ||", new: "", run: "^TestRetriedStatuses$",
 		},
 		{
 			rule: "ClientRetries", what: "a server whose certificate is wrong gets the key again",
@@ -82,7 +82,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientLife", what: "an attempt goes out after the key's life: it runs again",
-			in: "idem/client.operation.mayRetry", old: "$o.isOver($wait)", new: "false", run: "^TestSpeaksTheServersLanguage$",
+			in: "idem/client.operation.mayRetry", old: "$o.isOver($wait)", new: "false", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientLife", what: "an attempt goes out after a sleep that was longer than the key's life",
@@ -90,15 +90,15 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientLife", what: "the server's word on the key's end is passed over",
-			in: "idem/client.operation.attempt", old: "$told && $o.key != \"\" { $o.until = $until }", new: "$told && $o.key != \"\" { _ = $until }", run: "^TestSpeaksTheServersLanguage$",
+			in: "idem/client.operation.attempt", old: "$told && $o.key != \"\" { $o.until = $until }", new: "$told && $o.key != \"\" { _ = $until }", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientLife", what: "a key's end is read by the client's clock and not by the server's",
-			in: "idem/client.expires", old: "$at.Sub(clock($h, $sent))", new: "$at.Sub($sent)", run: "^TestNeverPastTheKeysLifetime$",
+			in: "idem/client.expires", old: "$at.Sub(clock($h, $sent))", new: "$at.Sub($sent)", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientLife", what: "an operation of the journal whose key is over gets a second run",
-			in: "idem/client.operation.remember", old: "$o.until = $e.Expires; $behind || $o.isOver(0)", new: "$o.until = $e.Expires; $behind", run: "^TestAnswerWithoutARecordEndsTheKey$",
+			in: "idem/client.operation.remember", old: "$o.until = $e.Expires; $behind || $o.isOver(0)", new: "$o.until = $e.Expires; $behind", run: "^TestLifetimeOfAnOperation$",
 		},
 		{
 			rule: "ClientWaits", what: "Retry-After is passed over",
@@ -110,11 +110,11 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientWaits", what: "the attempts of many clients come at the same moments",
-			in: "idem/client.backoff", old: "rand.N($sleep-$sleep/2+1)", new: "$sleep - $sleep/2 + 0*rand.N($sleep)", run: "^TestBackoffUsesItsRange$",
+			in: "idem/client.backoff", old: "rand.N($sleep-$sleep/2+1)", new: "$sleep - $sleep/2 + 0*rand.N($sleep)", run: "^TestWaitsGrow$",
 		},
 		{
 			rule: "ClientWaits", what: "the pause doesn't grow",
-			in: "idem/client.backoff", old: "2 * min($sleep, $most/2)", new: "min($sleep, $most/2)", run: "^TestBackoffKeepsToTheFormula$",
+			in: "idem/client.backoff", old: "2 * min($sleep, $most/2)", new: "min($sleep, $most/2)", run: "^TestWaitsGrow$",
 		},
 		{
 			rule: "ClientWaits", what: "a retry begins that its deadline cuts off",
@@ -122,43 +122,43 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientUnknown", what: "a server error leaves no doubt",
-			in: "idem/client.operation.attempt", old: "$resp.StatusCode >= http.StatusInternalServerError || $o.aboutKey", new: "$o.aboutKey", run: "^TestA27_ServerSaysWhenAndWhether$",
+			in: "idem/client.operation.attempt", old: "$resp.StatusCode >= http.StatusInternalServerError || $o.aboutKey", new: "$o.aboutKey", run: "^(TestWaitIsCancelled|TestOutcomes)$",
 		},
 		{
 			rule: "ClientUnknown", what: "an attempt whose answer was lost leaves no doubt",
-			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() && $err == nil", run: "^TestRepeatedDelete$",
+			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() && $err == nil", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "a request that never left is in doubt",
-			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() || $err != nil", run: "^TestRepeatedDelete$",
+			in: "idem/client.operation.attempt", old: "$wrote.Load() || !isUnsent($err)", new: "$wrote.Load() || $err != nil", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "the 409 of another attempt in progress leaves no doubt",
-			in: "idem/client.operation.attempt", old: "$o.maybe = $o.maybe || $o.key != \"\" && $resp.StatusCode == http.StatusConflict", new: "", run: "^TestAnswersThatDontSettleAreMarked$",
+			in: "idem/client.operation.attempt", old: "$o.maybe = $o.maybe || $o.key != \"\" && $resp.StatusCode == http.StatusConflict", new: "", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "a refusal after a lost answer passes for the operation's outcome",
-			in: "idem/client.operation.end", old: "$resp.Header.Set(ResultHeader, OutcomeUnknown)", new: "", run: "^TestAnswerAboutTheKeySettlesNothing$",
+			in: "idem/client.operation.end", old: "$resp.Header.Set(ResultHeader, OutcomeUnknown)", new: "", run: "^TestAnswersThatSettle$",
 		},
 		{
 			rule: "ClientUnknown", what: "a 202 that says still running passes for the end",
-			in: "idem/client.operation.settles", old: `$resp.Header.Get("Retry-After") == ""`, new: "true", run: "^TestAnswersThatDontSettleAreMarked$",
+			in: "idem/client.operation.settles", old: `$resp.Header.Get("Retry-After") == ""`, new: "true", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "a server's own word of the client's header is passed on",
-			in: "idem/client.operation.end", old: "$resp.Header.Del(ResultHeader)", new: "", run: "^TestServerSpoofsResultHeader$",
+			in: "idem/client.operation.end", old: "$resp.Header.Del(ResultHeader)", new: "", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "the first 404 of a DELETE passes for one that worked",
-			in: "idem/client.operation.deletedBefore", old: "$o.unknown && !$o.t.opt.KeepNotFound", new: "!$o.t.opt.KeepNotFound", run: "^TestRepeatedDelete$",
+			in: "idem/client.operation.deletedBefore", old: "$o.unknown && !$o.t.opt.KeepNotFound", new: "!$o.t.opt.KeepNotFound", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "an answer about the key isn't known by its code",
-			in: "idem/client.isAboutKey", old: `strings.Contains($names, "idempoten")`, new: "false", run: "^TestAnswerAboutTheKeySettlesNothing$",
+			in: "idem/client.isAboutKey", old: `strings.Contains($names, "idempoten")`, new: "false", run: "^TestAnswersThatSettle$",
 		},
 		{
 			rule: "ClientUnknown", what: "an answer that was cut off counts as one",
-			in: "idem/client.readAhead", old: "if $err != nil { return nil, $err }", new: "_ = $err", run: "^TestRepeatedDelete$",
+			in: "idem/client.readAhead", old: "if $err != nil { return nil, $err }", new: "_ = $err", run: "^TestOutcomes$",
 		},
 		{
 			rule: "ClientUnknown", what: "an answer that came after its time counts",
