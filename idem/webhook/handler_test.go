@@ -138,55 +138,19 @@ func finish(writes ...idem.Write) func(context.Context, webhook.Event) error {
 	}
 }
 
-// A28 of the requirements.
+// An event is handled once, in the order of its deliveries; later ones are duplicates.
 func TestA28Webhook(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, nil)
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")
-	e.ran(t, 1)
-	if diff := cmp.Diff(webhook.Event{ID: "evt_1", Sent: start, Body: []byte(succeeded)}, e.events[0]); diff != "" {
-		t.Errorf("the event (-want +got):\n%s", diff)
-	}
-
 	e.clock.Add(2 * time.Hour) // a retry has a new signature
 	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
-	e.ran(t, 1)
-
-	t.Run("bad signature", func(t *testing.T) {
-		t.Parallel()
-		e := newEndpoint(t, nil)
-		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start, otherSecret), succeeded)).Response, http.StatusBadRequest, "no_valid_signature")
-		e.ran(t, 0)
-		e.store.untouched(t)
-	})
-	t.Run("6 min old", func(t *testing.T) {
-		t.Parallel()
-		e := newEndpoint(t, nil)
-		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start.Add(-6*time.Minute), stripeSecret), succeeded)).Response, http.StatusBadRequest, "too_old")
-		e.ran(t, 0)
-		e.store.untouched(t)
-	})
-	t.Run("two v1, one right", func(t *testing.T) {
-		t.Parallel()
-		e := newEndpoint(t, nil)
-		h := stripeSigned(succeeded, start, stripeSecret)
-		stamp, right, _ := strings.Cut(h.Get(webhook.StripeHeader), ",")
-		_, wrong, _ := strings.Cut(stripeSigned(succeeded, start, otherSecret).Get(webhook.StripeHeader), ",")
-		h[webhook.StripeHeader] = []string{stamp + "," + wrong + "," + right}
-		want(t, e.Serve(t.Context(), delivery(h, succeeded)).Response, http.StatusOK, "")
-		e.ran(t, 1)
-	})
-	t.Run("B before A", func(t *testing.T) {
-		t.Parallel()
-		e := newEndpoint(t, nil)
-		for _, id := range []string{"evt_B", "evt_A", "evt_B", "evt_A"} {
-			e.deliver(t, `{"id":"`+id+`"}`)
-		}
-		e.ran(t, 2)
-		if e.events[0].ID != "evt_B" || e.events[1].ID != "evt_A" {
-			t.Errorf("handled %s, then %s", e.events[0].ID, e.events[1].ID)
-		}
-	})
+	want(t, e.deliver(t, `{"id":"evt_0"}`), http.StatusOK, "")
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+	two := webhook.Event{ID: "evt_0", Sent: start.Add(2 * time.Hour), Body: []byte(`{"id":"evt_0"}`)}
+	if diff := cmp.Diff([]webhook.Event{{ID: "evt_1", Sent: start, Body: []byte(succeeded)}, two}, e.events); diff != "" {
+		t.Errorf("the events (-want +got):\n%s", diff)
+	}
 }
 
 // A request that is no delivery of the provider reaches neither store nor
@@ -243,19 +207,6 @@ func TestRefusedDeliveries(t *testing.T) {
 				t.Errorf("the log says nothing of it: %s", &e.log)
 			}
 		})
-	}
-}
-
-// Without the option a body may have a MiB, to the byte.
-func TestLargestBody(t *testing.T) {
-	t.Parallel()
-	const start, end = `{"id":"evt_1","x":"`, `"}`
-	for size, status := range map[int]int{1 << 20: 200, 1<<20 + 1: 413} {
-		e := newEndpoint(t, nil)
-		body := start + strings.Repeat("x", size-len(start)-len(end)) + end
-		if got := e.deliver(t, body).Status; got != status {
-			t.Errorf("%d bytes: %d, want %d", size, got, status)
-		}
 	}
 }
 
@@ -334,17 +285,6 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
-// An event that was handled is not handled again if its answer, which nobody needs,
-// could not be kept: the provider gets 200.
-func TestHandledAndNotKept(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, nil)
-	want(t, e.deliver(t, succeeded), http.StatusOK, "")
-	e.store.gone = true
-	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
-	e.ran(t, 1)
-}
-
 // Any error of the handler frees the event.
 func TestHandlerFails(t *testing.T) {
 	t.Parallel()
@@ -415,19 +355,6 @@ func TestHandlerPanics(t *testing.T) {
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")
 }
 
-// Other packages may implement Verifier.
-func TestVerifierPanics(t *testing.T) {
-	t.Parallel()
-	h := webhook.New(&idem.MemoryStore{}, "e", panickingVerifier{}, func(context.Context, webhook.Event) error { return nil },
-		func(o *idem.Options) { o.Logger = slog.New(slog.DiscardHandler) })
-	res := h.Serve(t.Context(), delivery(nil, "x"))
-	want(t, res.Response, http.StatusInternalServerError, "internal_error")
-}
-
-type panickingVerifier struct{}
-
-func (panickingVerifier) Verify(http.Header, []byte) (webhook.Event, error) { panic("boom") }
-
 // The provider names the event: other parts of the body may differ between
 // deliveries, and must neither refuse a retry nor count as another event.
 func TestSameEventOtherBody(t *testing.T) {
@@ -449,99 +376,45 @@ func TestSameEventOtherBody(t *testing.T) {
 	}
 }
 
-// A delivery that its provider marks as repeated is looked for before it is claimed.
-func TestMarkedDeliveryIsLookedFor(t *testing.T) {
+// Which deliveries are of one event: neither another path nor the provider's count of its
+// tries makes it another, but another tenant or endpoint does.
+func TestSameEvent(t *testing.T) {
 	t.Parallel()
-	e := newEndpoint(t, nil)
-	r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
-	for i, mark := range []string{"0", "1"} {
-		r.Header["Square-Retry-Number"] = []string{mark}
-		want(t, e.Serve(t.Context(), r).Response, http.StatusOK, []string{"", "duplicate"}[i])
-		if e.store.claims != 1 {
-			t.Errorf("%d claims after delivery %d, want one", e.store.claims, i+1)
+	for name, tt := range map[string]struct {
+		change   func(*idem.Request)
+		endpoint string
+		code     string
+		claims   int
+	}{
+		"a new path":         {func(r *idem.Request) { r.Path = "/v2/webhooks" }, "stripe", "duplicate", 2},
+		"marked":             {func(r *idem.Request) { r.Header["Square-Retry-Number"] = []string{"1"} }, "stripe", "duplicate", 1}, // looked for, not claimed
+		"no repetition":      {func(r *idem.Request) { r.Header["Square-Retry-Number"] = []string{"0"} }, "stripe", "duplicate", 2},
+		"another tenant":     {func(r *idem.Request) { r.Tenant = "green" }, "stripe", "", 2},
+		"its answer is gone": {func(*idem.Request) {}, "stripe", "duplicate", 2},
+		"another endpoint":   {func(*idem.Request) {}, "analytics", "", 2},
+	} {
+		s, c := &recorder{}, newClock()
+		deliver := func(endpoint string, r idem.Request) idem.Response {
+			h := webhook.New(s, endpoint, newStripe(t, c), func(context.Context, webhook.Event) error { return nil }, func(o *idem.Options) { o.Now = c.Now })
+			return h.Serve(t.Context(), r).Response
 		}
-	}
-}
-
-// A provider that is told the endpoint's new path repeats its deliveries there: they
-// are the same events.
-func TestSameEventAtANewPath(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, nil)
-	r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
-	for i, path := range []string{"/webhooks", "/v2/webhooks"} {
-		r.Path = path
-		want(t, e.Serve(t.Context(), r).Response, http.StatusOK, []string{"", "duplicate"}[i])
-	}
-	e.ran(t, 1)
-}
-
-// The same with committed phases.
-func TestRetryResumesAfterPhases(t *testing.T) {
-	t.Parallel()
-	var atoms int
-	failing := true
-	e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
-		if _, err := idem.Atomic(ctx, "noted", func(_ context.Context, tx *idem.Tx) (int, error) {
-			atoms++
-			tx.Write(note("a"))
-			return 1, nil
-		}); err != nil {
-			return err
-		}
-		if failing {
-			return errors.New("mail server is down")
-		}
-		return finish(note("b"))(ctx, webhook.Event{})
-	})
-	want(t, e.deliver(t, succeeded), http.StatusInternalServerError, "internal_error")
-	failing = false
-	want(t, e.deliver(t, `{"id":"evt_1","pending_webhooks":1}`), http.StatusOK, "")
-	if got := fmt.Sprint(e.store.Writes()); got != "[a b]" || atoms != 1 {
-		t.Errorf("writes %s after %d runs of the phase", got, atoms)
-	}
-}
-
-func TestTwoEndpointsAreTold(t *testing.T) {
-	t.Parallel()
-	s, c := &idem.MemoryStore{}, newClock()
-	var handled []string
-	for _, name := range []string{"billing", "analytics"} {
-		h := webhook.New(s, name, newStripe(t, c), func(context.Context, webhook.Event) error {
-			handled = append(handled, name)
-			return nil
-		}, func(o *idem.Options) { o.Now = c.Now })
-		for range 2 {
-			h.Serve(t.Context(), delivery(stripeSigned(succeeded, start, stripeSecret), succeeded))
-		}
-	}
-	if diff := cmp.Diff([]string{"billing", "analytics"}, handled); diff != "" {
-		t.Errorf("handled by (-want +got):\n%s", diff)
-	}
-}
-
-// The same event for two tenants is two events.
-func TestTwoTenantsAreTold(t *testing.T) {
-	t.Parallel()
-	var handled int
-	e := newEndpoint(t, func(context.Context, webhook.Event) error {
-		handled++
-		return nil
-	})
-	for i, tenant := range []string{"blue", "green", "blue", "green"} {
 		r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
-		r.Tenant = tenant
-		if res := e.Serve(t.Context(), r); res.Status != 200 || handled != min(i+1, 2) {
-			t.Errorf("delivery %d: %d, %d handled", i, res.Status, handled)
+		r.Tenant = "blue"
+		want(t, deliver("stripe", r), http.StatusOK, "")
+		tt.change(&r)
+		s.gone = name == "its answer is gone"
+		want(t, deliver(tt.endpoint, r), http.StatusOK, tt.code)
+		if s.claims != tt.claims {
+			t.Errorf("%s: %d claims, want %d", name, s.claims, tt.claims)
 		}
 	}
 }
 
-// 100 deliveries at once: one is handled, the others are told to retry, and a
-// retry finds the event handled.
-func TestHundredAtOnce(t *testing.T) {
+// Of many deliveries at once one is handled; the others are told to come again, and find
+// the event handled.
+func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	const n = 100
+	const n = 20
 	refused := make(chan struct{})
 	e := newEndpoint(t, func(context.Context, webhook.Event) error {
 		<-refused // until all other deliveries have their answer
@@ -558,19 +431,13 @@ func TestHundredAtOnce(t *testing.T) {
 				return
 			}
 			want(t, resp, http.StatusConflict, "in_flight")
-			if resp.Header.Get("Retry-After") == "" {
-				t.Error("no Retry-After")
-			}
 			if inFlight.Add(1) == n-1 {
 				close(refused)
 			}
 		})
 	}
 	wg.Wait()
-	for range n {
-		wg.Go(func() { want(t, e.Serve(t.Context(), delivery(h, succeeded)).Response, http.StatusOK, "duplicate") })
-	}
-	wg.Wait()
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
 	e.ran(t, 1)
 }
 
@@ -659,7 +526,7 @@ func TestStuckEventWaitsForAnOperator(t *testing.T) {
 // Respond marks an event as handled, even after a failed phase.
 func TestRespondEndsAnEvent(t *testing.T) {
 	t.Parallel()
-	for name, v := range map[string]any{"nothing": nil, "a response": idem.Response{Status: 402}, "anything": 7} {
+	for _, v := range []any{nil, idem.Response{Status: 402}, 7} {
 		e := newEndpoint(t, func(ctx context.Context, ev webhook.Event) error {
 			if err := finish(note("older"))(ctx, ev); errors.Is(err, idem.ErrCondition) {
 				return idem.Respond(v) // an outdated event: nothing to do
@@ -669,74 +536,73 @@ func TestRespondEndsAnEvent(t *testing.T) {
 		e.store.Apply = func([]idem.Write) error { return idem.ErrCondition }
 		want(t, e.deliver(t, succeeded), http.StatusOK, "")
 		want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
-		if e.ran(t, 1); t.Failed() {
-			t.Fatalf("Respond with %s", name)
-		}
+		e.ran(t, 1)
 	}
 }
 
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct {
-		opt  func(*idem.Options)
-		gap  time.Duration
-		code string
+	const day = 24 * time.Hour
+	for _, tt := range []struct {
+		tombstone, gap time.Duration
+		code           string
 	}{
-		"Stripe's last own retry":           {nil, 75 * time.Hour, "duplicate"},
-		"sent again by hand after a month":  {nil, 30 * 24 * time.Hour, "duplicate"},
-		"to the end of the retention":       {nil, 31*24*time.Hour - time.Second, "duplicate"},
-		"after the retention it is new":     {nil, 31*24*time.Hour + time.Second, ""},
-		"with a tombstone it is still done": {func(o *idem.Options) { o.Tombstone = 24 * time.Hour * 30 }, 32 * 24 * time.Hour, "duplicate"},
+		{0, 31*day - time.Second, "duplicate"},
+		{0, 31*day + time.Second, ""},
+		{30 * day, 32 * day, "duplicate"}, // the record is gone, its tombstone isn't
+	} {
+		e := newEndpoint(t, nil, func(o *idem.Options) { o.Tombstone = tt.tombstone })
+		want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		e.clock.Add(tt.gap)
+		want(t, e.deliver(t, succeeded), http.StatusOK, tt.code)
+	}
+}
+
+// usedUp is a quota that is used up for so long.
+type usedUp time.Duration
+
+func (u usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	return nil, time.Duration(u), nil
+}
+
+// Without a record nothing is handled, and the provider is told when to come again.
+func TestEngineRefuses(t *testing.T) {
+	t.Parallel()
+	for code, tt := range map[string]struct {
+		status int
+		time   time.Duration
+		down   error
+		wait   time.Duration // of the quota
+	}{
+		"store_unavailable": {503, time.Hour, errors.New("down"), 0},
+		"no_time_left":      {503, 100 * time.Millisecond, nil, 0},
+		"quota_exceeded":    {429, time.Hour, nil, 7500 * time.Millisecond},
 	} {
 		e := newEndpoint(t, nil, func(o *idem.Options) {
-			if tc.opt != nil {
-				tc.opt(o)
+			if tt.wait > 0 {
+				o.Quota = usedUp(tt.wait)
 			}
 		})
-		want(t, e.deliver(t, succeeded), http.StatusOK, "")
-		e.clock.Add(tc.gap)
-		want(t, e.deliver(t, succeeded), http.StatusOK, tc.code)
-		if t.Failed() {
-			t.Fatal(name)
+		e.store.down = tt.down
+		ctx, cancel := context.WithTimeout(t.Context(), tt.time)
+		defer cancel()
+		resp := e.Serve(ctx, delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)).Response
+		want(t, resp, tt.status, code)
+		if after := resp.Header.Get("Retry-After"); after == "" || tt.wait > 0 && after != "8" {
+			t.Errorf("%s: Retry-After %q", code, after)
 		}
+		e.ran(t, 0)
 	}
-}
-
-func TestStoreDown(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, nil)
-	e.store.down = errors.New("down")
-	resp := e.deliver(t, succeeded)
-	want(t, resp, http.StatusServiceUnavailable, "store_unavailable")
-	if resp.Header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
-	}
-	e.ran(t, 0)
-}
-
-func TestNoTimeLeft(t *testing.T) {
-	t.Parallel()
-	e := newEndpoint(t, nil)
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	resp := e.Serve(ctx, delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)).Response
-	want(t, resp, http.StatusServiceUnavailable, "no_time_left")
-	e.ran(t, 0)
 }
 
 func TestUnprotected(t *testing.T) {
 	t.Parallel()
-	for name, opt := range map[string]func(*idem.Options){
-		"disabled":  func(o *idem.Options) { o.Mode = idem.ModeOff },
-		"fail open": func(o *idem.Options) { o.Mode = idem.ModeOpen },
-	} {
-		e := newEndpoint(t, nil, opt)
+	for _, mode := range []idem.Mode{idem.ModeOff, idem.ModeOpen} {
+		e := newEndpoint(t, nil, func(o *idem.Options) { o.Mode = mode })
 		e.store.down = errors.New("down")
 		want(t, e.deliver(t, succeeded), http.StatusOK, "")
 		want(t, e.deliver(t, succeeded), http.StatusOK, "")
-		if e.ran(t, 2); t.Failed() {
-			t.Fatal(name)
-		}
+		e.ran(t, 2)
 	}
 }
 
@@ -744,6 +610,8 @@ func TestUnprotected(t *testing.T) {
 type verifierFunc func(http.Header, []byte) (webhook.Event, error)
 
 func (f verifierFunc) Verify(h http.Header, body []byte) (webhook.Event, error) { return f(h, body) }
+
+var errPanics = errors.New("panics")
 
 func TestOwnVerifier(t *testing.T) {
 	t.Parallel()
@@ -759,9 +627,15 @@ func TestOwnVerifier(t *testing.T) {
 		"can't tell now":       {webhook.Event{}, fmt.Errorf("keys: %w", idem.ErrUnavailable), 503, "store_unavailable"},
 		"names no event":       {webhook.Event{}, nil, 400, "malformed"},
 		"names an event badly": {webhook.Event{ID: "a b"}, nil, 400, "malformed"},
+		"panics":               {webhook.Event{}, errPanics, 500, "internal_error"},
 	} {
 		runs := 0
-		h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return tc.ev, tc.err }),
+		h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) {
+			if tc.err == errPanics { //nolint:errorlint // the very same
+				panic("boom")
+			}
+			return tc.ev, tc.err
+		}),
 			func(context.Context, webhook.Event) error { runs++; return nil })
 		want(t, h.Serve(t.Context(), delivery(nil, "x")).Response, tc.status, tc.code)
 		if (runs == 1) != (tc.status == 200) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -121,15 +122,19 @@ func is(err, want error) bool {
 func want(t testing.TB, got idem.Response, status int, code string) {
 	t.Helper()
 	var p struct {
-		Type, Code string
-		Status     int
+		Type, Code, Title, Detail string
+		Status                    int
 	}
 	if status != http.StatusOK {
-		if err := json.Unmarshal(got.Body, &p); err != nil || p.Status != got.Status || got.Header.Get("Content-Type") != "application/problem+json" {
+		if err := json.Unmarshal(got.Body, &p); err != nil || p.Status != got.Status || got.Header.Get("Content-Type") != "application/problem+json" ||
+			!strings.HasSuffix(p.Type, "docs/use/webhooks.md#"+p.Code) || p.Title == "" || p.Detail == "" {
 			t.Errorf("the answer is no problem: %d %v %s", got.Status, got.Header, got.Body)
 		}
 	} else if got.Header.Get(idem.ReplayedHeader) == "true" {
 		p.Code = "duplicate"
+	}
+	if got.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("it may be cached: %v", got.Header)
 	}
 	if got.Status != status || p.Code != code {
 		t.Errorf("got %d %q, want %d %q", got.Status, p.Code, status, code)
