@@ -1,6 +1,7 @@
 package sink_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/sink"
 )
 
 // message is what a consumer sees of a job.
@@ -185,5 +187,136 @@ func TestCharactersThatQueuesDoNotTake(t *testing.T) {
 		if err := json.Unmarshal([]byte(body), &got); err != nil || got != text {
 			t.Errorf("%s: %q is read as %q, %v", name, body, got, err)
 		}
+	}
+}
+
+// A job names no destination: whatever its data says, it goes where the program has
+// said. Otherwise a client whose input becomes a job could have a function call any
+// address with the function's role.
+func TestJobsChooseNoDestination(t *testing.T) {
+	t.Parallel()
+	const evil = "http://169.254.169.254/latest/meta-data"
+	args, err := json.Marshal(map[string]any{
+		"QueueUrl": evil, "TopicArn": "arn:aws:sns:us-east-1:2:evil", "FunctionName": "evil", "EventBusName": "evil", "url": evil, "Endpoint": evil,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
+		t.Helper()
+		honest := &fake{}
+		if errs := sinks(honest)[name].Deliver(t.Context(), deliveries(1)); verdictOf(errlist.Pad(errs, 1)[0]) != taken {
+			t.Fatal(errs)
+		}
+		want := sent(t, honest).To
+		for _, d := range []jobs.Delivery{
+			{JobID: "op.1.0", Operation: "op", Kind: "mail", Args: args},
+			{JobID: evil, Operation: evil, Kind: "mail", Args: args, Group: evil},
+			{JobID: "op.1.0", Operation: "op", Kind: evil, Args: args},
+			{JobID: "op.1.0", Operation: "op", Kind: "arn:aws:lambda:us-east-1:2:function:evil", Args: args},
+		} {
+			s.Deliver(t.Context(), []jobs.Delivery{d}) // a refusal is as good
+			if f.last == nil {
+				continue
+			}
+			if to := sent(t, f).To; to != want || strings.Contains(to, "evil") {
+				t.Errorf("%+v goes to %s, want %s", d, to, want)
+			}
+		}
+	})
+}
+
+func tenantOf(d jobs.Delivery) string { return d.Tenant }
+
+func fairQueue(o *sink.QueueOptions) { o.FairBy = tenantOf }
+
+func fairTopic(o *sink.TopicOptions) { o.FairBy = tenantOf }
+
+// In a standard queue, and through a standard topic, a message's group is whose it
+// is, and nothing of order: all go in one call.
+func TestFairQueues(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]func(*fake) jobs.Sink{
+		"queue": func(f *fake) jobs.Sink { return sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs", fairQueue) },
+		"topic": func(f *fake) jobs.Sink { return sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs", fairTopic) },
+	} {
+		for tenant, want := range map[string]string{"jane": "jane", "": "", "two words": "oD8dYRZF61OtFsGvVGygeS3IhFBbq1ft6A9NrWuRHTo"} {
+			f := &fake{}
+			batch := deliveries(2, "x", "x")
+			batch[0].Tenant, batch[1].Tenant = tenant, tenant
+			s(f).Deliver(t.Context(), batch)
+			if m := sent(t, f); m.Group != want || m.Dedup != "" || names(f.calls) != "ab" {
+				t.Errorf("%s: tenant %q: %+v in calls %q", name, tenant, m, names(f.calls))
+			}
+		}
+	}
+}
+
+// takesAll is Lambda, which queues an event without a payload as well.
+type takesAll struct{ payloads []string }
+
+func (l *takesAll) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
+	l.payloads = append(l.payloads, string(in.Payload))
+	return &awslambda.InvokeOutput{StatusCode: 202}, nil
+}
+
+// A job that can't be made a payload isn't handed on as an event without one, which
+// Lambda would take: nobody would ever do it.
+func TestFunctionGetsNoEmptyEvent(t *testing.T) {
+	t.Parallel()
+	l := &takesAll{}
+	batch := deliveries(3)
+	batch[1].Args = json.RawMessage(`{"to":`)
+	got := verdicts(sink.NewFunction(l, "mails").Deliver(t.Context(), batch), 3)
+	if want := "tct"; got != want || len(l.payloads) != 2 {
+		t.Errorf("got %v by %d calls, want %v by 2", got, len(l.payloads), want)
+	}
+	for _, i := range []int{0, 2} { // none is taken, and each counts
+		batch[i].Args = batch[1].Args
+	}
+	for _, name := range []string{"function", "machine"} {
+		f := &fake{}
+		if got := deliver(t, sinks(f)[name], batch); got != "ccc" || f.calls != nil {
+			t.Errorf("%s: got %v by %d calls", name, got, len(f.calls))
+		}
+	}
+}
+
+type tenants struct{ got []string }
+
+func (f *tenants) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
+	tenant := "none"
+	if in.TenantId != nil {
+		tenant = *in.TenantId
+	}
+	f.got = append(f.got, tenant)
+	return &awslambda.InvokeOutput{StatusCode: 202}, nil
+}
+
+// A tenant's job is invoked for that tenant: a function that keeps tenants apart
+// takes it in no other way.
+func TestFunctionIsInvokedForTheJobsTenant(t *testing.T) {
+	t.Parallel()
+	batch := deliveries(2)
+	batch[1].Tenant = "jane"
+	for name, tt := range map[string]struct {
+		opt  func(*sink.FunctionOptions)
+		want string
+	}{
+		"by default":    {func(*sink.FunctionOptions) {}, "jane"},
+		"without asked": {func(o *sink.FunctionOptions) { o.WithoutTenant = true }, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &tenants{}
+			for i, err := range sink.NewFunction(f, "mails", tt.opt).Deliver(t.Context(), batch) {
+				if err != nil {
+					t.Errorf("job %d: %v", i, err)
+				}
+			}
+			if len(f.got) != 2 || f.got[0] != "none" || f.got[1] != tt.want {
+				t.Errorf("invoked for %q", f.got)
+			}
+		})
 	}
 }

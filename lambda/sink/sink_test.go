@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -15,24 +17,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
-// verdict is what became of a delivery.
-type verdict string
-
+// Verdicts are letters: what became of a delivery.
 const (
-	taken   verdict = "taken"
-	counted verdict = "counts against its job"
-	down    verdict = "the sink is down"
-	held    verdict = "not tried"
+	taken   = "t"
+	counted = "c" // against its job
+	down    = "d" // the sink is
+	held    = "h" // not tried
 )
 
-func verdictOf(err error) verdict {
+func verdictOf(err error) string {
 	switch {
 	case err == nil:
 		return taken
@@ -44,12 +43,18 @@ func verdictOf(err error) verdict {
 	return counted
 }
 
-func verdicts(errs []error, n int) []verdict {
-	var all []verdict
+func verdicts(errs []error, n int) string {
+	all := ""
 	for _, err := range errlist.Pad(errs, n) {
-		all = append(all, verdictOf(err))
+		all += verdictOf(err)
 	}
 	return all
+}
+
+// deliver delivers a batch, and returns its verdicts.
+func deliver(t *testing.T, s jobs.Sink, batch []jobs.Delivery) string {
+	t.Helper()
+	return verdicts(s.Deliver(t.Context(), batch), len(batch))
 }
 
 // deliveries are jobs named a, b, c…, each in the group of its place in groups,
@@ -73,7 +78,7 @@ func names(calls [][]string) string {
 	parts := make([]string, len(calls))
 	for i, c := range calls {
 		for _, id := range c {
-			parts[i] += strings.TrimSuffix(strings.TrimPrefix(id, "op-"), ".0.0")
+			parts[i] += letter(id)
 		}
 	}
 	return strings.Join(parts, " ")
@@ -147,187 +152,223 @@ func TestTenJobsACall(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
-		if errs := s.Deliver(t.Context(), deliveries(23)); slices.ContainsFunc(verdicts(errs, 23), func(v verdict) bool { return v != taken }) {
-			t.Errorf("got %v", errs)
+		if s.Deliver(t.Context(), nil); len(f.calls) != 0 {
+			t.Errorf("nothing is sent by %v", f.calls)
 		}
 		want := "abcdefghij klmnopqrst uvw"
 		if single(name) {
 			want = strings.Join(strings.Split("abcdefghijklmnopqrstuvw", ""), " ")
 		}
-		if got := names(f.calls); got != want {
-			t.Errorf("calls %q, want %q", got, want)
+		if got := deliver(t, s, deliveries(23)); got != strings.Repeat(taken, 23) || names(f.calls) != want {
+			t.Errorf("%s by calls %q, want %q", got, names(f.calls), want)
 		}
 	})
 }
 
-func TestNothingIsNoCall(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
-		t.Helper()
-		if errs := s.Deliver(t.Context(), nil); len(errs) != 0 || len(f.calls) != 0 {
-			t.Errorf("got %v after %v", errs, f.calls)
-		}
-	})
-}
+// letter is the name of a job.
+func letter(id string) string { return strings.TrimSuffix(strings.TrimPrefix(id, "op-"), ".0.0") }
 
-// Partial failures: each entry is judged by its own error.
-func TestPartOfACallFails(t *testing.T) {
-	t.Parallel()
-	entry := func(id string) (string, bool) {
-		switch id {
-		case "op-b.0.0":
-			return "MalformedDetail", true // blames what was sent, for all of them
-		case "op-d.0.0":
-			return "InternalError", false
-		case "op-e.0.0":
-			return "ThrottlingException", true
-		case "op-f.0.0":
-			return "AccessDeniedException", true
-		}
-		return "", false
-	}
-	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
-		t.Helper()
-		f.entry = entry
-		want := []verdict{taken, counted, taken, down, down, down, taken}
-		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(7)), 7)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
-		if len(f.calls) != 1 {
-			t.Errorf("calls %q", names(f.calls))
-		}
-	})
-}
-
-// A whole call that fails: where what was sent is to blame, each is sent alone
-// to find out which; else none is counted.
+// A whole call that fails: where what was sent is to blame, each is sent alone to find out
+// which; else none is counted, and the rest is not tried: a sink that is down costs a call.
+//
+// A refusal that nobody documents may be for what the job holds, or for how the sink is set
+// up. The other jobs tell: where one was taken, each that was refused counts. Where none
+// was, one counts: a bad job is parked in the end, and an outage doesn't park what comes by.
 func TestCallFails(t *testing.T) {
 	t.Parallel()
-	only := func(bad string, err error) func([]string) error {
-		return func(ids []string) error {
-			if slices.Contains(ids, "op-"+bad+".0.0") {
-				return err
-			}
-			return nil
-		}
-	}
-	for name, test := range map[string]struct {
-		whole func([]string) error
-		want  []verdict
-		calls string // of those that send several
+	unknown := answer(400, "NobodyDocumentsThis")
+	for name, tt := range map[string]struct {
+		n      int
+		bad    string // a call with one of these fails; "*": each call
+		err    error
+		want   string
+		calls  string // of those that send several
+		single string // verdicts of those that don't; "": the same
 	}{
-		"one is too large":        {only("b", answer(413, "")), []verdict{taken, counted, taken}, "abc a b c"},
-		"one has bad content":     {only("c", answer(400, "InvalidMessageContents")), []verdict{taken, taken, counted}, "abc a b c"},
-		"one has a bad parameter": {only("b", answer(400, "ValidationException")), []verdict{taken, counted, taken}, "abc a b c"},
-		"one isn't liked":         {only("a", answer(422, "NobodyDocumentsThis")), []verdict{counted, taken, taken}, "abc a b c"},
-		"throttled":               {only("b", answer(400, "ThrottlingException")), []verdict{down, down, down}, "abc"},
-		"throttled, by class":     {only("b", answer(429, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
-		"forbidden":               {only("b", answer(400, "AccessDeniedException")), []verdict{down, down, down}, "abc"},
-		"forbidden, by class":     {only("b", answer(403, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
-		"nobody there":            {only("b", answer(404, "ResourceNotFoundException")), []verdict{down, down, down}, "abc"},
-		"broken":                  {only("b", answer(503, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
-		"no answer":               {only("b", errors.New("connection reset")), []verdict{down, down, down}, "abc"},
+		"one is too large":        {3, "b", answer(413, ""), "tct", "abc a b c", ""},
+		"one has bad content":     {3, "c", answer(400, "InvalidMessageContents"), "ttc", "abc a b c", ""},
+		"one has a bad parameter": {3, "b", answer(400, "ValidationException"), "tct", "abc a b c", ""},
+		"all are too large":       {3, "*", answer(413, "NobodyDocumentsThis"), "ccc", "abc a b c", ""},
+		"throttled":               {3, "b", answer(400, "ThrottlingException"), "ddd", "abc", "tdh"},
+		"forbidden":               {3, "b", answer(400, "AccessDeniedException"), "ddd", "abc", "tdh"},
+		"nobody there":            {3, "b", answer(404, "ResourceNotFoundException"), "ddd", "abc", "tdh"},
+		"no answer":               {3, "b", errors.New("connection reset"), "ddd", "abc", "tdh"},
+		"no queue":                {3, "*", answer(400, "AWS.SimpleQueueService.NonExistentQueue"), "ddd", "abc", "dhh"},
+		"no answer to many":       {12, "*", errors.New("connection reset"), "ddddddddddhh", "abcdefghij", "dhhhhhhhhhhh"},
+		"unknown, of one":         {1, "*", unknown, "c", "a", ""},
+		"unknown, of one of many": {4, "b", unknown, "tctt", "abcd a b c d", ""},
+		"unknown, but of one":     {4, "abc", unknown, "ccct", "abcd a b c d", ""},
+		"unknown, and the last":   {12, "bcdefghijkl", unknown, "tccccccccccc", "abcdefghij a b c d e f g h i j kl k l", ""},
+		"unknown, of all":         {4, "*", unknown, "cddd", "abcd a b c d", ""},
+		"unknown, of many":        {13, "*", unknown, "cdddddddddhhh", "abcdefghij a b c d e f g h i j", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 				t.Helper()
-				f.whole = test.whole
-				got, want, calls := verdicts(s.Deliver(t.Context(), deliveries(3)), 3), test.want, test.calls
-				if single(name) {
-					calls = "a b c"
-					if want[0] == down {
-						calls, want = "a b", []verdict{taken, down, held}
+				f.whole = func(ids []string) error {
+					if tt.bad == "*" || slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(tt.bad, letter(id)) }) {
+						return tt.err
 					}
+					return nil
 				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
+				want := tt.want
+				if single(name) && tt.single != "" {
+					want = tt.single
 				}
-				if names(f.calls) != calls {
-					t.Errorf("calls %q, want %q", names(f.calls), calls)
+				if got := deliver(t, s, deliveries(tt.n)); got != want || !single(name) && names(f.calls) != tt.calls {
+					t.Errorf("%s by calls %q, want %s by %q", got, names(f.calls), want, tt.calls)
 				}
 			})
 		})
 	}
 }
 
-// What an answer doesn't tell of has not been taken, for all that is known.
-func TestMuteAnswer(t *testing.T) {
+// Of an error whose code nobody knows, the status tells the cause. A job is parked for its
+// own fault only.
+func TestBlameByStatus(t *testing.T) {
 	t.Parallel()
+	for status := 400; status < 600; status++ {
+		want := "cd" // in doubt
+		switch {
+		case status == 413:
+			want = "cc"
+		case status >= 500 || slices.Contains([]int{401, 403, 404, 407, 408, 409, 425, 429}, status):
+			want = "dd"
+		}
+		f := &fake{whole: func([]string) error { return answer(status, "NobodyDocumentsThis") }}
+		if got := deliver(t, sinks(f)["queue"], deliveries(2)); got != want {
+			t.Errorf("%d: %s, want %s", status, got, want)
+		}
+	}
+}
+
+// Each entry is judged by its own error. A sink that takes none, and blames itself for each,
+// is down. What an answer doesn't tell of has not been taken, for all that is known.
+func TestPartOfACallFails(t *testing.T) {
+	t.Parallel()
+	const throttled, unknown = "ThrottlingException", "NobodyDocumentsThis"
+	for name, tt := range map[string]struct {
+		n     int
+		code  func(job string) string
+		want  string
+		calls int
+	}{
+		"each its own": {7, func(job string) string { // MalformedDetail blames what was sent, for all of them
+			return map[string]string{"b": "MalformedDetail", "d": "InternalError", "e": throttled, "f": "AccessDeniedException"}[job]
+		}, "tctdddt", 1},
+		"all are throttled":         {15, func(string) string { return throttled }, "ddddddddddhhhhh", 1},
+		"but one":                   {15, func(job string) string { return map[bool]string{true: throttled}[job != "a"] }, "tdddddddddddddd", 2},
+		"unknown, and one is taken": {3, func(job string) string { return map[bool]string{true: unknown}[job != "b"] }, "ctc", 1},
+		"unknown, of all":           {3, func(string) string { return unknown }, "cdd", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
+				t.Helper()
+				f.entry = func(id string) (string, bool) { code := tt.code(letter(id)); return code, code != "InternalError" }
+				if got := deliver(t, s, deliveries(tt.n)); got != tt.want || len(f.calls) != tt.calls {
+					t.Errorf("%s by %d calls, want %s by %d", got, len(f.calls), tt.want, tt.calls)
+				}
+			})
+		})
+	}
 	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
 		f.mute = true
-		want := []verdict{down, down}
-		if single(name) {
-			want = []verdict{down, held}
-		}
-		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(2)), 2)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
+		want := map[bool]string{false: "dd", true: "dh"}[single(name)]
+		if got := deliver(t, s, deliveries(2)); got != want {
+			t.Errorf("of a mute answer: %s, want %s", got, want)
 		}
 	})
 }
 
-// A group keeps its order: no call has two of it, and after a failure the rest is
-// held back. Others go on.
-func TestGroupsKeepTheirOrder(t *testing.T) {
+// A sink that goes down while a refused batch is taken apart isn't asked for the
+// rest of it.
+func TestSinkThatGoesDownInASplit(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]func(*fake) jobs.Sink{
-		"queue": func(f *fake) jobs.Sink { return sinks(f)["fifo queue"] },
-		"topic": func(f *fake) jobs.Sink { return sinks(f)["fifo topic"] },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := &fake{}
-			if errs := s(f).Deliver(t.Context(), deliveries(6, "x", "y", "x", "x", "y", "z")); verdictOf(errors.Join(errs...)) != taken {
-				t.Errorf("got %v", errs)
+	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
+		t.Helper()
+		f.whole = func(ids []string) error {
+			switch {
+			case len(ids) > 1:
+				return answer(413, "")
+			case ids[0] == "op-b.0.0":
+				return errors.New("connection reset")
 			}
-			if got, want := names(f.calls), "abf ce d"; got != want {
-				t.Errorf("calls %q, want %q", got, want)
-			}
-			f = &fake{entry: func(id string) (string, bool) {
-				if id == "op-a.0.0" {
-					return "InvalidMessageContents", true
-				}
-				return "", false
-			}}
-			want := []verdict{counted, taken, held, held, taken, taken}
-			if diff := cmp.Diff(want, verdicts(s(f).Deliver(t.Context(), deliveries(6, "x", "y", "x", "x", "y", "z")), 6)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if got, want := names(f.calls), "abf e"; got != want {
-				t.Errorf("calls %q, want %q", got, want)
-			}
-		})
-	}
-	for _, name := range []string{"function", "machine"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := &fake{whole: func(ids []string) error {
-				if ids[0] == "op-a.0.0" {
-					return answer(413, "RequestTooLargeException")
-				}
-				return nil
-			}}
-			if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)[name].Deliver(t.Context(), deliveries(3, "x", "y", "x")), 3)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-	t.Run("a standard queue has no order to keep", func(t *testing.T) {
-		t.Parallel()
-		f := &fake{}
-		sinks(f)["queue"].Deliver(t.Context(), deliveries(3, "x", "x", "x"))
-		if got := names(f.calls); got != "abc" {
-			t.Errorf("calls %q", got)
+			return nil
 		}
-		f.entry = func(id string) (string, bool) {
-			return map[bool]string{true: "InvalidMessageContents"}[id == "op-a.0.0"], true
-		}
-		got := verdicts(sinks(f)["queue"].Deliver(t.Context(), deliveries(12, slices.Repeat([]string{"x"}, 12)...)), 12)
-		if diff := cmp.Diff(append([]verdict{counted}, first(11, taken)...), got); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
+		if got := deliver(t, s, deliveries(4)); got != "tdhh" || names(f.calls) != "abcd a b" {
+			t.Errorf("%s by calls %q, want tdhh by abcd a b", got, names(f.calls))
 		}
 	})
+}
+
+// A worker's tickets bring the jobs of one operation each. A sink that refuses
+// everything has one suspect all the same, and the next one after the first is parked.
+func TestRefusedAloneThereIsOneSuspect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			for i, step := range []struct {
+				later   time.Duration
+				refused bool
+				jobs    string // each delivered alone
+				want    string
+			}{
+				{0, true, "abac", "cdcd"}, // nothing is known of the sink
+				{2 * time.Minute, true, "bab", "dcd"},
+				{3*time.Minute - 1, true, "b", "d"},
+				{1, true, "bcb", "cdc"}, // the suspect is parked
+				{0, false, "d", "t"},
+				{time.Minute - 1, true, "abc", "ccc"}, // the jobs are at fault
+				{1, true, "ac", "dc"},                 // later nobody knows
+			} {
+				time.Sleep(step.later) //nolint:forbidigo // by the bubble's clock
+				f.whole = func([]string) error { return map[bool]error{true: answer(400, "NobodyDocumentsThis")}[step.refused] }
+				got := ""
+				for _, job := range step.jobs {
+					n := int(job - 'a')
+					got += deliver(t, s, deliveries(n + 1)[n:])
+				}
+				if got != step.want {
+					t.Errorf("step %d: %s of %s, want %s", i, got, step.jobs, step.want)
+				}
+			}
+		})
+	})
+}
+
+// A group keeps its order: no call has two of it, and after a failure the rest is held back.
+// Others go on. A standard queue has no order to keep.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		sink, groups, bad, want, calls string
+	}{
+		{"fifo queue", "xyxxyz", "", "tttttt", "abf ce d"},
+		{"fifo topic", "xyxxyz", "", "tttttt", "abf ce d"},
+		{"fifo queue", "xyxxyz", "a", "cthhtt", "abf e"},
+		{"fifo topic", "xyxxyz", "a", "cthhtt", "abf e"},
+		{"function", "xyx", "a", "cth", "a b"},
+		{"machine", "xyx", "a", "cth", "a b"},
+		{"queue", "xxx", "", "ttt", "abc"},
+		{"queue", "xxxxxxxxxxxx", "a", "cttttttttttt", "abcdefghij kl"},
+	} {
+		f := &fake{entry: func(id string) (string, bool) {
+			return map[bool]string{true: "InvalidMessageContents"}[letter(id) == tt.bad], true
+		}}
+		if single(tt.sink) {
+			f.whole = func(ids []string) error {
+				return map[bool]error{true: answer(413, "RequestTooLargeException")}[letter(ids[0]) == tt.bad]
+			}
+		}
+		got := deliver(t, sinks(f)[tt.sink], deliveries(len(tt.groups), strings.Split(tt.groups, "")...))
+		if got != tt.want || names(f.calls) != tt.calls {
+			t.Errorf("%s, %s: %s by calls %q, want %s by %q", tt.sink, tt.groups, got, names(f.calls), tt.want, tt.calls)
+		}
+	}
 }
 
 // Once time is up nothing is sent; what was sent keeps its verdict.
@@ -338,15 +379,9 @@ func TestTimeIsUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		f.whole = func([]string) error { cancel(); return nil }
 		got := verdicts(s.Deliver(ctx, deliveries(12)), 12)
-		want := make([]verdict, 12)
-		for i := range want {
-			want[i] = taken
-			if i >= 10 || single(name) && i > 0 {
-				want[i] = held
-			}
-		}
-		if diff := cmp.Diff(want, got); diff != "" || len(f.calls) != 1 {
-			t.Errorf("%d calls, -want +got:\n%s", len(f.calls), diff)
+		want := map[bool]string{false: "tttttttttthh", true: "thhhhhhhhhhh"}[single(name)]
+		if got != want || len(f.calls) != 1 {
+			t.Errorf("%s by %d calls, want %s by one", got, len(f.calls), want)
 		}
 	})
 }
@@ -374,6 +409,10 @@ func TestMistakesAreRefused(t *testing.T) {
 		"machine: an execution": func() {
 			sink.NewStateMachine(&sfn.Client{}, "arn:aws:states:us-east-1:1:execution:shipping:x")
 		},
+		"machine: empty alias": func() { sink.NewStateMachine(&sfn.Client{}, shipping+":") },
+		"machine: no name":     func() { sink.NewStateMachine(&sfn.Client{}, strings.TrimSuffix(shipping, "shipping")) },
+		"machine: of Lambda":   func() { sink.NewStateMachine(&sfn.Client{}, strings.Replace(shipping, "states", "lambda", 1)) },
+		"machine: too long":    func() { sink.NewStateMachine(&sfn.Client{}, shipping+":live:x") },
 		"machine: a map state": func() { sink.NewStateMachine(&sfn.Client{}, shipping+"/label") },
 	} {
 		t.Run(name, func(t *testing.T) {
