@@ -63,9 +63,8 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 		--process world=dist/world/bootstrap --process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
 		$(LOCALFLAGS)
 
-# What repeats rules by force: processes that are killed at many calls, long histories, random programs,
-# and what is built with mutants.
-FORCE         := crash killsweep linear mix mutants queues simulation
+# What repeats rules by force: processes that are killed at many calls, random programs, and what is built with mutants.
+FORCE         := crash mix mutants queues simulation
 
 # What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
@@ -119,7 +118,7 @@ race: ## the library's tests with the race detector (minutes; -race for all test
 	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix linearizable crash-matrix planted sealed fuzz fuzz-tenants load soak stress
+PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
@@ -146,20 +145,6 @@ SEEDS         ?= 10000
 .PHONY: mix
 mix: ## SEEDS new random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/inside/proof.md)
 	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(or $(SEED),$(MIX_SEED)) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
-
-LINEAR        ?= 1000
-
-.PHONY: linearizable
-linearizable: ## histories of 32 clients on LINEAR keys, in memory and on DynamoDB Local; a script on three stores (minutes; Java)
-	LINEAR_KEYS=$(LINEAR) LINEAR_DYNAMO_KEYS=$(LINEAR) LINEAR_SCRIPT=$(LINEAR) go test -C proof ./linear -v -count=1 -timeout 4h
-
-STRESS_MODULES ?= . proof
-STRESS_PKGS   ?= ./...
-STRESSFLAGS   ?= -race
-
-.PHONY: stress
-stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn CPU (hours; docs/inside/proof.md)
-	@for m in $(STRESS_MODULES); do (set -x; go run -C proof ./stress -C ../$$m $(STRESSFLAGS) $(STRESS_PKGS)) || exit; done
 
 .PHONY: stripe-sdks
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)

@@ -18,7 +18,7 @@ prove() {
 	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
 	crash-matrix) make -s crash-matrix N="${CRASH_N:-3720}" PAGE= ;; # each of the cells three times
 	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;
-	mix | traces | linearizable | planted | sealed | fuzz-tenants | load | soak | stress) make -s "$1" ;;
+	mix | traces | planted | sealed | fuzz-tenants | load | soak) make -s "$1" ;;
 	*)
 		echo "prove: there is no proof $1" >&2
 		return 1

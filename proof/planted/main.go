@@ -42,16 +42,14 @@ type proof struct {
 
 // proofs have sizes of a minute or two, on two cores.
 var proofs = []proof{
-	{name: "mix", module: "proof", pkg: "mix", run: "^TestMix$", env: []string{"MIX_SEEDS=3000", "MIX_SHRINK=1"}},
+	{name: "mix", module: "proof", pkg: "mix", run: "^TestMix$", env: []string{"MIX_SEEDS=2000", "MIX_SHRINK=1"}},
 	{name: "simulation", module: "proof", pkg: "simulation", run: "^TestSimulation$", env: []string{"SIM_REQUESTS=2000", "SIM_SHRINK=1"}},
 	{name: "schedules", module: ".", pkg: "idem", run: "^(TestSchedules|TestScopesChangeInTwoReleases)$"},
 	{name: "phases", module: ".", pkg: "idem", run: "^TestPhases"},
 	{name: "traces", module: "proof", pkg: "model", run: "^TestTraces", env: []string{"SPEC_TRACES=1000"}},
 	{name: "conformance", module: ".", pkg: "dynamo", run: "^TestConformance$"},
-	{name: "three stores", module: "proof", pkg: "linear", run: "^TestStoresAgree$"},
-	{name: "linear", module: "proof", pkg: "linear", run: "^TestLinearizable$", env: []string{"LINEAR_KEYS=500"}},
+	{name: "three stores", module: ".", pkg: "internal/testkit/fakedynamo", run: "^TestStoresAgree$"},
 	{name: "tenants", module: "proof", pkg: "tenants", run: "^TestTenantsInMemory$", env: []string{"TENANTTEST_N=5000"}},
-	{name: "kill sweep", module: "proof", pkg: "killsweep", run: "^TestKillSweep"},
 	{name: "crash matrix", module: "proof", pkg: "crash", run: "^TestCrashMatrix$", env: []string{"CRASH_REQUESTS=310", "CRASH_PATIENCE=1m"}},
 	{name: "race", module: ".", pkg: "idem", run: "^Test(Renewals|HandlerThatOutlives|NoRenewal)", flags: []string{"-race"}, layer: "race"},
 }

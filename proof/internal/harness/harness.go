@@ -4,9 +4,7 @@ package harness
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,15 +22,6 @@ func Root(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
 	}
 	return filepath.Dir(filepath.Dir(mod)), nil
-}
-
-// Commit returns the hash of the checkout's commit. flags are those of git rev-parse.
-func Commit(ctx context.Context, root string, flags ...string) (string, error) {
-	hash, err := Output(ctx, "git", append([]string{"-C", root, "rev-parse"}, append(flags, "HEAD")...)...)
-	if err != nil {
-		return "", fmt.Errorf("git rev-parse HEAD: %w", err)
-	}
-	return hash, nil
 }
 
 // Output runs a command and returns its output without space around it.
@@ -83,16 +72,6 @@ func Each(n, atOnce int, fn func(i int)) {
 func Tail(out []byte) []byte {
 	const most = 3000
 	return out[max(0, len(out)-most):]
-}
-
-// PrintEvidence prints figures in the line that proof/evidence collects.
-func PrintEvidence(w io.Writer, figures any) error {
-	b, err := json.Marshal(figures)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, "EVIDENCE %s\n", b)
-	return err
 }
 
 // Memory returns a figure of a process's memory in KB, such as VmRSS or VmHWM; not ok if

@@ -1,22 +1,21 @@
-package linear
+package fakedynamo_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
@@ -26,57 +25,40 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// envScript is how many operations the script has.
-const envScript = "LINEAR_SCRIPT"
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // much fails on purpose here
+	os.Exit(dynamotest.MainSeparate(m))
+}
 
 // TestStoresAgree plays a script of operations with faults, the same by its seed, on the
-// memory store, on the DynamoDB of the simulation and on DynamoDB Local: requests are
-// answered alike, and the records are alike after each operation.
+// memory store, on this DynamoDB and on DynamoDB Local: requests are answered alike, and the
+// records are alike after each operation.
 func TestStoresAgree(t *testing.T) {
 	t.Parallel()
-	n, begun := setting(t, envScript, 300), time.Now()
+	const n = 300
 	want := script(t, new(idem.MemoryStore), n)
-	for name, s := range map[string]store.Store{"the simulation's DynamoDB": openStore(t, new(fakedynamo.DB)), "DynamoDB Local": onDynamoDB(t)} {
-		if at, is, was := differ(want, script(t, s, n)); at >= 0 {
-			t.Errorf("operation %d\n%s: %s\nthe memory store: %s", at, name, is, was)
-		}
-	}
-	kinds := make(map[string]int)
-	for _, line := range want {
-		kind, _, _ := strings.Cut(line, ":")
-		kinds[kind]++
-	}
-	if len(kinds) < 8 {
-		t.Errorf("the script has %v only", kinds)
-	}
-	b, err := json.Marshal(map[string]any{
-		"name": "differential", "operations": n, "stores": 3, "by_outcome": kinds, "wall_time": time.Since(begun).Round(time.Millisecond).String(),
-	})
-	if err != nil {
+	local := dynamotest.Start(t).Client(dynamo.Tune)
+	if err := dynamo.CreateTable(t.Context(), local, "records"); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("EVIDENCE %s", b)
-}
-
-// TestStoresDiffer plants a fault in one of the stores: the script tells.
-func TestStoresDiffer(t *testing.T) {
-	t.Parallel()
-	want := script(t, new(idem.MemoryStore), 300)
-	if at, _, _ := differ(want, script(t, openStore(t, &careless{DB: new(fakedynamo.DB)}), 300)); at < 0 {
-		t.Error("a store that ignores versions answers like one that doesn't")
+	for name, api := range map[string]dynamo.API{"this DynamoDB": new(fakedynamo.DB), "DynamoDB Local": local} {
+		s, err := dynamo.New(api, "records")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, is, was := differ(want, script(t, s, n)); at >= 0 {
+			t.Errorf("operation %d: %s: got %s, want as the memory store %s", at, name, is, was)
+		}
+	}
+	kinds := make(map[string]bool)
+	for _, line := range want {
+		kind, _, _ := strings.Cut(line, ":")
+		kinds[kind] = true
+	}
+	if len(kinds) < 8 {
+		t.Errorf("got a script of %d kinds of outcomes, want at least 8: %v", len(kinds), kinds)
 	}
 }
-
-// careless is a database that ignores versions.
-type careless struct{ *fakedynamo.DB }
-
-func (c *careless) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	next := *in
-	next.ConditionExpression = aws.String(strings.ReplaceAll(*in.ConditionExpression, "ver = :ver", "(ver = :ver OR :ver = :ver)"))
-	return c.DB.UpdateItem(ctx, &next, optFns...)
-}
-
-var _ dynamo.API = (*careless)(nil)
 
 // differ returns the first operation whose lines differ; -1 if there is none.
 func differ(want, got []string) (at int, is, was string) {

@@ -1,5 +1,0 @@
-package steady
-
-import "testing"
-
-func TestSteady(*testing.T) {}
