@@ -66,9 +66,9 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # What repeats rules by force: processes that are killed at many calls, random programs, and what is built with mutants.
 FORCE         := crash mix mutants queues simulation
 
-# What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble, the figures of make bench;
+# What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
-LONG          := TestBodiesAreAsRecorded TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestShortRun TestStartFromColdCache
+LONG          := TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestStartFromColdCache
 LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
@@ -104,7 +104,7 @@ test-modules: test-proof
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
 	cd cmd/samekey && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) .
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./bench ./memory ./rules ./signals
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./memory ./rules ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The library's packages that do several things at once in a process.
@@ -307,34 +307,18 @@ vuln: ## known vulnerabilities, by govulncheck; needs its database on the networ
 bench-waiting: ## the list of what waits for people: 100,000 among a million (WAITING=n for another number)
 	go test ./dynamo/stream -run '^$$' -bench '^BenchmarkWaiting$$' -benchtime $(or $(WAITING),100000)x -timeout 4h -v
 
-BENCHFLAGS    ?=
-
 .PHONY: bench
-bench: ## calls, units, dollars, times beside their floors, sizes: a table, proof/bench/results.json, proof/bench/README.md (minutes; Java)
-	@$(MAKE) --no-print-directory -s build ARCH=arm64
-	@$(MAKE) --no-print-directory -s $(BIN)/bench/bare ARCH=arm64
-	go run -C proof ./bench $(BENCHFLAGS)
-
-.PHONY: $(BIN)/bench/bare
-$(BIN)/bench/bare:
-	cd proof && $(BUILD) -o $@ ./bench/bare
-
-.PHONY: bench-paths
-bench-paths: ## the same for calls, units, bytes and dollars only, which are the same on every machine (Java)
-	go run -C proof ./bench -only paths,inline,records,growth-counts
+bench: ## count calls, units and bytes of every path anew, and write results.json and its tables in proof/bench/README.md (Java)
+	go test -C proof ./bench -run '^Test(PathsAreAsRecorded|Page)$$' -count=1 -update
 
 .PHONY: bench-peers
-bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in turns, and what breaks (minutes; Java, python3, node)
-	@proof/bench/peers.sh $(BENCHFLAGS)
-
-.PHONY: bench-growth
-bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers; passes over a table (minutes; Java)
-	go run -C proof ./bench -only growth-counts,growth-callers,growth,passes $(BENCHFLAGS)
+bench-peers: ## the scenarios that break Powertools for Python and TypeScript, beside Samekey (minutes; Java, python3, node)
+	@proof/bench/peers.sh
 
 .PHONY: bench-parts
-bench-parts: ## ns and allocations of encryption, the adapters, metrics and logs
+bench-parts: ## ns and allocations of a request, encryption, the adapters, metrics and logs
 	go test -run='^$$' -bench=. ./seal ./lambda
-	go test -C proof -run='^$$' -bench=. ./signals
+	go test -C proof -run='^$$' -bench=. ./bench ./signals
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap

@@ -1,201 +1,132 @@
-package main
+package bench
 
 import (
-	"bytes"
-	"context"
-	"encoding/xml"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
 	"os"
-	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
-// The page says what the results say.
-func TestPageIsOfTheResults(t *testing.T) {
-	t.Parallel()
-	r, err := load(folder)
+var update = flag.Bool("update", false, "write results.json and the tables of README.md anew")
+
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("AWS_REGION") // a record tells its Region, and here its bytes count; fails never
+	os.Exit(dynamotest.Main(m))
+}
+
+// Results are results.json.
+type Results struct {
+	Prices Prices `json:"prices"`
+	Paths  []Path `json:"paths"`
+}
+
+// Prices are a price list of one day: dollars for a million request units.
+type Prices struct {
+	Date   string  `json:"date"`
+	Source string  `json:"source"`
+	Region string  `json:"region"`
+	Mode   string  `json:"mode"`
+	Write  float64 `json:"write_units_per_million"`
+	Read   float64 `json:"read_units_per_million"`
+}
+
+// of is the price of a million times these units, rounded to a hundredth of a cent.
+func (p Prices) of(write, read float64) float64 {
+	return math.Round((write*p.Write+read*p.Read)*1e4) / 1e4
+}
+
+func read(t *testing.T, file string, into any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(page), r.page()); diff != "" {
-		t.Errorf("proof/bench/README.md (-page +results), go run -C proof ./bench -page writes it:\n%s", diff)
-	}
-	for name, svg := range r.Growth.plots() {
-		got, err := os.ReadFile(filepath.Join(folder, "images", name))
-		if err != nil {
-			t.Error(err)
-		}
-		if diff := cmp.Diff(string(got), svg); diff != "" {
-			t.Errorf("proof/bench/images/%s (-picture +results), go run -C proof ./bench -page writes it:\n%s", name, diff)
-		}
-		var parsed struct {
-			Title string `xml:"title"`
-		}
-		if err := xml.Unmarshal(got, &parsed); err != nil || parsed.Title == "" {
-			t.Errorf("proof/bench/images/%s: title %q: %v", name, parsed.Title, err)
-		}
-	}
-	prices, err := loadPrices(filepath.Join(folder, "prices.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(prices, r.Prices); diff != "" {
-		t.Errorf("the results' prices (-prices.json +results.json):\n%s", diff)
+		t.Fatalf("%s: %v", file, err)
 	}
 }
 
-// A short run of every part that takes times: each measures something, and prints it.
-func TestShortRun(t *testing.T) {
-	t.Parallel()
-	var log, out bytes.Buffer
-	b := bench{root: filepath.Join(folder, "..", ".."), samples: short(), grow: shortScales(), db: dynamotest.Start(t), log: &log}
-	r := new(Results)
-	if err := b.measure(t.Context(), r, []string{"records", "library", "sdk", "latency", "streams", "recovery", "start", "growth-counts", "growth-callers", "growth", "passes"}); err != nil {
-		t.Fatalf("%v\n%s", err, &log)
+func write(t *testing.T, file string, v any) {
+	t.Helper()
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err == nil {
+		err = os.WriteFile(file, append(raw, '\n'), 0o600)
 	}
-	r.print(&out)
-	for _, l := range r.Library {
-		if l.Hot.P50 <= 0 || l.InSitu.P50 <= 0 || l.Objects <= 0 {
-			t.Errorf("the library's figures: %+v", l)
-		}
-	}
-	for _, v := range append(r.SDK, r.Latency...) {
-		if v.Library.P50 <= 0 || v.Same.P50 <= 0 || v.Smallest.P50 <= 0 || v.OverSame <= 0 {
-			t.Errorf("a request and its floors: %+v", v)
-		}
-	}
-	for _, s := range r.Start {
-		if s.Next.P50 <= 0 || s.Answer.P50 <= s.Next.P50 {
-			t.Errorf("a cold start: %+v", s)
-		}
-	}
-	for _, s := range r.Streams {
-		if s.PerSecond <= 0 {
-			t.Errorf("a stream: %+v", s)
-		}
-	}
-	if n := len(r.Library) + len(r.SDK) + len(r.Latency) + len(r.Start) + len(r.Streams); n != 8+2+2+2+3 {
-		t.Errorf("%d figures", n)
-	}
-	if c := r.Recovery; c.Answer.P50 <= 0 || c.Bound <= c.Margin {
-		t.Errorf("a recovery: %+v", c)
-	}
-	if len(r.Growth.Charts) != len(pictures) || len(r.Growth.plots()) != len(pictures) {
-		t.Errorf("%d charts for %d pictures", len(r.Growth.Charts), len(pictures))
-	}
-	for _, p := range r.Passes.Passes {
-		if p.Pages <= 0 || p.Read <= 0 || p.Pace <= 0 || p.Seconds <= 0 {
-			t.Errorf("a pass: %+v", p)
-		}
-	}
-	if n := len(r.Passes.Passes); n != 2*(1+len(passCommands)) {
-		t.Errorf("%d passes", n)
-	}
-	if !strings.Contains(out.String(), "COLD START") {
-		t.Errorf("the table:\n%s", &out)
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
-// Samekey keeps its promises in every scenario, and the recorded results say so.
-func TestBreaksAreAsRecorded(t *testing.T) {
+// TestPathsAreAsRecorded counts the calls, units and bytes of each path, which are the same in
+// each run.
+func TestPathsAreAsRecorded(t *testing.T) {
 	t.Parallel()
-	r, err := load(folder)
+	var recorded Results
+	read(t, "results.json", &recorded)
+	got, err := measurePaths(t.Context(), dynamotest.Start(t), recorded.Prices)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := ourBreaks(t.Context(), dynamotest.Start(t))
-	if err != nil {
-		t.Fatal(err)
+	if diff := cmp.Diff(recorded.Paths, got); diff != "" && !*update {
+		t.Errorf("results.json (-recorded +now), go test -C proof ./bench -update writes it:\n%s", diff)
 	}
-	recorded := slices.DeleteFunc(slices.Clone(r.Peers.Breaks), func(b Break) bool { return !strings.HasPrefix(b.Who, "Samekey") })
-	if diff := cmp.Diff(recorded, ours); diff != "" {
-		t.Errorf("proof/bench/peers.json (-recorded +now), make bench-peers writes it:\n%s", diff)
-	}
-	for _, b := range ours {
-		switch broken := b.broken(); {
-		case b.Who == defaultBody && broken != nothing, b.Who != defaultBody && broken != "":
-			t.Errorf("%s, %s: %q: %+v", b.Who, b.Scenario, broken, b)
-		}
+	if *update {
+		recorded.Paths = got
+		write(t, "results.json", recorded)
 	}
 }
 
-// A scenario's judge sees what can go wrong in it.
-func TestBrokenPromisesAreSeen(t *testing.T) {
-	t.Parallel()
-	for scenario, broken := range map[string][]Break{
-		"late finisher": {{Answers: [][2]string{{"", "b"}, {"", "a"}, {"", "a"}}, Runs: 2}, {Answers: [][2]string{{"", "b"}, {"", "b"}, {"", "b"}}, Runs: 3}},
-		"late failure":  {{Answers: [][2]string{{"", "b"}, {"", "e"}, {"", "c"}}, Runs: 3}, {Answers: [][2]string{{"", "b"}, {"", "e"}, {"", "e"}}, Runs: 2}},
-		"nested": {
-			{Answers: [][2]string{{"", "a"}, {"", "a"}, {"", "a"}}, Runs: 2},
-			{Answers: [][2]string{{"", "a"}, {"", "e"}, {"", "201, the inner answer"}}, Runs: 2},
-			{Answers: [][2]string{{"", "a"}, {"", "a"}, {"", "201, the inner answer"}}, Runs: 3},
-		},
-		"large": {{Answers: [][2]string{{"", "a"}, {"", "a"}, {"", "a"}}, Runs: 2}, {Answers: [][2]string{{"", "a"}, {"", "e"}, {"", "e"}}, Runs: 1}},
-		"500":   {{Answers: [][2]string{{"", "500"}, {"", "500"}}, Runs: 1}},
-	} {
-		for _, b := range broken {
-			if b.Scenario = scenario; b.broken() == "" {
-				t.Errorf("%+v passes", b)
-			}
-		}
-	}
+// TestPage has the tables of README.md made of the recorded results.
+func TestPage(t *testing.T) { //nolint:paralleltest // with -update it is after the paths
+	pagetest.Blocks(t, "../..", *update, map[string]func(*testing.T) string{"costs": costs, "breaks": breaks})
 }
 
-// The counted figures of growth are those of the code, at a few places.
-func TestGrowthIsAsRecorded(t *testing.T) {
-	t.Parallel()
-	r, err := load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, ctx := dynamotest.Start(t), t.Context()
-	charts, err := countGrowth(ctx, db, r.Prices, scales{bodies: []int{300, 64 << 10}, phases: []int{3, 10}, jobs: []int{0, 50}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, now := range charts {
-		recorded, _ := r.Growth.chart(now.ID)
-		for i, l := range now.Lines {
-			if i >= len(recorded.Lines) || recorded.Lines[i].Name != l.Name {
-				t.Errorf("proof/bench/growth.json has no line %q in %s, make bench-paths writes it", l.Name, now.ID)
-				continue
-			}
-			for _, p := range l.Points {
-				if !slices.Contains(recorded.Lines[i].Points, p) {
-					t.Errorf("%s, %q: now %v, recorded %v; make bench-paths writes it", now.ID, l.Name, p, recorded.Lines[i].Points)
-				}
-			}
+// costs has a table for each group of paths.
+func costs(t *testing.T) string {
+	t.Helper()
+	var r Results
+	read(t, "results.json", &r)
+	var b strings.Builder
+	group, tb := "", pagetest.Table{}
+	flush := func() {
+		if len(tb.Rows) > 0 {
+			fmt.Fprintf(&b, "### %s\n\n%s\n", group, tb.String())
 		}
 	}
+	for _, p := range r.Paths {
+		if p.Group != group {
+			flush()
+			group, tb = p.Group, pagetest.Table{Head: []string{"path", "DynamoDB calls", "write units", "read units", "your units", "bytes at rest", "dollars a million"}}
+		}
+		tb.Add(p.Does, calls(p.Calls), number(p.Write), number(p.Read), number(p.Theirs), strconv.Itoa(p.Bytes), fmt.Sprintf("%.4g", p.Dollars))
+	}
+	flush()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// Pages and units of a pass are those of the code, over 1,000 records. (TestShortRun plays
-// the commands.)
-func TestPassesAreAsRecorded(t *testing.T) {
-	t.Parallel()
-	r, err := load(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := dynamotest.Start(t)
-	err = growPassed(t.Context(), db, []int{1000}, func(ctx context.Context, b *bed, n int) error {
-		now, err := sweepPass(ctx, b, db, n)
-		recorded := r.Passes.Passes[0]
-		if now.Seconds = recorded.Seconds; now != recorded {
-			t.Errorf("now %+v, recorded %+v; make bench-growth writes it", now, recorded)
+func calls(all map[string]int) string {
+	var names []string
+	for name, n := range all {
+		if n > 1 {
+			name += " × " + strconv.Itoa(n)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		names = append(names, name)
 	}
+	if len(names) == 0 {
+		return "none"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
+
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

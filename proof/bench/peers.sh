@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Measures Samekey beside Powertools for AWS Lambda, for Python and TypeScript.
-#
-# Needs Python and Node; venv.sh and node.sh say which.
+# Plays the scenarios of breaks_test.go with Samekey and with Powertools for AWS Lambda, for Python and TypeScript, and writes
+# peers.json and its table. Needs Python and Node; venv.sh and node.sh say which.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -16,4 +15,5 @@ install peers-python proof/bench/peers/requirements.txt
 install_node proof/bench/peers peers-node
 
 cd "$root"
-go run -C proof ./bench -only breaks,races "$@"
+PEERS=$root/.venv go test -C proof ./bench -run '^TestPeers$' -count=1 -v
+go test -C proof ./bench -run '^TestPage$' -count=1 -update

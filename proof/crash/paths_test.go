@@ -97,6 +97,7 @@ var paths = []*path{
 	},
 	{name: "charge first", says: "`Foreign`, then `Finish`, with `CallsOut`: nothing is committed before the charge. Between the client's tries, all that may expire does.", route: "/charge", late: true, stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
+	{name: "charge at a provider that forgets", says: "`Foreign` with `Remembers` of a millisecond, then `Finish`: whoever goes on comes when the provider may have forgotten the key. A call that may have been made waits for people.", route: "/forgotten", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{
 		name: "accepted, and left by its process", says: "The same; the first process was killed behind its first phase, and worker and completer do the rest.", route: "/accepted", leaves: true, before: died, stages: []string{atWorker, atResume},

@@ -37,7 +37,6 @@ var generators = map[string]func(*testing.T) string{
 	"status":         status,
 	"observed":       observed,
 	"openapi":        openAPIResponses,
-	"passes":         passes,
 }
 
 // byContract is a table with a column for each contract.

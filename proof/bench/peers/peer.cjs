@@ -1,22 +1,17 @@
-// Powertools for AWS Lambda (TypeScript): does what each line of stdin says, and prints what it saw and how long it took.
+// Powertools for AWS Lambda (TypeScript): plays the scenario that each line of stdin names, and prints what it saw.
 'use strict';
 
 const {readFileSync} = require('node:fs');
 const path = require('node:path');
 const readline = require('node:readline');
-const {DynamoDBClient, PutItemCommand, UpdateItemCommand} = require('@aws-sdk/client-dynamodb');
+const {DynamoDBClient} = require('@aws-sdk/client-dynamodb');
 const {IdempotencyConfig, makeIdempotent} = require('@aws-lambda-powertools/idempotency');
 const {DynamoDBPersistenceLayer} = require('@aws-lambda-powertools/idempotency/dynamodb');
 
 console.warn = () => {};
 
-const {PEER_TABLE: TABLE, PEER_ANSWER: ANSWER} = process.env;
+const {PEER_TABLE: TABLE} = process.env;
 const client = new DynamoDBClient();
-let calls = [];
-client.middlewareStack.add((next, context) => (args) => {
-  calls.push({op: context.commandName.replace(/Command$/, ''), input: args.input});
-  return next(args);
-}, {step: 'initialize', name: 'calls'});
 
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 const context = (ms = 30_000) => {
@@ -34,58 +29,9 @@ const event = (key) => ({
   body: '{"amount":2000}', isBase64Encoded: false,
 });
 const answer = (body, statusCode = 201) => ({statusCode, headers: {'content-type': 'application/json', location: '/orders/1'}, body});
-const digits = (i, n) => String(i).padStart(n, '0');
-
-let executions = 0;
-const handler = makeIdempotent(async () => {
-  executions++;
-  return answer(ANSWER);
-}, {persistenceStore: store(), config: config()});
-
-async function library(i, runs) {
-  const before = executions;
-  const got = await handler(event(`key-${digits(i, 32)}`), context());
-  if (got.body !== ANSWER || executions - before !== runs) throw new Error('not the answer, or not as many runs');
-}
-
-async function refused(input) {
-  try {
-    await client.send(new PutItemCommand(input));
-  } catch (e) {
-    if (e.name === 'ConditionalCheckFailedException') return;
-    throw e;
-  }
-  throw new Error('the write was not refused');
-}
 
 // installed is the version of a package: not every package shows its package.json to require.
 const installed = (name) => JSON.parse(readFileSync(path.join(process.env.NODE_PATH, name, 'package.json'), 'utf8')).version;
-
-let put, update;
-const sameKey = (i) => ({S: `${put.Item.id.S.split('#')[0]}#${digits(i, put.Item.id.S.split('#')[1].length)}`});
-const samePut = (i) => ({...put, Item: {...put.Item, id: sameKey(i)}});
-async function sameNew(i) {
-  await client.send(new PutItemCommand(samePut(i)));
-  await client.send(new UpdateItemCommand({...update, Key: {id: sameKey(i)}}));
-}
-const smallKey = (i) => ({S: `v1#${digits(i, 43)}`});
-const smallPut = (i) => ({
-  TableName: TABLE, Item: {id: smallKey(i), s: {S: 'h'}, l: {N: '1893456000000'}},
-  ConditionExpression: 'attribute_not_exists(id)', ReturnValuesOnConditionCheckFailure: 'ALL_OLD',
-});
-async function smallNew(i) {
-  await client.send(new PutItemCommand(smallPut(i)));
-  await client.send(new UpdateItemCommand({
-    TableName: TABLE, Key: {id: smallKey(i)}, ConditionExpression: 's = :h', UpdateExpression: 'SET s = :d, b = :b REMOVE l',
-    ExpressionAttributeValues: {':h': {S: 'h'}, ':d': {S: 'd'}, ':b': {B: Buffer.from(ANSWER)}},
-  }));
-}
-
-const timed = {
-  'library new': (i) => library(i, 1), 'library replay': (i) => library(i, 0),
-  'same new': sameNew, 'same replay': (i) => refused(samePut(i)),
-  'smallest new': smallNew, 'smallest replay': (i) => refused(smallPut(i)),
-};
 
 async function run(fn, key, ctx = context(), more = {}) {
   try {
@@ -162,36 +108,20 @@ async function swallowed() {
   return {answers: [['first', await run(h, '500')], ['a retry, the provider is up', await run(h, '500')]], runs};
 }
 
-const others = {
+const plays = {
   hello: () => ({
     version: installed('@aws-lambda-powertools/idempotency'),
     sdk: `AWS SDK for JavaScript ${installed('@aws-sdk/client-dynamodb')}`, runtime: `Node.js ${process.version.slice(1)}`,
   }),
-  record: async () => {
-    calls = [];
-    await library(1e9, 1);
-    await library(1e9, 0);
-    [put, update] = calls.map((c) => c.input);
-    return {calls};
-  },
   'late finisher': () => late(false), 'late failure': () => late(true), nested, large, 500: swallowed,
 };
-
-async function does(what, i) {
-  if (!timed[what]) return others[what]();
-  const begun = process.hrtime.bigint();
-  await timed[what](i);
-  const ns = Number(process.hrtime.bigint() - begun);
-  calls = [];
-  return {ns};
-}
 
 (async () => {
   for await (const line of readline.createInterface({input: process.stdin})) {
     const said = JSON.parse(line);
     let seen;
     try {
-      seen = await does(said.do, said.i);
+      seen = await plays[said.do]();
     } catch (e) {
       seen = {error: `${e.name}: ${e.message}`};
     }

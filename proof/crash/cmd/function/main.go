@@ -92,6 +92,7 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Keyed("POST /later", usual, a.later)
 	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
+	router.Keyed("POST /forgotten", usual, a.charge(idem.Remembers(time.Millisecond)))
 	router.Keyed("POST /accepted", accepts, a.order)
 	router.Keyed("POST /never", accepts, a.never)
 	router.Route("POST /webhook", lambda.Webhook(lambda.HTTPAPI, hooks).Handle)

@@ -1,16 +1,41 @@
-package main
+package bench
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
+
+// Peers are peers.json: Samekey beside what people use otherwise.
+type Peers struct {
+	Peers  []Peer  `json:"peers"`
+	Breaks []Break `json:"breaks"`
+}
+
+// Peer is a library with the SDK below it.
+type Peer struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SDK     string `json:"sdk"`
+	Runtime string `json:"runtime"`
+}
 
 // Break is a scenario that breaks promises, played with one library.
 type Break struct {
@@ -95,24 +120,6 @@ func (b *Break) broken() string {
 
 func playOf(name string) scenario {
 	return scenarios[slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })]
-}
-
-// measureBreaks plays every scenario with everybody.
-func measureBreaks(ctx context.Context, db *dynamotest.DB, peers []*peer) ([]Break, error) {
-	all, err := ourBreaks(ctx, db)
-	if err != nil {
-		return nil, err
-	}
-	for _, s := range scenarios {
-		for _, p := range peers {
-			seen, err := p.ask(s.name, 0)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, Break{s.name, p.Name, seen.Answers, seen.Runs})
-		}
-	}
-	return all, nil
 }
 
 // ourBreaks plays every scenario with Samekey.
@@ -248,4 +255,134 @@ func letters(n int) string {
 		b[i] = '0' + b[i]%64
 	}
 	return "x" + string(b[1:])
+}
+
+// Samekey keeps its promises in every scenario, and the recorded results say so.
+func TestBreaksAreAsRecorded(t *testing.T) {
+	t.Parallel()
+	var recorded Peers
+	read(t, "peers.json", &recorded)
+	ours, err := ourBreaks(t.Context(), dynamotest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := slices.DeleteFunc(recorded.Breaks, func(b Break) bool { return !strings.HasPrefix(b.Who, "Samekey") })
+	if diff := cmp.Diff(was, ours); diff != "" {
+		t.Errorf("peers.json (-recorded +now), make bench-peers writes it:\n%s", diff)
+	}
+	for _, b := range ours {
+		want := ""
+		if b.Who == defaultBody {
+			want = nothing
+		}
+		if got := b.broken(); got != want {
+			t.Errorf("%s, %s: got %q, want %q: %+v", b.Who, b.Scenario, got, want, b)
+		}
+	}
+}
+
+// breaks is the table of README.md.
+func breaks(t *testing.T) string {
+	t.Helper()
+	var p Peers
+	read(t, "peers.json", &p)
+	tb := pagetest.Table{Head: []string{"scenario", "library", "clients get", "handlers ran", "broken"}}
+	for _, s := range scenarios {
+		does := s.does
+		for _, b := range p.Breaks {
+			if b.Scenario != s.name {
+				continue
+			}
+			var answers []string
+			for _, a := range b.Answers {
+				if status, body, ok := strings.Cut(a[1], ", "); ok && strings.HasPrefix(body, "x") {
+					a[1] = status // of a large answer
+				}
+				answers = append(answers, a[0]+": "+a[1])
+			}
+			broken := b.broken()
+			if broken == "" {
+				broken = "nothing"
+			}
+			tb.Add(does, b.Who, strings.Join(answers, "; "), strconv.Itoa(b.Runs), broken)
+			does = ""
+		}
+	}
+	return tb.String()
+}
+
+// TestPeers has the peers, which peers.sh installs in the folder PEERS, play all scenarios, and writes
+// peers.json.
+func TestPeers(t *testing.T) {
+	installed := os.Getenv("PEERS")
+	if installed == "" {
+		t.Skip("PEERS is not set: make bench-peers")
+	}
+	db := dynamotest.Start(t)
+	var all Peers
+	var err error
+	if all.Breaks, err = ourBreaks(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	python, modules := filepath.Join(installed, "peers-python", "bin", "python"), filepath.Join(installed, "peers-node", "node_modules")
+	for name, args := range map[string][]string{
+		"Powertools for AWS Lambda (Python)":     {python, "peers/peer.py"},
+		"Powertools for AWS Lambda (TypeScript)": {"node", "--no-warnings", "peers/peer.cjs"},
+	} {
+		peer, seen := playedBy(t, db, name, args, modules)
+		all.Peers, all.Breaks = append(all.Peers, peer), append(all.Breaks, seen...)
+	}
+	slices.SortFunc(all.Peers, func(a, b Peer) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(all.Breaks, func(a, b Break) int { return strings.Compare(a.Who, b.Who) })
+	write(t, "peers.json", all)
+}
+
+// playedBy starts a peer with a table of its own, and has it play all scenarios.
+func playedBy(t *testing.T, db *dynamotest.DB, name string, args []string, modules string) (peer Peer, all []Break) {
+	t.Helper()
+	b, err := newBed(t.Context(), db) // its table of items has the peers' key, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "NODE_PATH=" + modules, "NO_PROXY=*", "PYTHONDONTWRITEBYTECODE=1",
+		"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint, "AWS_REGION=us-east-1", "AWS_DEFAULT_REGION=us-east-1",
+		"AWS_LAMBDA_FUNCTION_NAME=rides", "PEER_TABLE=" + b.app,
+	}, db.Env()...)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	to, from := json.NewEncoder(in), json.NewDecoder(out)
+	ask := func(what string, into any) {
+		t.Helper()
+		if err := errors.Join(to.Encode(map[string]string{"do": what}), from.Decode(into)); err != nil {
+			t.Fatalf("%s: %s: %v", name, what, err)
+		}
+	}
+	peer.Name = name
+	ask("hello", &peer)
+	for _, s := range scenarios {
+		var seen struct {
+			Break
+			Error string
+		}
+		if ask(s.name, &seen); seen.Error != "" {
+			t.Errorf("%s: %s: got %s", name, s.name, seen.Error)
+		}
+		seen.Scenario, seen.Who = s.name, name
+		all = append(all, seen.Break)
+	}
+	_ = in.Close()
+	_, _ = io.Copy(io.Discard, out)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	return peer, all
 }
