@@ -107,18 +107,15 @@ samples: ## a sample of each proof that repeats rules by force, and what takes t
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./memory ./rules ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
-# The library's packages that do several things at once in a process.
-RACE          := ./idem ./idem/client ./idem/idemtest ./idem/jobs ./idem/quota ./idem/store ./idem/trace ./idem/webhook \
-	./dynamo ./dynamo/internal/... ./dynamo/stream ./lambda/... ./seal/... ./internal/testkit/enginetest ./internal/state
-RACE_MODULES  := otel kms
+# The packages whose code does several things at once in a process.
+RACE          := ./idem ./idem/client ./idem/quota ./dynamo/stream ./lambda ./lambda/completer ./lambda/worker ./seal
 
 .PHONY: race
-race: ## the library's tests with the race detector (minutes; -race for all tests is in make prove)
-	REQUIRE_DYNAMODB=1 go test -race -shuffle=on -timeout=20m $(TESTFLAGS) $(RACE)
-	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
+race: ## the tests of the engine, the worker and the client with the race detector (minutes; -race for all tests is in make prove)
+	REQUIRE_DYNAMODB=1 go test -race -vet=off -shuffle=on -timeout=20m -skip $(LONG_TESTS) $(TESTFLAGS) $(RACE)
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak
+PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak deploy pages clients
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)

@@ -18,6 +18,9 @@ prove() {
 	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
 	crash-matrix) make -s crash-matrix N="${CRASH_N:-3720}" PAGE= ;; # each of the cells three times
 	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;
+	deploy) SMOKE_ALL=1 make -s smoke-deploy ;;
+	pages) make -s pictures && make -s site-browser && make -s browser ;;
+	clients) make -s stripe-sdks && make -s cdk && make -s demo-hello ;;
 	mix | traces | planted | sealed | fuzz-tenants | load | soak) make -s "$1" ;;
 	*)
 		echo "prove: there is no proof $1" >&2

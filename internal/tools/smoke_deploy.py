@@ -59,7 +59,8 @@ def main():
             deploy(CHECKOUT, work, env, f"Architecture={architecture()}")
             check_checkout(Deployed("checkout", env, "HttpApi"), work)
             check_standalone(work, env)
-            check_prove(work, env)
+            if os.environ.get("SMOKE_ALL"):  # a minute and more: make prove sets it
+                check_prove(work, env)
         except BaseException:
             print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
             raise
