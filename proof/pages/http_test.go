@@ -21,7 +21,6 @@ import (
 // generators make the blocks of the pages.
 var generators = map[string]func(*testing.T) string{
 	"signal-metrics": metricsTable,
-	"signal-logs":    logTable,
 	"presets":        presets,
 	"keys":           keys,
 	"methods":        methods,

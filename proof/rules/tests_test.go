@@ -35,11 +35,7 @@ func TestLongTestsAreThere(t *testing.T) {
 		return words
 	}
 	var declared []string
-<<<<<<< HEAD
-	for _, dir := range append(list("LONG_PKGS"), "cmd/samekey", "proof/prove", "proof/bench", "proof/memory", "proof/rules", "proof/signals") {
-=======
-	for _, dir := range append(list("LONG_PKGS"), "cmd/samekey", "cmd/samekey/internal/prove", "proof/memory", "proof/rules", "proof/signals") {
->>>>>>> 30c30676 (bench: count paths in tests, and play peers by one script)
+	for _, dir := range append(list("LONG_PKGS"), "cmd/samekey", "proof/memory", "proof/prove", "proof/rules", "proof/signals") {
 		files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
