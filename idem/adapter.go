@@ -16,15 +16,15 @@ import (
 // [ModeOff] protects nothing and takes every pattern. CheckRoute is for routers, at
 // cold start.
 func (e *Engine) CheckRoute(pattern string) error {
-	if e.opt.Mode == ModeOff {
+	if e.core.opt.Mode == ModeOff {
 		return nil
 	}
 	method, path := splitPattern(pattern)
-	if method != "" && !e.methods[method] {
+	if method != "" && !e.core.methods[method] {
 		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
-			pattern, strings.Join(e.opt.Methods, ", "), method)
+			pattern, strings.Join(e.core.opt.Methods, ", "), method)
 	}
-	if hidden := e.opt.Fingerprint.hidesWildcards(path); hidden && (!e.claims.route || !greedy(path)) {
+	if hidden := e.core.opt.Fingerprint.hidesWildcards(path); hidden && (!e.core.names.claims.route || !greedy(path)) {
 		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
 	}
 	return nil
@@ -34,5 +34,5 @@ func (e *Engine) CheckRoute(pattern string) error {
 // headers. Other requests can pass without being read; [Engine.Serve] passes them,
 // and marks the answers to those that carry a key.
 func (e *Engine) Acts(method string, h http.Header) bool {
-	return e.opt.Mode != ModeOff && e.methods[method] && (e.opt.hasKey(h) || e.opt.KeyFrom != nil || !e.opt.keyOptional(method))
+	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }

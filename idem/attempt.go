@@ -2,70 +2,134 @@ package idem
 
 import (
 	"context"
-	"time"
+	"errors"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // attempt is one try at one operation. All its data is bound at the start, so nested and
-// concurrent attempts can't mix. Its own methods are in write.go: they claim, read and
-// write the record.
+// concurrent attempts can't mix. Its steps have values between them: a claim (claim.go)
+// gives a record that this attempt holds, a run of the handler (run.go) gives an outcome,
+// and its end (settle.go) gives the answer.
 type attempt struct {
-	*core
-	subject
-	clock
-	watch
-
-	place  *place        // in the caller's quota; nil without one
-	looked bool          // a look before the claim has found the key free, at both places
-	freed  *store.Record // found by that look: the claim replaces it
+	core   *core
+	ask    ask
+	times  times
+	watch  watch
+	writer writer // of an attempt without a request: a claim has a writer of its own
 }
 
-// attempt returns an attempt without a subject yet.
+// attempt returns an attempt without a request yet.
 func (e *core) attempt() *attempt {
-	a := &attempt{core: e, subject: subject{core: e}, clock: clock{core: e}}
-	a.req, a.about = &a.request, &a.subject
+	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
+	a.ask.req = &a.ask.request
+	a.watch.core, a.watch.ask = e, &a.ask
+	a.writer.core, a.writer.times = e, &a.times
 	return a
 }
 
 // attemptAt returns an attempt at r, which is not copied.
 func (e *core) attemptAt(r *Request) *attempt {
 	a := e.attempt()
-	a.req = r
+	a.ask.req = r
 	return a
 }
 
-// refuses tells that r is refused before an attempt.
-func (e *core) refuses(ctx context.Context, r *Request, err error) {
-	a := e.attemptAt(r)
-	_, _ = a.watched(ctx, func(ctx context.Context) (Result, error) {
-		a.tell(ctx, evRefused, nil, err)
+// do runs the request with its key. accepts allows a 202 in place of an answer
+// ([InFlightAccept]); only Serve sets accepts.
+func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
+	if err := a.ask.find(ctx, accepts); err != nil {
+		a.refused(ctx, err)
+		return Result{}, err
+	}
+	a.ask.accepts = accepts
+	if inside, err := a.ask.inside(ctx); inside {
+		if err != nil {
+			a.refused(ctx, err)
+			return Result{}, err
+		}
+		return a.core.pass(ctx, a.ask.req, fn)
+	}
+	if a.core.opt.Hooks.Ended == nil && a.core.opt.Tracer == nil {
+		return a.proceed(ctx, fn)
+	}
+	return a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		if a.core.opt.Tracer == nil {
+			return a.proceed(ctx, fn)
+		}
+		return a.watch.operate(ctx, func(ctx context.Context) (Result, error) { return a.proceed(ctx, fn) })
+	})
+}
+
+// refused tells that the request is refused before its record is looked at.
+func (a *attempt) refused(ctx context.Context, err error) {
+	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		a.watch.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	})
 }
 
-// start sets the attempt's deadline, or refuses to begin.
-func (a *attempt) start(ctx context.Context) error {
-	a.arrives(ctx)
-	return a.enough(a.pk)
+// proceed claims the record of the request, and runs fn or answers from the record.
+func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	q, opt := &a.ask, &a.core.opt
+	a.times.arrives(ctx)
+	if opt.Resumable && !q.req.Redelivered {
+		q.input = inputOf(q.req, opt.InputHeaders)
+		q.bar("request", storable(q.input, opt.MaxInput))
+	}
+	q.bar("start", a.times.short())
+	c := a.claiming()
+	if opt.Quota != nil {
+		defer func() { c.seat.leave() }()
+	}
+	held, v, err := c.enter(ctx)
+	if v == state.InFlight {
+		held, v, err = c.patiently(ctx, held)
+	}
+	switch {
+	case opt.Mode == ModeOpen && !c.seen && unreachable(err):
+		a.core.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(q.home.pk), "route", q.req.Route, "error", err)
+		a.watch.tell(ctx, evUnprotected, nil, err)
+		return a.core.unprotected(ctx, q.req, fn)
+	case errors.Is(err, ErrQuota):
+		a.watch.tell(ctx, evLimited, nil, err)
+		return Result{}, err
+	case c.barred != nil && errors.Is(err, c.barred):
+		a.watch.tell(ctx, evRefused, nil, err)
+		return Result{}, err
+	case err != nil:
+		a.core.log.ErrorContext(ctx, "claim failed", "record", redact.Record(q.home.pk), "error", err)
+		a.watch.tell(ctx, evFailed, nil, err)
+		return Result{}, err
+	case v != state.Own && v != state.TakeOver:
+		return a.answers(c.writer.owner).answer(ctx, held, v)
+	}
+	r := a.run(held, c.writer)
+	if err := a.times.enough(held.PK); err != nil { // the claim used up the time, or the sandbox was frozen
+		_, _, _ = r.release(ctx, state.Release{}, err)
+		if v == state.TakeOver {
+			return r.answers().answer(ctx, held, state.TooSoon)
+		}
+		a.watch.tell(ctx, evRefused, nil, err)
+		return Result{}, err
+	}
+	res, err := r.course(ctx, v == state.TakeOver, fn)
+	c.seat.holds(r.record())
+	return res, err
 }
 
-// jobsNow returns how many jobs the record rec has now: rec keeps those that were
-// delivered since. They count if the record can't be read.
-func (a *attempt) jobsNow(ctx context.Context, rec *store.Record) int {
-	if now, _ := a.reads(ctx, a.until(rec)); now != nil {
-		return len(now.Jobs)
-	}
-	return len(rec.Jobs)
+// unreachable reports whether a claim failed because the store could not be
+// reached. After the store has returned a record (claiming.seen), ModeOpen must
+// not run the request; nor after a certain refusal; nor if the key of its encryption
+// can't be had, behind which there may be an answer.
+func unreachable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
-// reads returns the current record; nil without one.
-func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
-	ctx, cancel := a.within(ctx, until)
-	defer cancel()
-	rec, err := a.store.Load(ctx, a.pk)
-	if err != nil {
-		return nil, a.unavailable("resume", err)
-	}
-	return rec, nil
+// answers returns what answers for the attempt of an owner.
+func (a *attempt) answers(owner string) answers {
+	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }

@@ -15,14 +15,14 @@ import (
 
 // contract is the HTTP contract of an engine: where a request has its key, and which
 // answer and headers it gets.
-type contract struct{ *core }
+type contract struct{ core *core }
 
 // key finds the key of s's request and its form for the echo. acts is false if the
 // request passes without a key. What KeyFrom finds goes before the header: the page or the
 // producer chose it for this work, while a browser may add a header of its own to
 // each submission.
-func (e contract) key(ctx context.Context, s *subject) (echo string, acts bool, err error) {
-	r := s.req
+func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
+	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
 		return "", false, nil
 	}
@@ -49,7 +49,7 @@ func (e contract) key(ctx context.Context, s *subject) (echo string, acts bool, 
 	r.Key, echo, err = parseKey(values)
 	switch {
 	case err == nil:
-		s.bare = echo == r.Key
+		q.bare = echo == r.Key
 		return echo, true, nil
 	case !errors.Is(err, ErrKeyMissing):
 		return "", false, &Error{Op: "key", Err: err}
@@ -59,10 +59,11 @@ func (e contract) key(ctx context.Context, s *subject) (echo string, acts bool, 
 }
 
 // problem makes the engine's answer for err.
-func (e contract) problem(ctx context.Context, r *Request, err error) Response {
+func (c contract) problem(ctx context.Context, r *Request, err error) Response {
+	e := c.core
 	p := problemOf(err)
 	least := e.opt.MinKey
-	if e.claims.one || e.claims.all {
+	if e.names.claims.one || e.names.claims.all {
 		least = e.opt.oneKey
 	}
 	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < defaults.MaxKey) {
@@ -80,11 +81,12 @@ func (e contract) problem(ctx context.Context, r *Request, err error) Response {
 		p.Err = h.err
 		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}
-	return e.answers(r, p)
+	return c.answers(r, p)
 }
 
 // answers makes the engine's answer to r for a problem.
-func (e contract) answers(r *Request, p Problem) Response {
+func (c contract) answers(r *Request, p Problem) Response {
+	e := c.core
 	p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
 	resp := e.opt.Problem(p)
 	clean(&resp)
@@ -134,8 +136,8 @@ func (r *Result) mark(keyHeader, echo string) {
 }
 
 // ignores marks the answer to a request whose key the engine left alone.
-func (e contract) ignores(r *Request, res *Result, left *leaving) {
-	if !e.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
+func (c contract) ignores(r *Request, res *Result, left *leaving) {
+	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
 		return
 	}
 	res.Passed = false // the answer is no longer the handler's own
@@ -148,11 +150,11 @@ func (e contract) ignores(r *Request, res *Result, left *leaving) {
 
 // dress adds the preset's headers to an answer that the engine didn't make: Stripe's only
 // if it was stored.
-func (e contract) dress(q *Request, r *Result) {
-	if e.opt.rules.requestID {
+func (c contract) dress(q *Request, r *Result) {
+	if c.core.opt.rules.requestID {
 		echoRequestID(&r.Response, q)
 	}
-	if e.opt.rules.stripe && (r.Replayed || !r.Expires.IsZero()) {
+	if c.core.opt.rules.stripe && (r.Replayed || !r.Expires.IsZero()) {
 		stripeHeaders(&r.Response)
 	}
 }
@@ -218,6 +220,6 @@ func keyError(err error) error {
 // had its own operation here, which must not run unprotected.
 func (e *core) resumes(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.core == e &&
+	return ok && !op.over.Load() && op.run.ask.resumed && op.run.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }

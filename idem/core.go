@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 
 // core is what all attempts of an engine share. It holds no state of a request.
 type core struct {
-	naming
-
+	names   naming
 	store   store.Store
 	opt     Options
 	life    state.Life    // of its records
@@ -26,6 +26,15 @@ type core struct {
 	headers map[string]bool // response headers to store
 	hooks   map[happening]eventHook
 	noLimit sync.Once // guards a warning
+}
+
+// refuses tells that r is refused before an attempt.
+func (e *core) refuses(ctx context.Context, r *Request, err error) {
+	a := e.attemptAt(r)
+	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		a.watch.tell(ctx, evRefused, nil, err)
+		return Result{}, err
+	})
 }
 
 // refusesNobody logs why a request without a caller is refused, and returns the error for
@@ -53,4 +62,12 @@ func (e *core) pass(ctx context.Context, r *Request, fn func(context.Context) (R
 		return Result{Passed: true}, &handlerError{err}
 	}
 	return Result{Response: resp, Passed: true}, nil
+}
+
+// cleaned drops headers that would split the answer to the request of the record pk, and
+// logs a warning.
+func (e *core) cleaned(ctx context.Context, pk string, resp *Response) {
+	if dropped := clean(resp); dropped != nil {
+		e.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(pk), "headers", dropped)
+	}
 }

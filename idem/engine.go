@@ -14,8 +14,7 @@ import (
 // Engine runs operations once for each key. An engine holds no state of a request
 // and is safe for concurrent use by any number of handlers and goroutines.
 type Engine struct {
-	core
-
+	core     *core
 	handlers handlers
 }
 
@@ -47,28 +46,25 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	if err := opt.validate(); err != nil {
 		panic(fmt.Sprintf("idem: New: %v", err)) //nolint:forbidigo // as above
 	}
-	e := &Engine{
-		core: core{
-			naming: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), spare: opt.LeaseMargin / 2, log: opt.Logger, scheme: opt.Fingerprint.scheme(),
-			methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
-		},
+	c := &core{
+		names: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), spare: opt.LeaseMargin / 2, log: opt.Logger,
+		scheme: opt.Fingerprint.scheme(), methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), hooks: opt.Hooks.byName(),
 	}
-	e.hooks = e.opt.Hooks.byName()
 	for _, m := range opt.Methods {
-		e.methods[m] = true
+		c.methods[m] = true
 	}
 	if opt.Mode == ModeOff {
-		e.log.Warn("requests run without protection: Options.Mode is ModeOff", "namespace", opt.Namespace)
+		c.log.Warn("requests run without protection: Options.Mode is ModeOff", "namespace", opt.Namespace)
 	}
 	if opt.rules.stripe {
-		e.headers[requestID] = true
+		c.headers[requestID] = true
 	}
 	expose := opt.rules.exposes()
 	if opt.KeyHeader != KeyHeader {
 		expose = append(expose, opt.KeyHeader)
 	}
-	e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
-	return e
+	c.opt.CORS.Expose = slices.Concat(c.opt.CORS.Expose, expose)
+	return &Engine{core: c}
 }
 
 func namingOf(opt *Options) naming {
@@ -117,25 +113,26 @@ func namingOf(opt *Options) naming {
 // If ctx is cancelled while fn runs, fn decides how to react. The engine still
 // stores the answer or releases the key.
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	a, acts, err := e.attempt(), true, error(nil)
-	if a.request = r; r.Tenant == "" {
-		a.request.Tenant = verifiedIn(ctx).tenant
+	a, acts, err := e.core.attempt(), true, error(nil)
+	q := &a.ask
+	if q.request = r; r.Tenant == "" {
+		q.request.Tenant = verifiedIn(ctx).tenant
 	}
-	if r.Key == "" && e.opt.Mode != ModeOff {
-		acts, err = e.keyless(ctx, a.req)
+	if r.Key == "" && e.core.opt.Mode != ModeOff {
+		acts, err = e.core.keyless(ctx, q.req)
 	}
 	var res Result
 	switch {
-	case e.opt.Mode == ModeOff:
-		res, err = e.off(ctx, a.req, fn)
+	case e.core.opt.Mode == ModeOff:
+		res, err = e.core.off(ctx, q.req, fn)
 	case !acts && err == nil:
-		res, err = e.pass(ctx, a.req, fn)
-	case e.opt.Mode == ModeObserve:
-		res, err = entry{a}.observe(ctx, err, fn)
+		res, err = e.core.pass(ctx, q.req, fn)
+	case e.core.opt.Mode == ModeObserve:
+		res, err = a.observe(ctx, err, fn)
 	case err != nil:
-		e.refuses(ctx, a.req, err)
+		e.core.refuses(ctx, q.req, err)
 	default:
-		res, err = entry{a}.do(ctx, false, fn)
+		res, err = a.do(ctx, false, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err

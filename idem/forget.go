@@ -22,7 +22,7 @@ import (
 // neither an answer nor the record tells whether this was decided. The record keeps who
 // decided.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
 	})
 }
@@ -40,7 +40,7 @@ type Loss = state.Loss
 // and a drain that is behind may still deliver a job as the table's stream shows it staged,
 // unless the job is parked or has a time.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
-	err := e.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
 		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
 			lost = append(lost, jobs.JobID(rec.ID, name))
@@ -61,7 +61,7 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 // finished, has jobs that are not delivered, or is erased already; and
 // [store.ErrSealed] if the contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.Erased(rec, now, by))
 	})
 }

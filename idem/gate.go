@@ -10,7 +10,7 @@ import (
 //
 // While a gate is locked, progress and calls may be asked, and never the other way round.
 type gate struct {
-	about *subject
+	pk string // of the record
 
 	mu    sync.Mutex
 	names map[string]bool // names of all phases so far
@@ -22,11 +22,11 @@ type gate struct {
 
 	err error // error of the first failed phase
 
-	end ending // if stopped
+	end answerOf // if stopped
 }
 
-// ending is the result of an operation that ended in a phase.
-type ending struct {
+// answerOf is the answer of an operation that ended in its handler.
+type answerOf struct {
 	res Result
 	err error
 }
@@ -100,7 +100,7 @@ func (g *gate) fail(err error) error {
 // failed records the failure of a phase: an answer of the handler would now be
 // incomplete. g must be locked.
 func (g *gate) failed(err error) error {
-	err = g.about.phaseError("phase", err)
+	err = phaseError("phase", g.pk, err)
 	if g.err == nil {
 		g.err = err
 	}
@@ -119,11 +119,11 @@ func (g *gate) failure() (left bool, first error) {
 func (g *gate) stop(res Result, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.end, g.stopped = ending{res, err}, true
+	g.end, g.stopped = answerOf{res, err}, true
 }
 
 // ended returns how the operation has ended; nil if it has not.
-func (g *gate) ended() *ending {
+func (g *gate) ended() *answerOf {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.stopped {

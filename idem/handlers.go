@@ -19,7 +19,7 @@ func (e *Engine) AddHandler(name string) error {
 	if !utf8.ValidString(name) { // a record would have another name, and nobody could read its contents
 		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
 	}
-	if !e.opt.Resumable {
+	if !e.core.opt.Resumable {
 		return nil
 	}
 	e.handlers.mu.Lock()
@@ -46,7 +46,7 @@ func (e *Engine) AddHandler(name string) error {
 // with the same Namespace has such a handler without a name, if the store can
 // tell. An engine in [ModeOff] accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
-	if e.opt.Mode == ModeOff {
+	if e.core.opt.Mode == ModeOff {
 		return nil
 	}
 	e.handlers.mu.Lock()
@@ -55,7 +55,7 @@ func (e *Engine) AddOperation(kind, name string) error {
 	switch {
 	case e.handlers.operation[op] && name != "":
 		return fmt.Errorf("idem: two handlers of %s have the name %q: each would take the other's work for done", kind, name)
-	case e.handlers.operation[op] || name == "" && unnamedElsewhere(e.store, e.opt.Namespace+" "+kind):
+	case e.handlers.operation[op] || name == "" && unnamedElsewhere(e.core.store, e.core.opt.Namespace+" "+kind):
 		return fmt.Errorf("idem: two handlers of %s are without a name: each would take the other's work for done; name the newer one: lambda.HandlerOptions.Name of Direct, lambda.Batch.WithName of records", kind)
 	}
 	if e.handlers.operation == nil {
@@ -70,8 +70,8 @@ func (e *Engine) AddOperation(kind, name string) error {
 // earlier, a late delivery runs a second time: AddSource logs a warning. Zero means
 // unknown: no warning.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
-	if known := e.opt.Retention + e.opt.Tombstone; known < keeps && e.opt.Mode != ModeOff {
-		e.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
+	if known := e.core.opt.Retention + e.core.opt.Tombstone; known < keeps && e.core.opt.Mode != ModeOff {
+		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
 			"set a longer one, or say for how long the source keeps it (lambda.Batch.Keeps)",
 			"source", name, "keeps", keeps, "retention", known)
 	}

@@ -32,25 +32,25 @@ import (
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case e.opt.Mode == ModeOff && e.methods[r.Method]:
+		case e.core.opt.Mode == ModeOff && e.core.methods[r.Method]:
 			req := httpRequest(r, nil)
-			e.tellsOff(r.Context(), &req)
+			e.core.tellsOff(r.Context(), &req)
 			middleware{e, next}.pass(w, r)
 			return
 		case !e.Acts(r.Method, r.Header):
-			if e.opt.hasKey(r.Header) {
+			if e.core.opt.hasKey(r.Header) {
 				w.Header().Set(statusHeader, ignored)
 			}
 			next.ServeHTTP(w, r)
 			return
-		case e.opt.Mode == ModeObserve:
+		case e.core.opt.Mode == ModeObserve:
 			middleware{e, next}.observe(w, r)
 			return
 		}
-		body, err := e.opt.readBody(w, r)
+		body, err := e.core.opt.readBody(w, r)
 		if err != nil {
 			req := httpRequest(r, nil)
-			e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
+			e.core.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
 			write(w, e.Refuse(r.Context(), req, err))
 			return
 		}
@@ -60,21 +60,20 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 
 // middleware is an engine in front of a handler.
 type middleware struct {
-	*Engine
-
-	next http.Handler
+	engine *Engine
+	next   http.Handler
 }
 
 // pass serves a request without a record. If a phase of next is refused, so is the request,
 // unless its answer has begun.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
-	if m.opt.hasKey(r.Header) {
+	if m.engine.core.opt.hasKey(r.Header) {
 		w.Header().Set(statusHeader, ignored)
 	}
 	ctx, without := withoutRecord(r.Context())
 	own := &phaseless{ResponseWriter: w, without: without, refuse: func() {
-		write(w, contract{&m.core}.problem(ctx, &req, m.phaseRefused(ctx, &req)))
+		write(w, contract{m.engine.core}.problem(ctx, &req, m.engine.core.phaseRefused(ctx, &req)))
 	}}
 	inner := r.WithContext(ctx)
 	defer removeFiles(inner)
@@ -122,21 +121,21 @@ func (p *phaseless) Write(b []byte) (int, error) {
 // observe passes a request without a key, or an unreadable request,
 // unchanged.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
-	if m.opt.KeyFrom == nil && !m.opt.hasKey(r.Header) {
-		m.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
+	if m.engine.core.opt.KeyFrom == nil && !m.engine.core.opt.hasKey(r.Header) {
+		m.engine.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
 		m.pass(w, r)
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.opt.MaxRequest, math.MaxInt64-1)+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.engine.core.opt.MaxRequest, math.MaxInt64-1)+1))
 	switch {
 	case err != nil:
-	case int64(len(body)) > m.opt.MaxRequest:
+	case int64(len(body)) > m.engine.core.opt.MaxRequest:
 		err = ErrTooLarge
 	default:
 		err = readBefore(r, body)
 	}
 	if err != nil {
-		m.Observes(r.Context(), httpRequest(r, nil), err)
+		m.engine.Observes(r.Context(), httpRequest(r, nil), err)
 		whole := r.WithContext(r.Context())
 		whole.Body = struct {
 			io.Reader
@@ -154,8 +153,8 @@ func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	// An outer middleware has set a request id: the answer is stored with it, and a
 	// replay gets its own.
 	id, ours := w.Header()[requestID]
-	ours = ours && m.opt.rules.stripe
-	res, _ := m.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
+	ours = ours && m.engine.core.opt.rules.stripe
+	res, _ := m.engine.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := recorder.New(make(http.Header))
 		if ours {
 			rec.Header()[requestID] = id

@@ -78,7 +78,7 @@ func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Re
 // tellsOff tells that a request runs without protection in ModeOff, if it has a key.
 func (e *core) tellsOff(ctx context.Context, r *Request) {
 	if r.Key != "" || e.methods[r.Method] && e.opt.hasKey(r.Header) {
-		e.attemptAt(r).tell(ctx, evUnprotected, nil, nil)
+		e.attemptAt(r).watch.tell(ctx, evUnprotected, nil, nil)
 	}
 }
 

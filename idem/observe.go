@@ -15,65 +15,61 @@ const observing = time.Second
 // observed reports the outcome that r would have had.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
-	e.attemptAt(r).tell(ctx, evObserved, nil, err)
+	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)
 }
 
 // observe always runs fn and reports to Hooks.Observed the outcome that the
 // request would have had. New operations leave a record, so that later requests
 // can be judged. Errors of the record never reach the client.
-func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
-	would := func(err error) { e.observed(ctx, e.req, err) }
+func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
+	e, q := a.core, &a.ask
+	would := func(err error) (Result, error) {
+		e.observed(ctx, q.req, err)
+		return e.unprotected(ctx, q.req, fn)
+	}
 	if keyErr != nil {
-		would(keyErr)
-		return e.unprotected(ctx, e.req, fn)
+		return would(keyErr)
 	}
-	err := e.find(ctx, true)
-	if err == nil {
-		var inside bool
-		if inside, err = e.inside(ctx); inside && err == nil {
-			return e.pass(ctx, e.req, fn)
-		}
+	if err := q.find(ctx, true); err != nil {
+		return would(err)
 	}
-	if err == nil {
-		err = e.start(ctx)
+	if inside, err := q.inside(ctx); err != nil {
+		return would(err)
+	} else if inside {
+		return e.pass(ctx, q.req, fn)
 	}
-	if err != nil {
-		would(err)
-		return e.unprotected(ctx, e.req, fn)
+	a.times.arrives(ctx)
+	if err := a.times.enough(q.home.pk); err != nil {
+		return would(err)
 	}
-	e.limit = observing
-	held, v, err := before(e).enters(ctx)
-	defer e.place.leave()
-	if err == nil && v == state.Again {
-		held, v, err = e.claim(ctx)
-	}
+	a.times.limit = observing
+	c := a.claiming()
+	defer func() { c.seat.leave() }()
+	held, v, err := c.enter(ctx)
 	if v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
 		}
-		would(err)
-		return e.unprotected(ctx, e.req, fn)
+		return would(err)
 	}
-	f := e.flow(held)
+	r := a.run(held, c.writer)
 	ctx, without := withoutRecord(ctx)
-	resp, err := e.handle(ctx, f, v == state.TakeOver, fn)
+	resp, err := r.handle(ctx, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
-		resp, err = e.req.response(answer.v)
+		resp, err = q.req.response(answer.v)
 	}
 	stored := resp
 	clean(&stored)
 	if without.refused.Load() {
-		resp, err = Response{}, e.phaseRefused(ctx, e.req)
+		resp, err = Response{}, e.phaseRefused(ctx, q.req)
 	}
-	if f.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
-		_ = f.finish(ctx, stored, nil, nil, false)
+	if r.gate.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
+		_ = r.ends(ctx, stored, nil, nil, false)
 	}
-	if f.ended() == nil {
-		_, _, _ = e.release(ctx, f.record(), f.releasing(), err)
+	if r.gate.ended() == nil {
+		_, _, _ = r.release(ctx, r.releasing(), err)
 	}
-	if e.place != nil {
-		e.place.holds(f.record())
-	}
+	c.seat.holds(r.record())
 	if without.refused.Load() {
 		return Result{}, err
 	}

@@ -11,10 +11,8 @@ import (
 
 // Op is the operation in which a handler runs.
 type Op struct {
-	store   store.Store
-	pk      string
+	run     *run
 	resumed bool
-	flow    *flow
 	outer   *Op         // the operation around this operation; nil outside of any
 	over    atomic.Bool // the handler has returned; its context may still be in use
 }
@@ -22,7 +20,7 @@ type Op struct {
 // ID is the operation's server-made id. The id is the same for every attempt. The key has a
 // new id once it is free again: it has expired, or an attempt has failed before its first
 // phase, and the request isn't stored. The id is safe to log.
-func (o *Op) ID() string { return o.flow.record().ID }
+func (o *Op) ID() string { return o.run.record().ID }
 
 // Resumed reports whether an earlier attempt began this operation and abandoned
 // it.
@@ -35,7 +33,7 @@ func (o *Op) Resumed() bool { return o.resumed }
 // Subject is what [Options.Scope] or [Request.Scope] returned if Kind is "program",
 // a verified subject if Kind is a kind of [Request.Identity], the source of events
 // if Kind is "source", and empty if Kind is "one" ([OneScope]). Compare both.
-func (o *Op) Caller() Identity { return o.flow.a.whose }
+func (o *Op) Caller() Identity { return o.run.ask.placeOf(o.run.record()).whose }
 
 // opContext is the context of an operation's handler.
 type opContext struct {
@@ -51,7 +49,7 @@ func (c *opContext) Value(key any) any {
 	case opKey:
 		return &c.op
 	case verifiedKey:
-		if r := c.op.flow.a.req; r.hasSender() {
+		if r := c.op.run.ask.req; r.hasSender() {
 			return r.sender()
 		}
 	}
@@ -65,9 +63,9 @@ func FromContext(ctx context.Context) (*Op, bool) {
 	return op, ok
 }
 
-func flowOf(ctx context.Context) (*flow, error) {
+func runOf(ctx context.Context) (*run, error) {
 	op, ok := FromContext(ctx)
-	if !ok || op.flow.a.opt.Mode == ModeObserve {
+	if !ok || op.run.core.opt.Mode == ModeObserve {
 		if err := refusesPhase(ctx); err != nil {
 			return nil, err
 		}
@@ -75,30 +73,7 @@ func flowOf(ctx context.Context) (*flow, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
 	}
-	return op.flow, nil
-}
-
-// inside reports whether ctx already runs in the operation of the key, at any depth.
-// Otherwise a wrapper in a wrapper would answer "in flight" to itself. The error refuses
-// another request under that key, as it would be refused outside of the operation.
-func (s *subject) inside(ctx context.Context) (bool, error) {
-	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if op.over.Load() || op.pk != s.pk && (s.beside == nil || op.pk != s.beside.pk) || !sameStore(op.store, s.store) {
-			continue
-		}
-		if s.unread != nil {
-			return true, s.unread
-		}
-		same, err := s.compare(op.flow.record())
-		switch {
-		case err != nil:
-			return true, s.fail("fingerprint", err)
-		case !same:
-			return true, s.fail("inside", ErrMismatch)
-		}
-		return true, nil
-	}
-	return false, nil
+	return op.run, nil
 }
 
 // sameStore compares stores of any type. Stores of an incomparable type differ.

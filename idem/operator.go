@@ -17,16 +17,16 @@ import (
 // MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
 // [Engine.Resume], but any process may give up another handler's operation.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
-	a, rec, err := e.pickUp(ctx, t)
+	a, rec, err := e.core.pickUp(ctx, t)
 	if err != nil {
 		return err
 	}
-	_, err = a.watched(ctx, func(ctx context.Context) (Result, error) {
+	_, err = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
 		taken, err := a.takeTicket(ctx, rec)
 		if err != nil {
 			return Result{}, err
 		}
-		return Result{}, a.endTries(ctx, a.flow(taken), why)
+		return Result{}, a.endTries(ctx, a.run(taken, a.writer), why)
 	})
 	if errors.Is(err, ErrStuck) {
 		return nil
@@ -76,7 +76,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if s.Seen.Owner != "" {
 		seen = &s.Seen
 	}
-	return e.decide(ctx, "settle", pk, seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.core.decide(ctx, "settle", pk, seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		if !state.Settleable(rec, decision, now) {
 			return nil, fmt.Errorf("%w: it is not stuck, and has no use for this", jobs.ErrMoved)
 		}
@@ -92,7 +92,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 		if s.Answer != nil {
 			answer := *s.Answer
 			clean(&answer)
-			next = state.Finished(next, storedPart(answer, e.headers), now)
+			next = state.Finished(next, storedPart(answer, e.core.headers), now)
 		}
 		return next, nil
 	})

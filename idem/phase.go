@@ -85,17 +85,17 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 // earlier commit of this attempt may have been applied after all.
 func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
 	var re Re
-	f, err := flowOf(ctx)
+	r, err := runOf(ctx)
 	if err != nil {
 		return re, err
 	}
-	_, err = f.do(ctx, step{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
-		r, err := fn(ctx, tx)
+	_, err = r.do(ctx, step{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
+		answer, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
 		}
-		re = r
-		return nil, Respond(r)
+		re = answer
+		return nil, Respond(answer)
 	})
 	if _, ok := errors.AsType[*answered](err); ok {
 		err = nil
@@ -116,11 +116,11 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 // refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns
 // [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
-	f, err := flowOf(ctx)
+	r, err := runOf(ctx)
 	if err != nil {
 		return err
 	}
-	return f.stage(ctx, jobs)
+	return r.stage(ctx, jobs)
 }
 
 // Respond makes a definitive answer of v. Return it as the error of a phase's
@@ -182,12 +182,12 @@ func Sends(service string, v any, steps ...string) PhaseOption {
 // phase runs a phase with a typed result.
 func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T, error)) (T, error) {
 	var out T
-	f, err := flowOf(ctx)
+	r, err := runOf(ctx)
 	if err != nil {
 		return out, err
 	}
 	s.result = reflect.TypeFor[T]()
-	raw, err := f.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
+	raw, err := r.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		v, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -199,10 +199,10 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	}
 	var zero T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return zero, f.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, redact.Decoding(err)))
+		return zero, r.gate.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, redact.Decoding(err)))
 	}
 	if at := missing(raw, out); at != "" {
-		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what is recorded of %q", ErrResult, zero, at, s.name))
+		return zero, r.gate.fail(fmt.Errorf("%w: a %T has no place for %s of what is recorded of %q", ErrResult, zero, at, s.name))
 	}
 	return out, nil
 }

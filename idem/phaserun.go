@@ -18,27 +18,27 @@ import (
 
 // The course of a phase, in call order: do, then atomic or foreign, then outcome.
 
-// phaseRun is one run of a phase in a flow.
+// phaseRun is one run of a phase.
 type phaseRun struct {
-	*flow
-	step
+	run  *run
+	step step
 }
 
 // do runs a phase from its name to its commit. raw is its result.
-func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
-	if raw, recorded, err := f.enter(s, f.recall); recorded || err != nil {
+func (r *run) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	if raw, recorded, err := r.gate.enter(s, r.progress.recall); recorded || err != nil {
 		return raw, err
 	}
-	ctx, sp := f.a.step(ctx, trace.Phase, cmp.Or(s.name, "finish"))
+	ctx, sp := r.watch.step(ctx, trace.Phase, cmp.Or(s.name, "finish"))
 	back := false
 	defer func() { // runs also after a panic of fn
 		if !back {
 			err = errPanic
 		}
 		sp.done(err)
-		f.leave(err)
+		r.gate.leave(err)
 	}()
-	p := phaseRun{f, s}
+	p := phaseRun{r, s}
 	if s.kind == foreign {
 		raw, err = p.foreign(ctx, fn)
 	} else {
@@ -58,7 +58,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 		tx := p.tx(ctx)
 		raw, err := fn(ctx, tx)
 		raw, err = p.outcome(ctx, tx, raw, err)
-		if !errors.Is(err, ErrConflict) || !p.a.rerun(ctx, round, giveUp) {
+		if !errors.Is(err, ErrConflict) || !p.run.times.rerun(ctx, round, giveUp) {
 			return raw, err
 		}
 	}
@@ -66,48 +66,48 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 
 // foreign has the record kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	if p.begun() {
-		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
+	if p.run.progress.begun() {
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.step.name))
 	}
-	if err := p.reaches(fmt.Sprintf("phase %q calls another system", p.name)); err != nil {
-		return nil, p.fail(err)
+	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.step.name)); err != nil {
+		return nil, p.run.gate.fail(err)
 	}
 	sent, err := p.sends()
 	if err != nil {
-		return nil, p.fail(err)
+		return nil, p.run.gate.fail(err)
 	}
 	if since := p.forgotten(); !since.IsZero() {
 		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
-			p.name, since.UTC().Format(time.RFC3339)))
+			p.step.name, since.UTC().Format(time.RFC3339)))
 	}
-	if p.intent {
+	if p.step.intent {
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if mark := state.MarkOf(p.name, p.memory > 0); p.record().Mark != mark || p.unsent(sent) {
+	} else if mark := state.MarkOf(p.step.name, p.step.memory > 0); p.run.record().Mark != mark || p.unsent(sent) {
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
-		if err := p.keeps(ctx, mark, sent); err != nil {
-			return nil, p.commitFailed(p.name, err)
+		if err := p.run.keeps(ctx, mark, sent); err != nil {
+			return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 		}
 	}
-	if call := p.differs(sent); call != "" && !p.intent {
-		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.name, call))
+	if call := p.differs(sent); call != "" && !p.step.intent {
+		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.step.name, call))
 	}
 	if err := p.alive(ctx); err != nil {
-		if !p.intent {
+		if !p.step.intent {
 			return nil, err
 		}
-		if rerr := p.replaceIntent(ctx, nil); rerr != nil {
-			return nil, p.commitFailed(p.name, rerr)
+		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.step.name, rerr)
 		}
 		return nil, err
 	}
-	p.log.enter(p.name)
+	p.run.calls.enter(p.step.name)
 	tx := p.tx(ctx)
 	raw, err := p.call(ctx, tx, fn)
-	if p.intent {
+	if p.step.intent {
 		return p.endIntent(ctx, tx, raw, err)
 	}
 	return p.outcome(ctx, tx, raw, err)
@@ -115,7 +115,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 
 // call runs the function of a Foreign.
 func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
-	ctx, sp := p.a.step(ctx, trace.Call, p.name)
+	ctx, sp := p.run.watch.step(ctx, trace.Call, p.step.name)
 	ctx, tx.refuse = context.WithCancelCause(ctx)
 	defer tx.refuse(nil)
 	back := false
@@ -133,22 +133,22 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 
 // sends hashes the data that the calls of s send, by the calls' names.
 func (p *phaseRun) sends() (map[string]string, error) {
-	tx := p.progress.tx()
+	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.step.sends))
 	for _, one := range p.step.sends {
 		raw, err := json.Marshal(one.v)
 		if err != nil {
-			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, p.name, err)
+			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, p.step.name, err)
 		}
 		sent[callName(tx.made, one.service, one.step)] = sentHash(tx.id, raw)
 	}
-	p.log.send(sent)
+	p.run.calls.send(sent)
 	return sent, nil
 }
 
 // unsent reports whether an earlier attempt's mark lacks a hash of sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
-	rec := p.record()
+	rec := p.run.record()
 	for call := range sent {
 		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
 			return true
@@ -160,12 +160,12 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 // forgotten returns the time since when a call of s may have been made, if the
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
-	rec := p.record()
-	if !slices.ContainsFunc(rec.Doubts, func(call string) bool { return !state.OthersMark(call, p.name) }) {
+	rec := p.run.record()
+	if !slices.ContainsFunc(rec.Doubts, func(call string) bool { return !state.OthersMark(call, p.step.name) }) {
 		return time.Time{}
 	}
-	once := p.memory <= 0 || p.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
-	if !once && p.a.opt.Now().Sub(rec.DoubtSince) < p.memory { // no clock decides about a call that is never repeated
+	once := p.step.memory <= 0 || p.step.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
+	if !once && p.run.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory { // no clock decides about a call that is never repeated
 		return time.Time{}
 	}
 	return rec.DoubtSince // zero if no call is in doubt
@@ -174,27 +174,27 @@ func (p *phaseRun) forgotten() (since time.Time) {
 // intend commits the begin of a call that can't be repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
 	var err error
-	if p.hasLoose() {
+	if p.run.progress.hasLoose() {
 		// Settling the phase could not stage its jobs.
-		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, p.name)
+		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, p.step.name)
 	} else {
-		err = p.log.unrepeated(p.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.name))
+		err = p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.step.name))
 	}
 	if err != nil {
-		return p.fail(err)
+		return p.run.gate.fail(err)
 	}
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	if err := p.commit(ctx, p.begins(), collected{}, false); err != nil {
-		return p.commitFailed(p.name, err)
+	if err := p.run.commit(ctx, p.begins(), collected{}, false); err != nil {
+		return commitFailed(p.run.gate.pk, p.step.name, err)
 	}
 	return nil
 }
 
 // differs returns a call that may have been made with different data, or "".
 func (p *phaseRun) differs(sent map[string]string) string {
-	rec := p.record()
+	rec := p.run.record()
 	for call, hash := range sent {
 		if first := rec.Sent[call]; first != "" && first != hash {
 			return call
@@ -209,15 +209,15 @@ func (p *phaseRun) alive(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
 	}
-	return p.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.name, context.Cause(ctx)))
+	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.step.name, context.Cause(ctx)))
 }
 
 // tx returns an empty Tx for a run of s.
 func (p *phaseRun) tx(ctx context.Context) *Tx {
-	tx := p.progress.tx()
-	tx.stages = func(jobs []Job) error { return p.stages(ctx, jobs) }
-	if p.kind == foreign {
-		tx.called = p.log.ask
+	tx := p.run.progress.tx()
+	tx.stages = func(jobs []Job) error { return p.run.stages(ctx, jobs) }
+	if p.step.kind == foreign {
+		tx.called = p.run.calls.ask
 	}
 	return tx
 }
@@ -225,41 +225,41 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 // outcome commits the result of a run of a phase.
 func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
-	p.a.traced(ctx, got.jobs)
+	p.run.watch.traced(ctx, got.jobs)
 	answer, responds := errors.AsType[*answered](err)
 	switch {
 	case errors.Is(err, ErrResult):
-		return nil, p.fail(err)
+		return nil, p.run.gate.fail(err)
 	case err != nil && !responds:
 		if _, retry := errors.AsType[*safe](err); retry {
-			p.log.recorded(got.calls) // had no effect: nothing is in doubt
+			p.run.calls.recorded(got.calls) // had no effect: nothing is in doubt
 		}
-		if p.kind == foreign && txErr != nil { // which has ended its context
-			return nil, p.fail(errors.Join(txErr, err))
+		if p.step.kind == foreign && txErr != nil { // which has ended its context
+			return nil, p.run.gate.fail(errors.Join(txErr, err))
 		}
 		return nil, err
 	case txErr != nil:
-		return nil, p.fail(txErr)
+		return nil, p.run.gate.fail(txErr)
 	}
-	rerun := p.kind != foreign
-	if p.kind == foreign {
-		got.calls = append(got.calls, state.Marks(p.name)...)
+	rerun := p.step.kind != foreign
+	if p.step.kind == foreign {
+		got.calls = append(got.calls, state.Marks(p.step.name)...)
 	}
 	if responds {
-		resp, rerr := p.a.req.response(answer.v)
+		resp, rerr := p.run.ask.req.response(answer.v)
 		if rerr != nil {
-			return nil, p.fail(rerr)
+			return nil, p.run.gate.fail(rerr)
 		}
-		p.a.cleaned(ctx, &resp)
-		if ferr := p.finish(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
-			return nil, p.commitFailed(p.name, ferr)
+		p.run.core.cleaned(ctx, p.run.gate.pk, &resp)
+		if ferr := p.run.ends(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
 		}
 		return nil, err
 	}
-	if err := p.commit(ctx, store.Phase{Name: p.name, Result: raw}, got, rerun); err != nil {
-		return nil, p.commitFailed(p.name, err)
+	if err := p.run.commit(ctx, store.Phase{Name: p.step.name, Result: raw}, got, rerun); err != nil {
+		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 	}
-	return p.lastResult(), nil
+	return p.run.progress.lastResult(), nil
 }
 
 // endIntent writes the outcome of a call that can't be repeated.
@@ -272,40 +272,40 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	}
 	var resp Response
 	if responds && txErr == nil {
-		resp, txErr = p.a.req.response(answer.v)
+		resp, txErr = p.run.ask.req.response(answer.v)
 	}
 	switch {
 	case retry && txErr == nil:
 		// As if the call had never begun: the key stays, and the call may be made
 		// again.
-		p.log.recorded(got.calls)
-		if rerr := p.replaceIntent(ctx, nil); rerr != nil {
-			return nil, p.commitFailed(p.name, rerr)
+		p.run.calls.recorded(got.calls)
+		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.step.name, rerr)
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
-		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.name, redact.Error(errors.Join(err, txErr))))
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.step.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
-		p.pass() // the phase's outcome is the answer
-		p.a.cleaned(ctx, &resp)
-		if ferr := p.finish(ctx, resp, nil, nil, false); ferr != nil {
-			return nil, p.commitFailed(p.name, ferr)
+		p.run.progress.pass() // the phase's outcome is the answer
+		p.run.core.cleaned(ctx, p.run.gate.pk, &resp)
+		if ferr := p.run.ends(ctx, resp, nil, nil, false); ferr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
 		}
 		return nil, err
 	}
-	if err := p.replaceIntent(ctx, append(got.calls, state.Marks(p.name)...), store.Phase{Name: p.name, Result: raw}); err != nil {
-		return nil, p.commitFailed(p.name, err)
+	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.step.name)...), store.Phase{Name: p.step.name, Result: raw}); err != nil {
+		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 	}
-	return p.lastResult(), nil
+	return p.run.progress.lastResult(), nil
 }
 
 // giveUpCall marks the operation as stuck in the phase, whose outcome is unknown.
 func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
-	return p.markStuck(ctx, why, p.begins())
+	return p.run.markStuck(ctx, why, p.begins())
 }
 
 // begins is the phase as a call that has begun, with the shape of the result that people
 // may have to give.
 func (p *phaseRun) begins() store.Phase {
-	return store.Phase{Name: p.name, Intent: true, Shape: shape.Of(p.result)}
+	return store.Phase{Name: p.step.name, Intent: true, Shape: shape.Of(p.step.result)}
 }

@@ -1,90 +1,111 @@
 package idem
 
 import (
-	"strings"
-	"sync"
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// place is an attempt's place in the caller's quota.
+// While the scope of keys changes ([Former]), a key has two places: two records, of which
+// one at most is live. Both are live only if the request of one is somebody else's, who has
+// the same key in the larger of the two scopes.
+
+// place is where the record of a key lies, and whose the key is there.
 type place struct {
-	mu  sync.Mutex // a phase may outlive its handler
-	end func(QuotaUse)
-	use QuotaUse
+	pk, scope string
+	whose     store.Identity
 }
 
-// settle notes the outcome of a claim. The record of a known key is no new
-// operation, so the place is free at once.
-func (p *place) settle(v state.Verdict, err error) {
+// place returns the place of r's key under a scoping with this caller.
+func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
+	text := scope.Append(nil, r.Operation, r.Tenant, caller)
+	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
+}
+
+// other returns the place of r's key besides home; nil if there is no other.
+func (n *naming) other(ctx context.Context, r *Request, home string) (*place, error) {
+	if n.besides == nil {
+		return nil, nil //nolint:nilnil // no scope changes
+	}
+	caller, err := n.besides.callerOf(ctx, r)
+	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
+		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
+	}
+	if err != nil {
+		return nil, &Error{Op: "scope", Err: err}
+	}
+	p := n.place(r, n.besides, caller)
+	if p.pk == home {
+		return nil, nil //nolint:nilnil // the change doesn't concern this request
+	}
+	return &p, nil
+}
+
+// away reports whether pk is the key's other place.
+func (q *ask) away(pk string) bool { return q.other != nil && pk == q.other.pk }
+
+// placeOf returns the place of a record of the key.
+func (q *ask) placeOf(rec *store.Record) *place {
+	if q.away(rec.PK) {
+		return q.other
+	}
+	return &q.home
+}
+
+// meets reports whether two requests have a place in common.
+func (q *ask) meets(other *ask) bool {
+	lies := func(pk string) bool { return pk == other.home.pk || other.away(pk) }
+	return lies(q.home.pk) || q.other != nil && lies(q.other.pk)
+}
+
+// either reads the record that a claim meets, at either place; nil without one.
+func (c *claiming) either(ctx context.Context) (*store.Record, error) {
+	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
+	if err == nil && rec == nil && c.ask.other != nil {
+		rec, err = c.core.store.Load(ctx, c.ask.other.pk)
+	}
+	return rec, err
+}
+
+// elsewhere looks for the request at the other place, if nothing is at home, or another
+// request: scopes that change may make one key of two, or two of one. It returns the
+// verdict about home if the request is at neither.
+func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
+	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
+		return own, v, nil
+	}
+	there, found, err := c.lookUp(ctx, op, c.ask.other.pk, until)
+	gone := there == nil || there.State == store.None || c.over(there) // otherwise it was released meanwhile
+	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
+		return own, v, nil
+	}
+	return there, found, err
+}
+
+// bury fences the holders of an expired or freed record at the other place, so that the key
+// can be claimed at home, and returns the fenced record. Where a key has one place only,
+// the claim itself does that, since it replaces the record. A record that another attempt
+// has released in the meantime stays as it is.
+func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
+	if !c.over(held) { // gone, or released meanwhile: the next claim shows it
+		return nil, nil
+	}
+	// A nonce of its own: what this attempt takes over later must not look like the fenced record.
+	w := c.writer
+	w.owner = rand.Text()
+	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
 	switch {
-	case err != nil || v == state.Again:
-	case v == state.Own:
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.use.New = true
-	default:
-		p.leave()
+	case err != nil && !errors.Is(err, ErrConflict):
+		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
+		return nil, unavailable("claim", held.PK, err)
+	case l != state.Landed: // the next claim shows what stands there
+		return nil, nil
 	}
-}
-
-// holds notes the size of the operation's record, which may be nil.
-func (p *place) holds(rec *store.Record) {
-	if rec != nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.use.Bytes = stored(rec)
-	}
-}
-
-// leave gives the place up. Only the first call counts. A nil place is none.
-func (p *place) leave() {
-	if p == nil {
-		return
-	}
-	p.mu.Lock()
-	end, use := p.end, p.use
-	p.end = nil
-	p.mu.Unlock()
-	if !use.New {
-		use.Bytes = 0
-	}
-	if end != nil {
-		end(use)
-	}
-}
-
-// stored estimates the size of a record's item in bytes.
-func stored(r *store.Record) int64 {
-	const numbers = 250 // names of attributes, numbers and times
-	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
-	if r.Response != nil {
-		n += kept(r.Response.Body, r.Overflow)
-		for name, values := range r.Response.Header {
-			n += len(name) + len(strings.Join(values, ""))
-		}
-	}
-	if r.Input != nil {
-		n += kept(r.Input.Body, r.Input.Overflow) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
-	}
-	for _, p := range r.Phases {
-		n += len(p.Name) + len(p.Result)
-	}
-	for id, j := range r.Jobs {
-		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group)
-	}
-	return int64(n)
-}
-
-// kept returns the size of a body that is in its record, or beside it: then the program that
-// wrote it still has it, too.
-func kept(body []byte, o *store.Overflow) int {
-	switch {
-	case o == nil:
-		return len(body)
-	case o.Count == 0:
-		return 0
-	}
-	return o.Length
+	return fenced, nil
 }

@@ -37,17 +37,17 @@ type ResumeOptions struct {
 // and a later ticket may succeed. The handler's own error is included as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
 	began := time.Now()
-	a, err := e.unattended(ctx, t.PK)
+	a, err := e.core.unattended(ctx, t.PK)
 	if err != nil {
 		return Result{}, err
 	}
-	return a.watched(ctx, func(ctx context.Context) (Result, error) {
-		opt := resumeOptions(optFns, e.opt.Function)
+	return a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		opt := resumeOptions(optFns, e.core.opt.Function)
 		rec, missing, err := a.takeUp(ctx, t, opt.Handlers, opt.Tenant)
 		if err != nil {
 			return Result{}, err
 		}
-		return a.resume(ctx, rec, began, func(ctx context.Context) (Result, error) { return a.goOn(ctx, rec, missing, fn) })
+		return a.watch.resume(ctx, rec, began, func(ctx context.Context) (Result, error) { return a.goOn(ctx, rec, missing, fn) })
 	})
 }
 

@@ -104,35 +104,3 @@ func nobody(r *Request) string {
 // minRandomKey is the length of a key with 128 random bits in base64: the least for
 // callers who share a scope.
 const minRandomKey = 22
-
-// While the scope of keys changes, a key has two places: two records, of which one at
-// most is live. Both are only if the request of one is somebody else's, who has the same
-// key in the larger of the two scopes.
-
-// side is one of the two places of a key.
-type side struct {
-	pk, scope string
-	whose     store.Identity
-}
-
-// side returns the place of r's key under a scoping with this caller.
-func (n *naming) side(r *Request, by *scoping, caller store.Identity) *side {
-	text := scope.Append(nil, r.Operation, r.Tenant, caller)
-	return &side{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
-}
-
-// sideOf returns the place of r's key beside pk; nil if there is no other.
-func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string) (*side, error) {
-	caller, err := by.callerOf(ctx, r)
-	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
-		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
-	}
-	if err != nil {
-		return nil, &Error{Op: "scope", Err: err}
-	}
-	s := n.side(r, by, caller)
-	if s.pk == pk {
-		return nil, nil //nolint:nilnil // the change doesn't concern this request
-	}
-	return s, nil
-}

@@ -16,23 +16,23 @@ import (
 // panic in Result.Panic. In the cases where an error would be returned, the panic
 // continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	c, a := contract{&e.core}, e.attempt()
-	a.request = r
-	inner := e.resumes(ctx, a.req) // the outer wrapper has the key, which isn't stored with a request
-	echo, acts, err := c.key(ctx, &a.subject)
+	c, a := contract{e.core}, e.core.attempt()
+	a.ask.request = r
+	inner := e.core.resumes(ctx, a.ask.req) // the outer wrapper has the key, which isn't stored with a request
+	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
 	switch {
 	case inner || !acts && err == nil:
-		return e.Pass(ctx, a.request, fn)
-	case e.opt.Mode == ModeObserve:
+		return e.Pass(ctx, a.ask.request, fn)
+	case e.core.opt.Mode == ModeObserve:
 		ctx, left = leave(ctx)
-		res, err = entry{a}.observe(ctx, err, fn)
+		res, err = a.observe(ctx, err, fn)
 	case err != nil:
-		e.refuses(ctx, a.req, err)
+		e.core.refuses(ctx, a.ask.req, err)
 	default:
 		var caught *panicked
-		res, err = entry{a}.do(ctx, true, e.catching(r.Route, fn, &caught))
+		res, err = a.do(ctx, true, e.core.catching(r.Route, fn, &caught))
 		if caught != nil {
 			if res.Passed {
 				panic(caught.value) //nolint:forbidigo // the handler's own, as without a wrapper
@@ -44,10 +44,10 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		return res, h.err
 	}
 	if err == nil {
-		err = legible(a.req, &res)
+		err = legible(a.ask.req, &res)
 	}
 	if err != nil {
-		res = Result{Response: c.problem(ctx, a.req, err), Panic: res.Panic}
+		res = Result{Response: c.problem(ctx, a.ask.req, err), Panic: res.Panic}
 		if ours, ok := errors.AsType[*Error](err); ok {
 			res.Expires = ours.Expires
 		}
@@ -57,9 +57,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
 			l.hear()
 		}
-		res.mark(e.opt.KeyHeader, echo)
-		if r := e.opt.rules; err == nil && (r.requestID || r.stripe) {
-			c.dress(a.req, &res)
+		res.mark(e.core.opt.KeyHeader, echo)
+		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
+			c.dress(a.ask.req, &res)
 		}
 	case !nested(ctx): // otherwise the outer wrapper has the key
 		c.ignores(&r, &res, left)
@@ -94,17 +94,17 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 // ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
 // fn's own. Pass is for adapters, for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	c, keyed := contract{&e.core}, e.opt.hasKey(r.Header)
+	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
 	var left *leaving
 	if keyed {
 		ctx, left = leave(ctx)
 	}
-	run := e.pass
-	switch e.opt.Mode {
+	run := e.core.pass
+	switch e.core.opt.Mode {
 	case ModeOff:
-		run = e.off
+		run = e.core.off
 	case ModeObserve:
-		run = e.unprotected
+		run = e.core.unprotected
 	case ModeEnforce, ModeOpen:
 	}
 	res, err := passed(run(ctx, &r, fn))
@@ -134,8 +134,8 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	}
 	r.Unread = err
 	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
-		e.refuses(ctx, &r, err)
-		return contract{&e.core}.answers(&r, problemOf(err)), nil
+		e.core.refuses(ctx, &r, err)
+		return contract{e.core}.answers(&r, problemOf(err)), nil
 	})
 	return res.Response
 }
@@ -143,30 +143,30 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 // OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
 // the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
 func (e *Engine) OneCaller() bool {
-	return e.opt.Mode == ModeOff || e.opt.Mode == ModeObserve || e.opt.oneScope
+	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }
 
 // Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
 // Keeps is for adapters whose answers have no status of their own.
 func (e *Engine) Keeps(status int) bool {
-	return e.opt.Mode == ModeOff || e.opt.Stored(Response{Status: status})
+	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
 
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
 // [Request.Snapshot].
-func (e *Engine) StoresRequests() bool { return e.opt.Resumable }
+func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
 // Reserve returns [Options.Reserve], for adapters that divide an invocation's
 // time among several requests.
-func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
+func (e *Engine) Reserve() time.Duration { return e.core.opt.Reserve }
 
 // Observes reports whether the engine only observes ([ModeObserve]). If so,
 // Observes reports r and err, the reason why r can't be read, to the hook; the
 // caller still runs the handler. Observes is for adapters.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
-	if e.opt.Mode != ModeObserve {
+	if e.core.opt.Mode != ModeObserve {
 		return false
 	}
-	e.observed(ctx, &r, err)
+	e.core.observed(ctx, &r, err)
 	return true
 }

@@ -25,51 +25,48 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	caller, err := e.claims.callerOf(ctx, &r)
+	caller, err := e.core.names.claims.callerOf(ctx, &r)
 	if err != nil {
-		return Result{}, e.refusesNobody(ctx, &r, err)
+		return Result{}, e.core.refusesNobody(ctx, &r, err)
 	}
-	s := e.side(&r, &e.claims, caller)
-	a := e.attemptAt(&r)
-	a.scope, a.pk, a.whose, a.resumed = s.scope, s.pk, s.whose, true
-	if e.besides != nil {
-		if a.beside, err = e.sideOf(ctx, &r, e.besides, a.pk); err != nil {
-			return Result{}, err
-		}
+	a := e.core.attemptAt(&r)
+	a.ask.home, a.ask.resumed = e.core.names.place(&r, &e.core.names.claims, caller), true
+	if a.ask.other, err = e.core.names.other(ctx, &r, a.ask.home.pk); err != nil {
+		return Result{}, err
 	}
-	a.arrives(ctx)
-	rec, v, err := a.status(ctx)
-	if err == nil && v == state.Again && a.beside != nil {
-		a.turn()
-		rec, v, err = a.status(ctx)
+	a.times.arrives(ctx)
+	rec, v, err := a.status(ctx, &a.ask.home)
+	if err == nil && v == state.Again && a.ask.other != nil {
+		rec, v, err = a.status(ctx, a.ask.other)
 	}
+	answers := a.answers("")
 	switch {
 	case err != nil:
 		return Result{}, err
 	case v == state.Again:
-		return Result{}, a.fail("status", ErrKeyUnknown)
+		return Result{}, fail("status", a.ask.home.pk, ErrKeyUnknown)
 	case v == state.InFlight:
-		return reply{a}.accepted(rec), nil
+		return answers.accepted(rec), nil
 	case v == state.TooSoon || v == state.TakeOver:
 		if state.Completable(rec) {
-			return reply{a}.accepted(rec), nil
+			return answers.accepted(rec), nil
 		}
-		return reply{a}.unfinished(rec, errors.New("nobody works on it")) // until its client sends it again
+		return answers.unfinished(rec, errors.New("nobody works on it")) // until its client sends it again
 	default:
-		return reply{a}.answer(ctx, rec, v)
+		return answers.answer(ctx, rec, v)
 	}
 }
 
-// status reads and judges the record of a's key.
-func (a *attempt) status(ctx context.Context) (*store.Record, state.Verdict, error) {
-	if a.whose.Kind == scope.One && a.opt.StatusURL == "" {
+// status reads and judges the record at a place of the key.
+func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.Verdict, error) {
+	if at.whose.Kind == scope.One && a.core.opt.StatusURL == "" {
 		return nil, state.Again, nil
 	}
-	rec, err := a.reads(ctx, a.end)
+	rec, err := a.writer.read(ctx, at.pk, a.times.end)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, unavailable("resume", at.pk, err)
 	}
-	v, err := a.judge(rec)
+	v, err := a.ask.judge(rec, "")
 	return rec, v, err
 }
 
@@ -83,22 +80,22 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 			Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"GET, HEAD"}, "Content-Type": {"text/plain; charset=utf-8"}},
 			Body: []byte("the status of an operation can only be read\n"),
 		}
-		e.opt.CORS.Allow(&resp, r.Header)
+		e.core.opt.CORS.Allow(&resp, r.Header)
 		return resp
 	}
 	if r.Key == "" {
-		r.Key = e.opt.statusKey(r.Path)
+		r.Key = e.core.opt.statusKey(r.Path)
 	}
-	r.Route = r.Method + " " + e.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
+	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
 	res, err := e.Status(ctx, r)
 	if err == nil {
 		err = legible(&r, &res)
 	}
 	if err != nil {
-		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
+		res = Result{Response: contract{e.core}.problem(ctx, &r, err)}
 	}
-	res.mark(e.opt.KeyHeader, "")
-	contract{&e.core}.dress(&r, &res)
+	res.mark(e.core.opt.KeyHeader, "")
+	contract{e.core}.dress(&r, &res)
 	return res.Response
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -24,13 +23,13 @@ type span struct {
 // done ends the step.
 func (s span) done(err error) {
 	if s.end != nil {
-		s.end(outcome(err))
+		s.end(spanOutcome(err))
 	}
 }
 
-// outcome describes the end of a step with err, which may be nil. A definitive
+// spanOutcome describes the end of a step with err, which may be nil. A definitive
 // answer is no error.
-func outcome(err error) trace.Outcome {
+func spanOutcome(err error) trace.Outcome {
 	if _, answer := errors.AsType[*answered](err); err == nil || answer || errors.Is(err, ErrAnswered) {
 		return trace.Outcome{}
 	}
@@ -50,8 +49,8 @@ func codeOf(err error) string {
 
 // steps is step with a tracer, for a step with more to tell.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
-	s.Record, s.Operation, s.Route = redact.Record(w.about.pk), w.told(trace.Outcome{}).Operation, w.about.req.Route
-	ctx, end := w.about.opt.Tracer.Start(ctx, s)
+	s.Record, s.Operation, s.Route = w.record(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
+	ctx, end := w.core.opt.Tracer.Start(ctx, s)
 	return ctx, span{end}
 }
 
@@ -75,14 +74,14 @@ func (w *watch) met(rec *store.Record) {
 // operation stores the step's context, for links: a link to a trace that is not
 // recorded would lead nowhere.
 func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
-	s := trace.Step{Kind: trace.Operation, From: w.about.req.Trace}
-	if w.about.req.Redelivered || w.about.req.Trace != (trace.Context{}) {
+	s := trace.Step{Kind: trace.Operation, From: w.ask.req.Trace}
+	if w.ask.req.Redelivered || w.ask.req.Trace != (trace.Context{}) {
 		s.Kind = trace.Process
 	} else {
-		s.From = sender(w.about.req.Header)
+		s.From = sender(w.ask.req.Header)
 	}
 	return w.outermost(ctx, s, func(ctx context.Context) (Result, error) {
-		if own := contextOf(ctx, w.about.opt.Tracer); own.Sampled() {
+		if own := contextOf(ctx, w.core.opt.Tracer); own.Sampled() {
 			w.course.own.Parent = own.Parent
 		}
 		return fn(ctx)
@@ -100,7 +99,7 @@ func sender(h http.Header) trace.Context {
 // resume runs fn as a step: the outermost of a completer's attempt, which took the
 // record over from began on.
 func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
-	if w.about.opt.Tracer == nil {
+	if w.core.opt.Tracer == nil {
 		return fn(ctx)
 	}
 	w.met(rec)
@@ -116,7 +115,7 @@ func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Con
 		if !back {
 			end = errPanic
 		}
-		o := w.told(outcome(end))
+		o := w.told(spanOutcome(end))
 		if end == nil {
 			o.Status, o.Replayed = res.Status, res.Replayed
 		}
@@ -138,7 +137,7 @@ func (w *watch) told(o trace.Outcome) trace.Outcome {
 // claimEnds ends the step of a claim.
 func (w *watch) claimEnds(s span, rec *store.Record, v state.Verdict, err error) {
 	w.met(rec)
-	o := w.told(outcome(err))
+	o := w.told(spanOutcome(err))
 	if err == nil {
 		o.Result = results[v]
 	}
@@ -162,7 +161,7 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 // traced gives jobs the context of the span in ctx, unless they have one. The jobs
 // are the caller's own copies.
 func (w *watch) traced(ctx context.Context, jobs []Job) {
-	own := contextOf(ctx, w.about.opt.Tracer)
+	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {
 		if jobs[i].Trace = jobs[i].Trace.Sound(); jobs[i].Trace == (trace.Context{}) {
 			jobs[i].Trace = own

@@ -41,26 +41,26 @@ func nextLook(waited, age, lease, longest time.Duration) (least, most time.Durat
 }
 
 // wait reads the record until its holder has finished or end has passed, after longest at
-// most. The verdict is InFlight only after end. A record that can't be read or judged ends the wait: it is
-// answered as to a request that didn't wait.
-func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
-	ctx, sp := a.step(ctx, trace.Wait, "")
+// most. The verdict is InFlight only after end. A record that can't be read or judged ends the
+// wait: it is answered as to a request that didn't wait.
+func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
+	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
 	for begun := time.Now(); ; {
-		now := a.opt.Now()
+		now := c.core.opt.Now()
 		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now), longest)
 		next := least + chance.N(ctx, most-least)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, state.InFlight, nil
 		}
-		rec, err := a.reads(ctx, end)
+		rec, err := c.writer.read(ctx, held.PK, end)
 		if errors.Is(err, ErrCorrupt) {
-			return held, 0, err
+			return held, 0, fail("resume", held.PK, err)
 		}
 		if err != nil {
 			continue // the store may recover; the holder is still working
 		}
-		if v, err := a.judge(rec); err != nil || v != state.InFlight {
+		if v, err := c.judge(rec); err != nil || v != state.InFlight {
 			return rec, v, err
 		}
 		held = rec
@@ -70,32 +70,35 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time, l
 // patiently waits for the holder of a refused claim if Options.InFlight is InFlightWait, or
 // for an asynchronous request. That one waits as long as it can, also if too little time
 // will be left to begin: its source's next retry must come after the lease.
-func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Verdict) (*store.Record, state.Verdict, error) {
-	end, longest, enough := a.deadline.Add(-a.opt.Reserve), seldomLook, min(mostEnough, time.Until(a.deadline)/10) // one limit for all holders in turn
+func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
+	deadline, opt := c.times.deadline, &c.core.opt
+	end, longest, enough := deadline.Add(-opt.Reserve), seldomLook, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
+	v := state.InFlight
 	switch {
-	case a.req.Asynchronous:
-	case a.opt.InFlight == InFlightWait:
-		end, longest, enough = earlier(end, time.Now().Add(a.opt.WaitMax)), longestLook, 0
+	case c.ask.req.Asynchronous:
+	case opt.InFlight == InFlightWait:
+		end, longest, enough = earlier(end, time.Now().Add(opt.WaitMax)), longestLook, 0
 	default:
 		return held, v, nil
 	}
 	var err error
 	for err == nil && v == state.InFlight && held != nil {
-		held, v, err = a.wait(ctx, held, end, longest)
+		held, v, err = c.wait(ctx, held, end, longest)
 		if v == state.InFlight {
 			break
 		}
-		if (v == state.TakeOver || v == state.Again) && time.Until(a.deadline) < enough {
+		if (v == state.TakeOver || v == state.Again) && time.Until(deadline) < enough {
 			return held, state.InFlight, nil
 		}
 		if err == nil && v == state.TakeOver { // the holder died
-			held, v, err = a.judgeOrTakeOver(ctx, held, earlier(a.unbegun, time.Now().Add(maxClaim)))
+			held, v, err = c.judgeOrTakeOver(ctx, held, c.until())
 		}
 		if err == nil && v == state.Again { // the holder gave up: this is a new operation
-			if held, v, err = (before{a}).admit(ctx); err == nil && v == state.Again {
-				held, v, err = a.claim(ctx)
-			}
+			held, v, err = c.begin(ctx)
 		}
+	}
+	if held != nil {
+		c.watch.pk = held.PK
 	}
 	return held, v, err
 }

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,7 +18,9 @@ import (
 // trail for Hooks.Ended. Log lines and meters are made of hooks; the steps that a tracer
 // sees besides are in tracing.go.
 type watch struct {
-	about  *subject
+	core   *core
+	ask    *ask
+	pk     string // of the record, once one is met; until then it is that of the request's key
 	trail  *trail // for Hooks.Ended; nil without that hook
 	course course // zero without a tracer
 }
@@ -46,12 +49,12 @@ type trail struct {
 // about the record rec, which may be nil; more adds to it. Unless somebody listens, no
 // event is made.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
-	hook, t := w.about.hooks[name], w.trail
+	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
 		return
 	}
 	ev := w.event(rec, err)
-	ev.Name, ev.Resumed = string(name), w.about.resumed
+	ev.Name, ev.Resumed = string(name), w.ask.resumed
 	for _, add := range more {
 		add(&ev)
 	}
@@ -67,7 +70,7 @@ func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err
 
 // step begins a step of the attempt.
 func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
-	if w.about.opt.Tracer == nil {
+	if w.core.opt.Tracer == nil {
 		return ctx, span{}
 	}
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
@@ -76,13 +79,13 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 // watched runs the course of a request, and calls Hooks.Ended after it. Without that
 // hook it costs nothing.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
-	if w.about.opt.Hooks.Ended == nil {
+	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
 	}
 	w.trail = &trail{begun: time.Now()}
 	ctx = store.WithMeter(ctx, &w.trail.meter)
 	err = errPanic // until course returns
-	defer func() { w.about.opt.Hooks.Ended(ctx, w.summary(res, err)) }()
+	defer func() { w.core.opt.Hooks.Ended(ctx, w.summary(res, err)) }()
 	return course(ctx)
 }
 
@@ -94,7 +97,7 @@ func (w *watch) summary(res Result, err error) Summary {
 		err = h.err
 	}
 	s := Summary{
-		Record: redact.Record(w.about.pk), Route: w.about.req.Route, Resumed: w.about.resumed, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
+		Record: w.record(), Route: w.ask.req.Route, Resumed: w.ask.resumed, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
 		Happened: slices.Clip(t.happened), Cost: t.meter.Cost(),
 	}
 	if err == nil {
@@ -108,18 +111,22 @@ func (w *watch) summary(res Result, err error) Summary {
 	return s
 }
 
+// record names the record in logs.
+func (w *watch) record() string { return redact.Record(cmp.Or(w.pk, w.ask.home.pk)) }
+
 // event describes what has happened to the record rec, which may be nil.
 func (w *watch) event(rec *store.Record, err error) Event {
-	ev := Event{Record: redact.Record(w.about.pk), Route: w.about.req.Route, Err: err}
+	ev := Event{Record: w.record(), Route: w.ask.req.Route, Err: err}
 	if rec == nil || rec.State == store.None {
 		return ev
 	}
+	ev.Record = redact.Record(rec.PK)
 	ev.ID, ev.Created, ev.Expires = rec.ID, rec.Created, state.Lifetime(rec)
 	if rec.Response != nil {
 		ev.Status = rec.Response.Status
 	}
 	if rec.State == store.Open && !rec.Lease.IsZero() {
-		ev.Lease = rec.Lease.Sub(w.about.opt.Now())
+		ev.Lease = rec.Lease.Sub(w.core.opt.Now())
 	}
 	return ev
 }

@@ -56,7 +56,7 @@ func (m *Model) ends(a *attempt, told uint8) {
 
 // answers tells the client of an attempt the stored answer.
 //
-// Code: idem.reply.answer
+// Code: idem.answers.answer
 func (m *Model) answers(w *world, i int, op, answer uint8) {
 	if w.Ops[op].Answer != answer {
 		w.breaks(WrongAnswer)

@@ -117,7 +117,7 @@ func (m *Model) judge(w *world, i int) verdict {
 
 // meets carries out the verdict about the record that an attempt met.
 //
-// Code: idem.attempt.judgeOrTakeOver, idem.reply.answer
+// Code: idem.claiming.judgeOrTakeOver, idem.answers.answer
 func (m *Model) meets(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	switch m.judge(w, i) {
@@ -143,7 +143,7 @@ func (m *Model) meets(w *world, i int) {
 
 // claimed is the answer to a claim.
 //
-// Code: idem.attempt.claim
+// Code: idem.claiming.claim
 func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 	switch {
 	case ok:
@@ -158,7 +158,7 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 // looksFirst reads the record of a repetition before the claim: seen, as it is. The
 // attempt acts later on what it saw now.
 //
-// Code: idem.before.look, idem.attempt.either
+// Code: idem.claiming.look, idem.claiming.either
 func (m *Model) looksFirst(w *world, i int, seen Record) {
 	a, is := &w.Attempts[i], w.Record
 	w.Record = seen
@@ -199,7 +199,7 @@ func (m *Model) remembers(w *world, s Step, next world, emit emit) {
 // passed that the first claim may have expired: then the attempt goes on under
 // another nonce, which another attempt stands for here.
 //
-// Code: idem.attempt.claim
+// Code: idem.claiming.claim
 func (m *Model) claimsAgain(a *attempt) {
 	a.Away = a.Away && !m.on(ClaimsHome)
 	if a.Old {

@@ -19,7 +19,7 @@ func (m *Model) ticket(w *world, i int) bool {
 // markStuck leaves the operation to people: after too many tries, or where the outcome
 // of a call is unknown.
 //
-// Code: state.MadeStuck, idem.flow.markStuck, idem.Engine.MarkStuck
+// Code: state.MadeStuck, idem.run.markStuck, idem.Engine.MarkStuck
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) markStuck(w *world, p packet) bool {
 	if !m.fence(w, p) {

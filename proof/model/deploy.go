@@ -37,7 +37,7 @@ func (m *Model) program(i int) Program {
 
 // home is the place where an attempt claims the key.
 //
-// Code: idem.subject.find, idem.naming.sideOf
+// Code: idem.ask.find, idem.naming.other
 func (m *Model) home(i int) uint8 {
 	if m.Change == OfScope && m.program(i) >= Second {
 		return 1
@@ -47,7 +47,7 @@ func (m *Model) home(i int) uint8 {
 
 // side is the place at which an attempt is.
 //
-// Code: idem.subject.turn
+// Code: idem.ask.placeOf
 func (m *Model) side(i int, a *attempt) uint8 {
 	if a.Away {
 		return 1 - m.home(i)
@@ -76,7 +76,7 @@ const (
 
 // compares compares an attempt's request with that of a record, by the record's scheme.
 //
-// Code: idem.subject.compare, idem.Fingerprint.matches
+// Code: idem.ask.compare, idem.Fingerprint.matches
 func (m *Model) compares(w *world, i int) comparison {
 	r, p := &w.Record, m.program(i)
 	switch readsBoth := p == First || p == Second; {
@@ -100,7 +100,7 @@ func (m *Model) checks(i int) bool {
 
 // free reports whether a claim may be won beside the record at the key's other place.
 //
-// Code: dynamo.seenCondition, dynamo.Store.Claim, idem.attempt.claim
+// Code: dynamo.seenCondition, dynamo.Store.Claim, idem.claiming.claim
 // Condition: attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)
 func (m *Model) free(w *world, p packet) bool {
 	r := &w.Beside
@@ -109,7 +109,7 @@ func (m *Model) free(w *world, p packet) bool {
 
 // turns goes on at the key's other place, because the record there has refused the claim.
 //
-// Code: idem.attempt.claim, idem.subject.turn
+// Code: idem.claiming.claim, idem.ask.placeOf
 func (m *Model) turns(w *world, i int) {
 	a := &w.Attempts[i]
 	a.Away = !a.Away
@@ -120,7 +120,7 @@ func (m *Model) turns(w *world, i int) {
 // freed goes on where the key was refused and is free now: with another claim. Holders of
 // an expired or freed record at the other place are fenced before.
 //
-// Code: idem.attempt.claim, idem.attempt.bury
+// Code: idem.claiming.claim, idem.claiming.bury
 func (m *Model) freed(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	if !a.Away {
@@ -155,7 +155,7 @@ const fencers = 8
 // bury makes a fencer the owner of a record whose key is free, so that nobody else can
 // write it.
 //
-// Code: state.Buried, idem.attempt.bury
+// Code: state.Buried, idem.claiming.bury
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) bury(w *world, p packet) bool {
 	r := &w.Record

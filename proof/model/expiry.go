@@ -81,7 +81,7 @@ func (m *Model) leaves(w *world) {
 // dropClaims is assumption P: a claim's packet and its copies die before the record
 // that it made expires, and before TTL gets to a freed record.
 //
-// Code: defaults.MinRetention, idem.attempt.claim
+// Code: defaults.MinRetention, idem.claiming.claim
 func (m *Model) dropClaims(w *world, of func(i int) bool) {
 	w.drop(func(q packet) bool { return q.Write == Claims && of(int(q.Seen.ID)-1) })
 	for i := range w.Attempts {

@@ -14,7 +14,7 @@ func (m *Model) companion(w *world, p packet) bool {
 
 // losesBody is a store of companions that fails by itself, for good or for lack of time.
 //
-// Code: idem.flow.conclude, idem.flow.mayDrop
+// Code: idem.run.conclude, idem.mayDrop
 func (m *Model) losesBody(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	if w.Left.Body == 0 || a.Unsure {
@@ -40,7 +40,7 @@ func (m *Model) name(p packet) uint8 {
 
 // finish stores the answer, with pending results and the last jobs.
 //
-// Code: state.Finished, idem.flow.finish
+// Code: state.Finished, idem.run.finish
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) finish(w *world, p packet) bool {
 	if !m.fence(w, p) {
@@ -83,7 +83,7 @@ func (m *Model) done(w *world, answer, companion uint8, jobs Jobs) {
 
 // finished is the answer to a finish.
 //
-// Code: idem.reply.finished, idem.flow.conclude
+// Code: idem.answers.finished, idem.run.conclude
 func (m *Model) finished(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	if !ok && !m.landed(r, p) {

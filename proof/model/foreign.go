@@ -87,7 +87,7 @@ func (m *Model) called(w world, i int, emit emit) {
 // early is a handler that answers before its call: it looks, and finds that the call has
 // nothing to do. An earlier attempt's call may be the reason.
 //
-// Code: idem.calls.missed, idem.flow.withholds, idem.progress.leftover
+// Code: idem.calls.missed, idem.run.giveUp, idem.progress.leftover
 func (m *Model) early(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	if w.Left.Early == 0 || a.Unsure || m.Phases[m.place(a)] != Foreign {
@@ -105,7 +105,7 @@ func (m *Model) early(w world, i int, emit emit) {
 // takesBack is a call that can't be repeated, and that certainly had no effect
 // (SafeToRetry): the attempt takes its intent back, and gives the record back.
 //
-// Code: idem.SafeToRetry, state.IntentReplaced, idem.flow.replaceIntent
+// Code: idem.SafeToRetry, state.IntentReplaced, idem.run.replaceIntent
 func (m *Model) takesBack(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	if w.Left.Fail == 0 || !a.Seen.Intent {

@@ -79,7 +79,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 // more than that the write is not applied yet. Else the sender sends the same bytes
 // again.
 //
-// Code: state.Land, idem.attempt.sendOnce, idem.attempt.load
+// Code: state.Land, idem.writer.once, idem.claiming.load
 func (m *Model) shows(r *Record, p packet) bool {
 	switch p.Write { //nolint:exhaustive // the others are conditional on what was seen
 	case Claims:
@@ -92,7 +92,7 @@ func (m *Model) shows(r *Record, p packet) bool {
 
 // sends are the ways in which an attempt's next write can go.
 //
-// Code: idem.attempt.send, idem.attempt.sendOnce, idem.attempt.load
+// Code: idem.writer.send, idem.writer.once, idem.claiming.load
 func (m *Model) sends(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	p := m.packet(&w, i)

@@ -34,7 +34,7 @@ func (m *Model) holds(w *world, i int) {
 
 // proceed lets the handler go on to its next step.
 //
-// Code: idem.flow.do, idem.progress.recall, idem.phaseRun.foreign
+// Code: idem.run.do, idem.progress.recall, idem.phaseRun.foreign
 func (m *Model) proceed(a *attempt) {
 	k := m.place(a)
 	if k == len(m.Phases) {
@@ -61,7 +61,7 @@ func (m *Model) proceed(a *attempt) {
 // fence is the condition of every write of a holder. What it lets pass must be the
 // holder's own.
 //
-// Code: dynamo.holderCondition, dynamo.Store.Commit, idem.attempt.write
+// Code: dynamo.holderCondition, dynamo.Store.Commit, idem.writer.write
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) fence(w *world, p packet) bool {
 	r := &w.Record
@@ -88,7 +88,7 @@ func (m *Model) fence(w *world, p packet) bool {
 
 // commit writes a phase, or the intent of a call.
 //
-// Code: state.Advanced, idem.flow.commit, dynamo.Store.update
+// Code: state.Advanced, idem.run.commit, dynamo.Store.update
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) commit(w *world, p packet) bool {
 	if !m.fence(w, p) {
@@ -128,7 +128,7 @@ func (m *Model) advance(w *world, p packet) {
 
 // mark writes that a call follows. From then on the record is kept.
 //
-// Code: state.Calling, idem.flow.keeps
+// Code: state.Calling, idem.run.keeps
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) mark(w *world, p packet) bool {
 	if !m.fence(w, p) {
@@ -164,7 +164,7 @@ func (m *Model) stage(w *world, p packet, jobs Jobs) {
 // overtaken ends an attempt whose write was fenced: it gives the answer of the
 // attempt that has finished meanwhile, or none.
 //
-// Code: idem.reply.overtaken
+// Code: idem.answers.overtaken
 func (m *Model) overtaken(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	if r.State == Done && r.Request == a.Request && r.lives() {
@@ -184,7 +184,7 @@ func (m *Model) landed(r *Record, p packet) bool {
 
 // committed is the answer to a commit: the stored results count.
 //
-// Code: idem.flow.write, idem.progress.lastResult
+// Code: idem.run.write, idem.progress.lastResult
 func (m *Model) committed(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	if !ok && !m.landed(r, p) {

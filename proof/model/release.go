@@ -4,7 +4,7 @@ package model
 
 // release gives the record back. It frees the key if nothing was done.
 //
-// Code: state.Released, idem.attempt.release
+// Code: state.Released, idem.run.release
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) release(w *world, p packet) bool {
 	if !m.fence(w, p) {
@@ -33,7 +33,7 @@ func (p packet) refuses() bool { return p.Value != 0 }
 
 // frees reports whether a release frees the key.
 //
-// Code: state.free, idem.flow.releasing
+// Code: state.free, idem.run.releasing
 func (m *Model) frees(a *attempt) bool {
 	return m.on(RelFree) && a.Seen.Results == [2]uint8{} &&
 		(!a.Called || !m.on(RelKeepID)) &&
@@ -44,7 +44,7 @@ func (m *Model) frees(a *attempt) bool {
 // released is the answer to a release. Where an earlier write of the attempt has
 // landed after all, the attempt decides again from the record.
 //
-// Code: idem.attempt.release, idem.flow.release
+// Code: idem.run.release, idem.run.giveUp
 func (m *Model) released(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	crossed := !ok && r.State != None && r.Owner == m.nonce(i) && r.Ver > p.Seen.Ver && r.Lease != Released
@@ -64,7 +64,7 @@ func (m *Model) released(w *world, i int, p packet, ok bool) {
 // tells tells the client of a handler that refused its request so, unless the operation
 // may go on without the client.
 //
-// Code: idem.flow.release, idem.reply.withhold
+// Code: idem.run.giveUp, idem.answers.withhold
 func (m *Model) tells(w *world, i int, p packet, landed bool) {
 	if !w.Attempts[i].Refuses || m.Who[min(i, len(m.Who)-1)] == Completer {
 		return

@@ -4,7 +4,7 @@ package model
 
 // takeOver makes a client's retry the holder.
 //
-// Code: state.TakenByClient, state.Taken, idem.attempt.judgeOrTakeOver
+// Code: state.TakenByClient, state.Taken, idem.claiming.judgeOrTakeOver
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) takeOver(w *world, p packet) bool {
 	r := &w.Record
@@ -69,7 +69,7 @@ func (m *Model) changeHands(w *world, p packet) {
 
 // renew moves the end of a lease whose handler works on.
 //
-// Code: state.Renewed, idem.flow.renew
+// Code: state.Renewed, idem.run.renew
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) renew(w *world, p packet) bool {
 	if !m.fence(w, p) {
@@ -93,7 +93,7 @@ func (m *Model) renewed(r *Record) {
 
 // taken is the answer to a take-over.
 //
-// Code: state.Land, idem.unattended.takeOnce, idem.Engine.Resume, idem.unattended.endTries
+// Code: state.Land, idem.attempt.takeOnce, idem.Engine.Resume, idem.attempt.endTries
 func (m *Model) taken(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	switch {

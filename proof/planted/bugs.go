@@ -38,7 +38,7 @@ func layers() []bug {
 			{"internal/state/judge.go", "case !same:", "case !same && held == nil:"},
 		}},
 		{"replay", "a replay without the stored body", []edit{
-			{"idem/reply.go", "replayable(&resp)", "replayable(&resp)\n\t\tresp.Body = nil"},
+			{"idem/answer.go", "replayable(&resp)", "replayable(&resp)\n\t\tresp.Body = nil"},
 		}},
 		{"finish", "a finish with undelivered jobs may expire", []edit{
 			{"internal/state/transition.go", "len(held.Jobs) > 0 {\n\t\tr.Keep", "len(held.Jobs) < 0 {\n\t\tr.Keep"},
@@ -72,10 +72,10 @@ func layers() []bug {
 func found() []bug {
 	return []bug{
 		{"mark", "a plain 402 after a death in a call, which another run passes by, becomes final", []edit{
-			{"idem/commit.go", "if f.log.missed(f.record().Doubts) {", "if f.log.missed(nil) {"},
+			{"idem/settle.go", "r.calls.missed(r.record().Doubts)}", "r.calls.missed(nil)}"},
 		}},
 		{"mark", "a record that is kept already isn't marked before its next call", []edit{
-			{"idem/phaserun.go", "p.record().Mark != mark || p.unsent(sent)", "p.record().Keep != store.KeepOpen || p.unsent(sent)"},
+			{"idem/phaserun.go", "p.run.record().Mark != mark || p.unsent(sent)", "p.run.record().Keep != store.KeepOpen || p.unsent(sent)"},
 		}},
 		{"mark", "an answer that is lost makes a renewal pass for the write before a call", []edit{
 			{
@@ -84,31 +84,28 @@ func found() []bug {
 			},
 		}},
 		{"memory", "a call that is never repeated is, by a host whose clock is behind", []edit{
-			{"idem/phaserun.go", "once := p.memory <= 0 || p.intent", "once := p.intent"},
+			{"idem/phaserun.go", "once := p.step.memory <= 0 || p.step.intent", "once := p.step.intent"},
 		}},
 		{"memory", "a call is repeated after its provider has forgotten the key", []edit{
-			{"idem/phaserun.go", "p.a.opt.Now().Sub(rec.DoubtSince) < p.memory {", "p.memory > 0 {"},
+			{"idem/phaserun.go", "p.run.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
 		}},
 		{"quota", "requests that waited for a holder begin new operations without asking the quota", []edit{
-			{
-				"idem/wait.go", "if held, v, err = (before{a}).admit(ctx); err == nil && v == state.Again {\n\t\t\t\theld, v, err = a.claim(ctx)\n\t\t\t}",
-				"held, v, err = a.claim(ctx)",
-			},
+			{"idem/wait.go", "held, v, err = c.begin(ctx)", "held, v, err = c.claim(ctx)"},
 		}},
 		{"nesting", "another request under its operation's own key runs unprotected inside of it", []edit{
-			{"idem/op.go", "case !same:", "case !same && op.store == nil:"},
+			{"idem/ask.go", "case !same:", "case !same && op.run == nil:"},
 		}},
 		{"refusal", "the retry of a charged request is refused by a limit that came later: nothing was done", []edit{
 			{
-				"idem/entry.go", `e.bar("request", storable(e.input, e.opt.MaxInput))`,
-				"if err := storable(e.input, e.opt.MaxInput); err != nil {\n\t\t\treturn Result{}, &Error{Op: \"request\", Err: err}\n\t\t}",
+				"idem/attempt.go", `q.bar("request", storable(q.input, opt.MaxInput))`,
+				"if err := storable(q.input, opt.MaxInput); err != nil {\n\t\t\treturn Result{}, &Error{Op: \"request\", Err: err}\n\t\t}",
 			},
 		}},
 		{"refusal", "behind a table that refuses every call, a handler of ModeOpen runs unprotected", []edit{
-			{"idem/entry.go", " && !errors.Is(err, store.ErrRefused)", ""},
+			{"idem/attempt.go", " && !errors.Is(err, store.ErrRefused)", ""},
 		}},
 		{"refusal", "jobs that don't fit in their record are noticed after the charge", []edit{
-			{"idem/flow.go", "return sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, f.a.opt.Now(), nil, all, nil))"},
+			{"idem/run.go", "return sizer.Fits(rec, state.Advanced(rec, r.core.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, r.core.opt.Now(), nil, all, nil))"},
 		}},
 		{"caller", "two issuers' users of one name are one caller", []edit{
 			{"lambda/scope.go", "id.Subject = join(iss, sub)", "id.Subject = join(iss[:0], sub)"},
@@ -117,7 +114,7 @@ func found() []bug {
 			{"idem/stored.go", "if len(r.Header[name]) > 0 {", "if len(r.Header[name]) > 9 {"},
 		}},
 		{"source", "an asynchronous event meets its dead process's lease at each retry, and is lost", []edit{
-			{"idem/wait.go", "case a.req.Asynchronous:", "case a.req.Asynchronous && held == nil:"},
+			{"idem/wait.go", "case c.ask.req.Asynchronous:", "case c.ask.req.Asynchronous && held == nil:"},
 		}},
 		{"breaker", "operations that fail hold up a good one of the same function for ever", []edit{
 			{"lambda/completer/breaker.go", "if !o.Unanswered {", "if o.Kind == TicketDone {"},

@@ -86,7 +86,7 @@ func TestPlantedInTheStack(t *testing.T) {
 			true, "dynamo/conditions.go", `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
 			`"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`, "contract.http-api", "",
 		},
-		"a replay without its body": {false, "idem/reply.go", "replayable(&resp)", "replayable(&resp); resp.Body = nil", "crash.api.answered", ""},
+		"a replay without its body": {false, "idem/answer.go", "replayable(&resp)", "replayable(&resp); resp.Body = nil", "crash.api.answered", ""},
 		"a read before each claim": {
 			true, "dynamo/store.go", "	if _, err := s.api.PutItem(ctx, put); err",
 			`	_, _ = s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: map[string]types.AttributeValue{"pk": put.Item["pk"]}})

@@ -15,20 +15,28 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The answer to a request: from a record in the way, or from the record that its
-// own attempt has stored.
-
-// reply answers a request from a record.
-type reply struct{ *attempt }
+// answers answers a request from a record: from a record in the way, or from the record
+// that its own attempt, the owner's, has stored.
+type answers struct {
+	core  *core
+	ask   *ask
+	times *times
+	watch *watch
+	owner string
+}
 
 // answer returns the answer or error for the record in the way.
-func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
-	a.met(held)
+func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
+	a.watch.met(held)
+	pk := a.ask.home.pk
+	if held != nil {
+		pk = held.PK
+	}
 	refuse := func(name happening, err *Error) (Result, error) {
 		if held != nil {
 			err.Expires = state.Lifetime(held)
 		}
-		a.tell(ctx, name, held, err)
+		a.watch.tell(ctx, name, held, err)
 		return Result{}, err
 	}
 	switch v {
@@ -38,37 +46,37 @@ func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) 
 		}
 		resp := *held.Response
 		replayable(&resp)
-		a.tell(ctx, evReplayed, held, nil)
+		a.watch.tell(ctx, evReplayed, held, nil)
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.Mismatch:
-		return refuse(evMismatch, a.fail("claim", ErrMismatch))
+		return refuse(evMismatch, fail("claim", pk, ErrMismatch))
 	case state.Expired:
-		return refuse(evRefused, a.fail("claim", ErrExpired))
+		return refuse(evRefused, fail("claim", pk, ErrExpired))
 	case state.Stuck:
-		return refuse(evRefused, a.fail("claim", ErrStuck))
+		return refuse(evRefused, fail("claim", pk, ErrStuck))
 	case state.TooSoon:
 		why := errors.New(held.LastErr)
-		if short := a.short(); short != nil {
+		if short := a.times.short(); short != nil {
 			why = short
 		}
 		res, err := a.unfinished(held, why)
-		a.tell(ctx, evRefused, held, err)
+		a.watch.tell(ctx, evRefused, held, err)
 		return res, err
 	case state.InFlight:
-		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
-			a.tell(ctx, evInFlight, held, ErrInFlight)
+		if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && held != nil {
+			a.watch.tell(ctx, evInFlight, held, ErrInFlight)
 			return a.accepted(held), nil
 		}
 		fallthrough
 	default:
-		err := a.fail("claim", ErrInFlight)
+		err := fail("claim", pk, ErrInFlight)
 		err.RetryAfter = a.retryAfter(held)
 		return refuse(evInFlight, err)
 	}
 }
 
 // accepted answers 202: the operation is in progress.
-func (a reply) accepted(rec *store.Record) Result {
+func (a answers) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
 		RecoveryPoint string `json:"recovery_point,omitempty"`
@@ -80,22 +88,22 @@ func (a reply) accepted(rec *store.Record) Result {
 	h := http.Header{
 		"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {wholeSeconds(a.retryAfter(rec))},
 	}
-	if a.opt.StatusURL != "" {
-		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))
+	if a.core.opt.StatusURL != "" {
+		h.Set("Location", a.core.opt.StatusURL+statusSegment(a.ask.req.Key))
 	}
 	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
-	a.opt.CORS.Allow(&resp, a.req.Header)
+	a.core.opt.CORS.Allow(&resp, a.ask.req.Header)
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
 // unfinished answers while nobody works on an operation that goes on.
-func (a reply) unfinished(rec *store.Record, why error) (Result, error) {
-	if a.accepts && a.opt.InFlight == InFlightAccept && state.Completable(rec) {
+func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
+	if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
 	}
-	err := a.fail("finish", fmt.Errorf("%w: %w", ErrUnfinished, why))
+	err := fail("finish", rec.PK, fmt.Errorf("%w: %w", ErrUnfinished, why))
 	if until := state.Withheld(rec); !until.IsZero() {
-		err.RetryAfter = max(until.Sub(a.opt.Now()), time.Second)
+		err.RetryAfter = max(until.Sub(a.core.opt.Now()), time.Second)
 	}
 	return Result{}, err
 }
@@ -103,9 +111,9 @@ func (a reply) unfinished(rec *store.Record, why error) (Result, error) {
 // withhold answers in place of an answer that isn't stored, as why says: the operation may
 // still act without its client, and come to another answer. held is nil if the outcome of
 // the release is unknown.
-func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
-	a.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
-		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
+func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
+	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
+		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
 	if held != nil {
 		rec = held
 	}
@@ -114,54 +122,54 @@ func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Respo
 
 // retryAfter returns how long to wait for held's holder: until the end of its
 // lease, at most MaxRetryAfter, since most handlers finish earlier.
-func (a reply) retryAfter(held *store.Record) time.Duration {
+func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
 	}
-	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
+	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), a.core.opt.MaxRetryAfter)
 }
 
 // body loads a finished record's body from outside of the record.
-func (a reply) body(ctx context.Context, held *store.Record) *Error {
+func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	o := held.Overflow
 	if o == nil {
 		return nil
 	}
-	loader, ok := a.store.(store.BodyLoader)
+	loader, ok := a.core.store.(store.BodyLoader)
 	if !ok || o.Count == 0 {
-		return a.fail("replay", ErrNotKept)
+		return fail("replay", held.PK, ErrNotKept)
 	}
-	ctx, cancel := a.within(ctx, a.until(nil))
+	ctx, cancel := a.times.within(ctx, a.times.until(nil))
 	defer cancel()
 	if err := loader.LoadBody(ctx, held); err != nil {
-		a.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(a.pk), "error", err)
+		a.core.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(held.PK), "error", err)
 		if !errors.Is(err, ErrNotKept) {
 			err = errors.Join(ErrUnavailable, err)
 		}
-		return a.fail("replay", err)
+		return fail("replay", held.PK, err)
 	}
 	return nil
 }
 
-// overtaken answers an attempt that lost its lease. The attempt has written
-// nothing since, and its own answer is not the key's answer.
-func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error) {
-	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
-	a.tell(ctx, evLeaseLost, held, ErrLeaseLost)
-	if v, _ := a.judge(held); v == state.Replay || v == state.InFlight {
+// overtaken answers an attempt that lost the lease of the record pk, where held is now. The
+// attempt has written nothing since, and its own answer is not the key's answer.
+func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
+	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
+	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
+	if v, _ := a.ask.judge(held, a.owner); v == state.Replay || v == state.InFlight {
 		res, err := a.answer(ctx, held, v)
 		if err == nil {
 			return res, nil
 		}
 		return Result{}, errors.Join(err, ErrLeaseLost)
 	}
-	return Result{}, a.fail("finish", ErrLeaseLost)
+	return Result{}, fail("finish", pk, ErrLeaseLost)
 }
 
 // finished returns the answer of an operation that was just stored: resp, which
 // made contains, or the answer in rec if rec contains another answer.
-func (a reply) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
-	a.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
+func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
+	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}

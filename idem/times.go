@@ -9,7 +9,6 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/chance"
-	"github.com/samekey/samekey/internal/base/redact"
 )
 
 const (
@@ -26,10 +25,10 @@ const (
 	answerShare = 5
 )
 
-// clock is the time of an attempt: when its work ends, and how long it may wait for the
+// times is the time of an attempt: when its work ends, and how long it may wait for the
 // store.
-type clock struct {
-	*core
+type times struct {
+	core *core
 
 	deadline time.Time     // end of the work
 	unbegun  time.Time     // deadline while the handler isn't called
@@ -39,42 +38,42 @@ type clock struct {
 }
 
 // arrives sets the deadlines.
-func (c *clock) arrives(ctx context.Context) {
+func (t *times) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	now := time.Now()
 	if !ok {
-		c.noLimit.Do(func() {
-			c.log.WarnContext(ctx, "context has no deadline: using Options.Lease", "lease", c.opt.Lease)
+		t.core.noLimit.Do(func() {
+			t.core.log.WarnContext(ctx, "context has no deadline: using Options.Lease", "lease", t.core.opt.Lease)
 		})
-		deadline = now.Add(c.opt.Lease)
+		deadline = now.Add(t.core.opt.Lease)
 	}
-	if farthest := now.Add(c.opt.Retention); deadline.After(farthest) {
+	if farthest := now.Add(t.core.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
-	c.deadline, c.unbegun, c.end = deadline, deadline.Add(-c.opt.Reserve), deadline.Add(-c.opt.Reserve/answerShare)
+	t.deadline, t.unbegun, t.end = deadline, deadline.Add(-t.core.opt.Reserve), deadline.Add(-t.core.opt.Reserve/answerShare)
 }
 
 // short reports that too little time is left to begin: interrupted work is worse than work
 // that never began.
-func (c *clock) short() error {
-	if left := time.Until(c.deadline); left <= c.opt.Reserve {
-		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+func (t *times) short() error {
+	if left := time.Until(t.deadline); left <= t.core.opt.Reserve {
+		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), t.core.opt.Reserve)
 	}
 	return nil
 }
 
 // enough refuses to continue with the record pk with too little time left.
-func (c *clock) enough(pk string) error {
-	if err := c.short(); err != nil {
-		return &Error{Op: "start", Record: redact.Record(pk), Err: err}
+func (t *times) enough(pk string) error {
+	if err := t.short(); err != nil {
+		return fail("start", pk, err)
 	}
 	return nil
 }
 
 // leaseEnd returns the end of a lease that begins now. The remaining time is real
 // time; the stored end uses the engine's clock.
-func (c *clock) leaseEnd(now time.Time) time.Time {
-	return now.Add(time.Until(c.deadline) + c.opt.LeaseMargin)
+func (t *times) leaseEnd(now time.Time) time.Time {
+	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
 // until returns the deadline for calls to the store that begin now, after the
@@ -82,31 +81,31 @@ func (c *clock) leaseEnd(now time.Time) time.Time {
 // process that was not killed, has the rest of rec's lease, and at least a second
 // (if a worker wakes up late, the version fence protects the record). If the
 // store itself used up the time, there is no extension.
-func (c *clock) until(rec *store.Record) time.Time {
+func (t *times) until(rec *store.Record) time.Time {
 	now := time.Now()
-	if now.Before(c.end) || c.spent.Load() {
-		return c.end
+	if now.Before(t.end) || t.spent.Load() {
+		return t.end
 	}
 	left := time.Second
 	if rec != nil {
-		left = max(left, rec.Lease.Sub(c.opt.Now())-c.spare)
+		left = max(left, rec.Lease.Sub(t.core.opt.Now())-t.core.spare)
 	}
 	return now.Add(left)
 }
 
 // within returns a context for calls to the store. The context ends at until and
 // survives a client that goes away, since an incomplete write is useless.
-func (c *clock) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	if c.limit > 0 {
-		until = earlier(until, time.Now().Add(c.limit))
+func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	if t.limit > 0 {
+		until = earlier(until, time.Now().Add(t.limit))
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
 // gaveUp records a failed write if ctx ended for lack of time.
-func (c *clock) gaveUp(ctx context.Context) {
+func (t *times) gaveUp(ctx context.Context) {
 	if ctx.Err() != nil {
-		c.spent.Store(true)
+		t.spent.Store(true)
 	}
 }
 
@@ -124,8 +123,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // pause waits before round of a write, and returns false if until comes first.
-func (c *clock) pause(ctx context.Context, round int, until time.Time) bool {
-	ctx, cancel := c.within(ctx, until)
+func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
+	ctx, cancel := t.within(ctx, until)
 	defer cancel()
 	return pause(ctx, round)
 }
@@ -145,6 +144,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // rerun waits before the next run of an Atomic; false if its time is over.
-func (c *clock) rerun(ctx context.Context, round int, giveUp time.Time) bool {
-	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(c.deadline) > c.opt.Reserve
+func (t *times) rerun(ctx context.Context, round int, giveUp time.Time) bool {
+	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(t.deadline) > t.core.opt.Reserve
 }

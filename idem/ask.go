@@ -1,0 +1,163 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/scope"
+)
+
+// ask is what an attempt is asked for: a request under a key, whose it is, and where the
+// key's record lies. Once found, it doesn't change.
+type ask struct {
+	core *core
+
+	req     *Request
+	request Request // room for req, in the same block
+
+	home  place  // where the key is claimed
+	other *place // where its record lies if an earlier or a later release has claimed it; nil without Options.Former
+
+	print     string       // the fingerprint
+	secret    string       // id of the secret of print
+	owner, id string       // nonces of the first claim: of its attempt, and of a new operation
+	input     *store.Input // the part of req to store; nil without Options.Resumable
+
+	bare    bool   // the key's header had no quotes
+	accepts bool   // a 202 is allowed
+	resumed bool   // run by a completer: there is no client, and only the stored request
+	barred  *Error // why the request may begin no operation: only its record may answer
+	unread  error  // why the fingerprint can't be made: only a record of another scheme may be compared
+}
+
+// find checks the request and computes its record's key. spaces allows spaces in the key.
+func (q *ask) find(ctx context.Context, spaces bool) (err error) {
+	e := q.core
+	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
+	if err := checkKey(q.req.Key, spaces); err != nil {
+		return &Error{Op: "key", Err: err}
+	}
+	if err := checkTexts(q.req); err != nil {
+		return &Error{Op: "request", Err: &unlooked{err}}
+	}
+	whose, err := e.names.claims.callerOf(ctx, q.req)
+	if err != nil {
+		return e.refusesNobody(ctx, q.req, err)
+	}
+	q.bar("request", q.req.Unread)
+	q.bar("key", e.opt.allowsKey(q.req.Key, q.bare, whose))
+	q.bar("scope", e.opt.completable(q.req, whose))
+	if e.opt.Fingerprint.SkipPath {
+		q.unread = checkRoute(&e.opt.Fingerprint, q.req, e.names.claims.route)
+		q.bar("scope", q.unread)
+	}
+	var digest [sha256.Size]byte
+	if q.req.Unread == nil {
+		if digest, err = e.opt.Fingerprint.digest(q.req); err != nil {
+			q.unread = err
+			q.bar("fingerprint", err)
+		}
+	}
+	b := scope.Append(make([]byte, 2*nonceSize, 320), q.req.Operation, q.req.Tenant, whose)
+	at := len(b)
+	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.claims)
+	end := len(b)
+	var sum [sha256.Size]byte
+	sum, q.secret = e.opt.Fingerprint.sign(digest)
+	b = hex.AppendEncode(b, sum[:])
+	drawNonces(b[:2*nonceSize])
+	text := string(b) // in one block of memory
+	q.owner, q.id, q.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[end:]
+	q.home = place{pk: text[at:end], scope: text[2*nonceSize : at], whose: whose}
+	q.other, err = e.names.other(ctx, q.req, q.home.pk)
+	return err
+}
+
+// bar notes why the request may begin no operation: today's rules forbid it, or too little
+// time is left. What is said about an operation is said after its record was looked at
+// ([claiming.known]), since an earlier release may have begun it. The first reason counts.
+func (q *ask) bar(op string, why error) {
+	if why != nil && q.barred == nil {
+		q.barred = &Error{Op: op, Err: why}
+	}
+}
+
+// checkTexts refuses a request whose record would not have the texts that the request has: an
+// item's texts are UTF-8, and a record's encryption is bound to them.
+func checkTexts(r *Request) error {
+	for _, one := range [...]struct{ what, text string }{
+		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
+	} {
+		if !utf8.ValidString(one.text) {
+			return fmt.Errorf("%w: the name of its %s is not UTF-8: %q", ErrRequest, one.what, one.text)
+		}
+	}
+	return nil
+}
+
+// compare reports whether the request is the request that claimed held. An attempt
+// without a request of its own may continue with any request.
+func (q *ask) compare(held *store.Record) (same bool, err error) {
+	switch {
+	case q.resumed:
+		return true, nil
+	case q.req.Unread != nil:
+		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
+	case q.unread != nil && held.Scheme == q.core.scheme:
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not the error: the answer would be another one
+	case held.Secret == q.secret && held.Scheme == q.core.scheme:
+		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
+	}
+	return q.core.opt.Fingerprint.matches(held, q.req)
+}
+
+// inside reports whether ctx already runs in the operation of the key, at any depth.
+// Otherwise a wrapper in a wrapper would answer "in flight" to itself. The error refuses
+// another request under that key, as it would be refused outside of the operation.
+func (q *ask) inside(ctx context.Context) (bool, error) {
+	for op, _ := FromContext(ctx); op != nil; op = op.outer {
+		if op.over.Load() || !q.meets(op.run.ask) || !sameStore(op.run.core.store, q.core.store) {
+			continue
+		}
+		if q.unread != nil {
+			return true, q.unread
+		}
+		same, err := q.compare(op.run.record())
+		switch {
+		case err != nil:
+			return true, fail("fingerprint", q.home.pk, err)
+		case !same:
+			return true, fail("inside", q.home.pk, ErrMismatch)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// fail is an error of the step op that names the record pk.
+func fail(op, pk string, err error) *Error {
+	return &Error{Op: op, Record: redact.Record(pk), Err: err}
+}
+
+// phaseError is an error that a handler may return.
+func phaseError(op, pk string, err error) *Error {
+	e := fail(op, pk, err)
+	e.phase = true
+	return e
+}
+
+// unavailable wraps a store's error that prevents the handler from running.
+func unavailable(op, pk string, err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return fail(op, pk, err)
+	}
+	return fail(op, pk, fmt.Errorf("%w: %w", ErrUnavailable, err))
+}

@@ -1,0 +1,310 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/retrysign"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// claiming is how a request gets the record of its key. It ends with a record that this
+// attempt holds (Own, TakeOver), or with the record in the way and the verdict about it.
+type claiming struct {
+	core   *core
+	ask    *ask
+	times  *times
+	watch  *watch
+	writer writer
+
+	id     string        // of the operation, if it is new
+	barred *Error        // why the request may begin nothing, if its record didn't decide
+	seat   *seat         // in the caller's quota; nil without one
+	seen   bool          // the store has returned a record of the key, from a read or a refused claim
+	looked bool          // a look before the claim has found the key free, at both places
+	freed  *store.Record // found by that look: the claim replaces it
+}
+
+// claiming returns the way to the record of a's key.
+func (a *attempt) claiming() claiming {
+	c := claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer, id: a.ask.id, barred: a.ask.barred}
+	c.writer.owner = a.ask.owner
+	return c
+}
+
+// enter looks for the record of a repetition, which costs less than a refused claim, asks
+// the quota about a new operation, and claims. That the request is a repetition may be a
+// wrong guess, which decides about the price only. The caller leaves c.seat.
+func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
+		rec, v, err = c.look(ctx)
+	}
+	if err == nil && v == state.Again {
+		rec, v, err = c.begin(ctx)
+	}
+	if rec != nil {
+		c.watch.pk = rec.PK
+	}
+	return rec, v, err
+}
+
+// begin begins a new operation, if the request may and the quota allows it. A record in the
+// way is no new operation: it decides.
+func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
+	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
+		return rec, v, err
+	}
+	return c.claim(ctx)
+}
+
+// look reads the record, and judges it or takes it over, as if it had just refused a claim:
+// so the read is consistent. The verdict Again leaves all to the claim. So do a record that
+// refuses no claim and a failed read, neither of which may change the claim's outcome, but
+// that ModeOpen runs nothing after a record was seen.
+func (c *claiming) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+	until := c.until()
+	ctx, cancel := c.times.within(ctx, until)
+	defer cancel()
+	ctx, sp := c.watch.step(ctx, trace.Read, "")
+	rec, err := c.glance(ctx, until)
+	if rec == nil {
+		c.looked = err == nil
+		sp.done(err)
+		return nil, state.Again, nil
+	}
+	defer func() { sp.done(err) }()
+	held, v, away, err := c.decide(ctx, rec, until)
+	if err != nil || v != state.Again {
+		return held, v, err
+	}
+	c.looked = away || c.ask.other == nil
+	if !away && held != nil && state.Freed(held) {
+		c.freed = held
+	}
+	return nil, state.Again, nil
+}
+
+// until returns the deadline for the calls of a claim.
+func (c *claiming) until() time.Time { return earlier(c.times.unbegun, time.Now().Add(maxClaim)) }
+
+// glance reads the record, if it can be opened, and leaves time for the claim.
+func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, half(until))
+	defer cancel()
+	rec, err := c.either(ctx)
+	if err != nil {
+		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
+		return nil, err
+	}
+	return rec, nil
+}
+
+// fresh returns the unwritten record of a new operation.
+func (c *claiming) fresh(now time.Time) *store.Record {
+	q, opt := c.ask, &c.core.opt
+	r := store.Record{
+		PK: q.home.pk, ID: c.id, Fingerprint: q.print, Secret: q.secret, Scheme: c.core.scheme, Route: q.req.Route, Scope: q.home.scope,
+		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own,
+	}
+	if q.input != nil {
+		r.Input = new(*q.input) // a store moves a large body
+	}
+	if opt.CallsOut {
+		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
+	}
+	return state.Claimed(r, now, c.times.leaseEnd(now), c.core.life)
+}
+
+// claim claims the record, or returns the record in the way and the verdict about it.
+func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	until := c.until()
+	ctx, sp := c.watch.step(ctx, trace.Claim, "")
+	ctx, cancel := c.times.within(ctx, until)
+	defer cancel()
+	defer func() {
+		if rec == nil {
+			c.times.gaveUp(ctx)
+		}
+		c.seat.settle(v, err)
+		if sp.end != nil {
+			c.watch.claimEnds(sp, rec, v, err)
+		}
+	}()
+	begun := c.core.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
+	var cause error                    // why the last claim was not applied, though no record is in the way
+	var beside string                  // the other place
+	if c.ask.other != nil {
+		beside = c.ask.other.pk
+	}
+	seen := c.freed          // what the next claim replaces
+	var fenced *store.Record // what stands beside it
+	away, atOnce := false, true
+	for round := range maxRounds {
+		if !atOnce && !pause(ctx, round) {
+			break
+		}
+		atOnce = false
+		if away { // the record there has gone, has expired, or was freed
+			if fenced, err = c.bury(ctx, rec, until); err != nil {
+				return nil, 0, err
+			}
+		}
+		now := c.core.opt.Now()
+		if now.Round(0).Sub(begun) > maxClaim || seen != nil && seen.ID == c.id {
+			// A claim with this nonce may have been applied and expired, or was applied
+			// and freed by another attempt: continue as another one.
+			c.writer.owner, c.id, begun = rand.Text(), rand.Text(), now.Round(0)
+		}
+		next := c.fresh(now)
+		for _, r := range []*store.Record{seen, fenced} {
+			if r == nil {
+				continue
+			}
+			if by := state.ForgottenBy(r); by != nil { // its author may not have got an answer
+				next.Settled = []store.Decision{*by}
+			}
+		}
+		state.Stamp(next, nil, c.writer.owner)
+		cause = nil
+		held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: seen, Beside: beside, Fenced: fenced})
+		switch {
+		case err == nil && held == nil:
+			return next, state.Own, nil
+		case errors.Is(err, ErrConflict):
+			away = false
+			continue // another process is writing this record
+		case errors.Is(err, ErrCorrupt):
+			return nil, 0, fail("claim", c.ask.home.pk, err)
+		case err != nil:
+			// The current record shows whether our claim was applied. Even a refusal may
+			// follow an earlier send by the store's client whose acknowledgement was lost.
+			cause = err
+			if held, err = c.load(ctx, err); err != nil {
+				return nil, 0, err
+			}
+		}
+		rec, v, away, err = c.decide(ctx, held, until)
+		if err != nil || v != state.Again {
+			return rec, v, err
+		}
+		if !away {
+			seen = nil
+			if rec != nil && state.Freed(rec) {
+				seen, atOnce = rec, true
+			}
+		}
+	}
+	if cause != nil { // an expired record is not in flight
+		return nil, 0, unavailable("claim", c.ask.home.pk, cause)
+	}
+	return nil, state.InFlight, nil
+}
+
+// decide judges the record in the way or takes it over; a record of another request at home
+// is not the last word while the key has another place. away reports whether the verdict is
+// about that place.
+func (c *claiming) decide(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
+	away = c.ask.away(held.PK)
+	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
+	if v == state.Mismatch && !away {
+		rec, v, err = c.elsewhere(ctx, "claim", rec, v, until)
+		away = rec != nil && c.ask.away(rec.PK)
+	}
+	return rec, v, away, err
+}
+
+// over reports whether a record is there whose key is free.
+func (c *claiming) over(r *store.Record) bool {
+	return r != nil && state.Free(r, c.core.opt.Now())
+}
+
+// lookUp reads the record pk, and judges it or takes it over.
+func (c *claiming) lookUp(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
+	held, err := c.core.store.Load(ctx, pk)
+	if err != nil {
+		return nil, 0, unavailable(op, pk, err)
+	}
+	return c.judgeOrTakeOver(ctx, held, until)
+}
+
+// load reads the record after a claim with an unknown outcome: the claim's own, or
+// the one that has refused it. Without a record the claim was not applied.
+func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
+	rec, err := c.either(ctx)
+	if err == nil && rec == nil {
+		err = errors.New("not applied")
+	}
+	if err != nil {
+		return nil, unavailable("claim", c.ask.home.pk, errors.Join(cause, err))
+	}
+	return rec, nil
+}
+
+// judgeOrTakeOver judges the record in the way, and takes the record over if no
+// attempt holds it and the time suffices. Otherwise it is too soon.
+func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
+	v, err := c.judge(held)
+	if v == state.TakeOver && c.times.short() != nil {
+		v = state.TooSoon
+	}
+	if v != state.TakeOver {
+		return held, v, err
+	}
+	now := c.core.opt.Now()
+	next := state.TakenByClient(held, now, c.times.leaseEnd(now), c.core.life, c.supplied(held.Input), c.ask.req.Handler)
+	rec, l, err := c.writer.write(ctx, change{prev: held, next: next}, until, maxRounds)
+	switch {
+	case errors.Is(err, ErrConflict):
+		return held, state.InFlight, nil // another process is writing this record
+	case err != nil:
+		return nil, 0, unavailable("take-over", held.PK, err)
+	case l == state.Landed:
+		return rec, state.TakeOver, nil
+	}
+	// Another attempt was faster, the holder came back, or the record has gone.
+	if v, err = c.judge(rec); v == state.TakeOver {
+		v = state.Again // released in the meantime: the next round decides
+	}
+	return rec, v, err
+}
+
+// supplied returns in with this attempt's body, if the body lies outside of the
+// record: the claiming attempt may have died before it wrote the body.
+func (c *claiming) supplied(in *store.Input) *store.Input {
+	if in == nil || in.Overflow == nil {
+		return in
+	}
+	with := *in
+	with.Body = c.ask.req.Body
+	return &with
+}
+
+// judge judges the record in the way.
+func (c *claiming) judge(held *store.Record) (state.Verdict, error) {
+	c.seen = c.seen || held != nil && held.State != store.None
+	return c.ask.judge(held, c.writer.owner)
+}
+
+// judge judges a record of the key for the attempt of an owner. The verdict about no record
+// is Again.
+func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
+	if held == nil || held.State == store.None {
+		return state.Again, nil
+	}
+	if state.Corrupt(held) {
+		return 0, fail("claim", held.PK, fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
+	}
+	now := q.core.opt.Now()
+	same, err := q.compare(held)
+	if err != nil && held.Owner != owner && !state.Free(held, now) { // nor is it compared
+		e := fail("fingerprint", held.PK, err)
+		e.RetryAfter = untilDeployed
+		return 0, e
+	}
+	return state.Judge(held, owner, same, now), nil
+}

@@ -1,0 +1,249 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The end of a run: decide says what follows from its outcome, and settle does it.
+
+// outcome is how a handler has ended, if its operation hasn't ended before.
+type outcome struct {
+	resp       Response // if err is nil
+	err        error    // the handler's own
+	definitive bool     // resp was made by Respond
+	stored     bool     // Options.Stored keeps resp
+	failed     error    // of the first phase that failed; nil if none did
+	left       bool     // a phase is still running: its call may contradict any answer
+}
+
+// doubt is what an earlier attempt left open, and this run hasn't cleared up.
+type doubt struct {
+	passed error // the handler passed by recorded work, or by a call that may have been made: why
+	missed bool  // it passed by a call that an attempt may have been in when it died (a mark)
+}
+
+// ending is what an attempt does with the outcome of its run.
+type ending struct {
+	store    bool   // store the answer: it ends the operation
+	withheld bool   // the operation goes on, and nobody hears its answer
+	refused  bool   // nothing was accepted: the key may be free
+	why      string // why the answer isn't stored; "" if cause tells
+	err      error  // in place of the answer
+	breaks   bool   // err is a mistake of the program, which counts like a failed phase
+	cause    error  // of the release
+}
+
+// decide returns what follows from an outcome. Two rules hold in every row: an answer is
+// stored only if no phase has failed (unless it is definitive), and no answer hides work that
+// is recorded or a call that may have been made.
+func decide(o outcome, d doubt) ending {
+	keeps := o.definitive || o.failed == nil && o.stored
+	switch {
+	case o.err != nil:
+		return ending{err: o.err, cause: o.err}
+	case o.left:
+		return ending{err: o.failed, cause: o.failed}
+	case d.passed != nil && (keeps || o.failed == nil && final(o.resp.Status)):
+		return ending{err: d.passed, breaks: true, cause: d.passed}
+	case keeps && !d.missed:
+		return ending{store: true}
+	case keeps || d.missed && (o.failed == nil || o.resp.Status >= http.StatusBadRequest):
+		e := ending{withheld: true, why: notCalled(o.resp.Status)}
+		if !keeps {
+			e.cause = o.failed
+		}
+		return e
+	case o.failed != nil && o.resp.Status < http.StatusBadRequest: // a client that gets a success doesn't retry
+		return ending{err: o.failed, cause: o.failed}
+	case o.failed != nil:
+		return ending{withheld: final(o.resp.Status), cause: o.failed}
+	default:
+		return ending{withheld: final(o.resp.Status), refused: o.resp.Status/100 == 4, why: notStored(o.resp.Status)}
+	}
+}
+
+// settle ends a run whose handler has returned resp and err.
+func (r *run) settle(ctx context.Context, resp Response, err error) (Result, error) {
+	if end := r.gate.ended(); end != nil {
+		return end.res, end.err
+	}
+	o := outcome{resp: resp, err: err}
+	if answer, ok := errors.AsType[*answered](err); ok {
+		o.definitive = true
+		o.resp, o.err = r.ask.req.response(answer.v)
+	}
+	if o.err == nil {
+		o.err = checkStatus(&o.resp)
+		r.core.cleaned(ctx, r.gate.pk, &o.resp)
+	}
+	o.left, o.failed = r.gate.failure()
+	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.core.opt.Stored(o.resp)
+	e := decide(o, r.doubt())
+	switch {
+	case e.store:
+		return r.conclude(ctx, o.resp)
+	case e.breaks:
+		e.err = r.gate.fail(e.err)
+		e.cause = e.err
+	case o.err == nil && o.failed != nil && !o.left && !o.definitive:
+		r.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
+	}
+	return r.giveUp(ctx, o.resp, e)
+}
+
+// doubt returns what the run has not cleared up.
+func (r *run) doubt() doubt {
+	return doubt{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
+}
+
+// ends ends the operation within the handler, by a definitive answer that is stored together
+// with writes and jobs. The error is nil or [ErrAnswered] if it has ended.
+func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
+	switch e := decide(outcome{resp: resp, definitive: true}, r.doubt()); {
+	case e.breaks:
+		return r.gate.fail(e.err)
+	case !e.store:
+		r.lease.unkeep()
+		r.gate.stop(r.giveUp(ctx, resp, e))
+		return ErrAnswered
+	}
+	return r.finish(ctx, resp, writes, jobs, rerun)
+}
+
+// conclude stores the handler's answer and returns it. The effect has happened,
+// so a failed write need not be an error: at worst, the answer of a handler
+// without phases is returned unstored. A failure is an error if the commit
+// contains jobs, and with phases or a stored request, since another attempt may come to
+// another answer.
+func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
+	var err error
+	for try := range 3 {
+		if r.statusOnly = try == 2; r.statusOnly {
+			if !mayDrop(err, r.record()) {
+				break
+			}
+			// That the operation is done matters more than its answer.
+			r.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
+		}
+		err = r.finish(ctx, resp, nil, nil, false)
+		if end := r.gate.ended(); end != nil {
+			return end.res, end.err
+		}
+		if rec := r.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
+			return r.answers().answer(ctx, rec, state.Replay)
+		}
+		if store.Passing(err) {
+			break
+		}
+	}
+	rec := r.record()
+	if refuses(err) && rec.Keep == store.KeepOpen { // no retry helps: people do
+		err = r.gate.fail(err)
+		return r.giveUp(ctx, Response{}, ending{err: err, cause: err})
+	}
+	// Keep the lease: a retry must not repeat the effect at once.
+	err = fail("finish", rec.PK, err)
+	r.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
+	r.watch.tell(ctx, evFailed, rec, err)
+	if rec.Keep == store.KeepOpen || r.progress.hasLoose() {
+		return Result{}, unavailable("finish", rec.PK, err)
+	}
+	r.watch.tell(ctx, evUnstored, rec, err)
+	return Result{Response: resp, Unstored: true}, nil
+}
+
+// mayDrop reports whether an answer whose storing in rec failed with err may be given up for
+// its status: if it can never fit, or if nothing but the record shows that a handler
+// without phases has had its effect. A record that is kept stays open instead: its next
+// attempt comes to an answer that can be stored.
+func mayDrop(err error, rec *store.Record) bool {
+	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
+}
+
+// giveUp ends a run without a stored answer.
+func (r *run) giveUp(ctx context.Context, resp Response, e ending) (Result, error) {
+	rec, opt := r.record(), &r.core.opt
+	b := r.releasing()
+	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.resumed
+	b.Why = cmp.Or(b.Why, e.why)
+	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.resumed && state.Kept(next) && next.Tries >= opt.MaxTries {
+		// The handler gives such an answer each time, and the operation can't end by itself.
+		return Result{}, r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
+			return state.Released(base, opt.Now(), b)
+		})
+	}
+	held, l, rerr := r.release(ctx, b, e.cause)
+	switch {
+	case l == state.Fenced:
+		if e.err != nil {
+			r.core.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(rec.PK), "error", e.err)
+		}
+		return r.answers().overtaken(ctx, rec.PK, held)
+	case l == state.Landed && held.State == store.Done:
+		return r.answers().answer(ctx, held, state.Replay) // the answer was stored after all
+	case e.err != nil:
+		if rerr != nil {
+			e.err = errors.Join(e.err, rerr)
+		}
+		return Result{}, &handlerError{e.err}
+	case b.Answers && (rerr != nil || state.Kept(held)):
+		return r.answers().withhold(ctx, rec, held, resp, cmp.Or(b.Why, notStored(resp.Status)))
+	default:
+		return Result{Response: resp}, nil
+	}
+}
+
+// releasing describes a run without an answer. If the program refuses to
+// continue, Why is the phase's error, which the handler may have hidden.
+func (r *run) releasing() state.Release {
+	left, err := r.gate.failure()
+	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}
+	if refuses(err) {
+		b.Refusal, b.Why = err, redact.Error(err)
+	}
+	return b
+}
+
+// release gives the lease back, so that the next retry needn't wait for its end.
+// A failure is logged and never hides the cause of the release.
+func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *store.Record, _ state.Landing, err error) {
+	ctx, sp := r.watch.step(ctx, trace.Release, "")
+	defer func() { sp.done(err) }()
+	if b.Why == "" && cause != nil {
+		b.Why = redact.Error(cause)
+	}
+	rec := r.record()
+	prev := rec
+	for range maxRounds {
+		next := state.Released(prev, r.core.opt.Now(), b)
+		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.until(prev), maxRounds)
+		switch {
+		case err != nil:
+			err = fail("release", rec.PK, err)
+			r.core.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(rec.PK), "error", err)
+			r.watch.tell(ctx, evFailed, rec, err)
+			return nil, state.NotYet, err
+		case l == state.Fenced:
+			return held, state.Fenced, nil
+		case held.Lease.IsZero():
+			r.watch.tell(ctx, evReleased, rec, cause)
+			if held.Blocked {
+				r.core.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(rec.PK),
+					"operation", held.ID, "route", held.Route, "error", held.LastErr)
+				r.watch.tell(ctx, evBlocked, held, b.Refusal)
+			}
+			return held, state.Landed, nil
+		}
+		prev = held // an earlier write of ours was applied after all: decide again from that record
+	}
+	return nil, state.NotYet, fail("release", rec.PK, ErrConflict)
+}

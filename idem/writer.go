@@ -1,0 +1,104 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// writer makes the conditional writes of one owner, each until the record shows whether it
+// was applied. A claim, a take-over, a commit, a renewal and an operator's decision use it.
+type writer struct {
+	core  *core
+	times *times
+	owner string // a nonce: the fence of every write
+}
+
+// change is one conditional write.
+type change struct {
+	prev, next *store.Record
+	writes     []Write
+	rerun      bool // return a conflict to the caller, who then builds other writes
+}
+
+// write sends a conditional write until its outcome is known, at most rounds
+// times and until the deadline. write returns the resulting record: c.next if the
+// write landed.
+func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
+	if w.times.limit > 0 {
+		until = earlier(until, time.Now().Add(w.times.limit))
+	}
+	held, l, err := w.send(ctx, c, until, rounds)
+	if err != nil && !time.Now().Before(until) {
+		w.times.spent.Store(true)
+	}
+	return held, l, err
+}
+
+// send makes c.next this owner's write. The context of each try ends by until, so
+// that send needs none of its own.
+func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
+	state.Stamp(c.next, c.prev, w.owner)
+	var err error
+	for round := range rounds {
+		if round > 0 && !w.times.pause(ctx, round, until) {
+			break
+		}
+		var held *store.Record
+		var l state.Landing
+		if held, l, err = w.once(ctx, c, until); err == nil && l != state.NotYet {
+			return held, l, nil
+		}
+		blind := errors.Is(err, errUnread) && rounds < patient
+		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
+			break
+		}
+		// As far as is known, the write was not applied: send the same bytes again. If
+		// the first copy lands in between, the condition refuses the second copy and
+		// Land recognises the first.
+	}
+	if err == nil {
+		err = store.ErrUnknown
+	}
+	return nil, 0, err
+}
+
+// once takes at most half of the time left until the deadline.
+func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
+	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))
+	defer cancel()
+	held, err := w.core.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
+	switch {
+	case err == nil && held == nil:
+		return c.next, state.Landed, nil
+	case err == nil:
+		return held, state.Land(held, c.prev, c.next, w.owner), nil
+	case !errors.Is(err, store.ErrUnknown):
+		return nil, 0, err
+	}
+	now, lerr := w.core.store.Load(ctx, c.next.PK)
+	if lerr != nil {
+		return nil, 0, errors.Join(err, errUnread, lerr)
+	}
+	return now, state.Land(now, c.prev, c.next, w.owner), nil
+}
+
+// read returns the record pk as it is now; nil without one. The context of the read ends at
+// until.
+func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
+	ctx, cancel := w.times.within(ctx, until)
+	defer cancel()
+	return w.core.store.Load(ctx, pk)
+}
+
+// jobs returns how many jobs the record rec has now: rec keeps those that were
+// delivered since. They count if the record can't be read.
+func (w writer) jobs(ctx context.Context, rec *store.Record) int {
+	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
+		return len(now.Jobs)
+	}
+	return len(rec.Jobs)
+}
