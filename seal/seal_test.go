@@ -398,6 +398,7 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	for what, make := range map[string]func(){
 		"no provider":           func() { seal.New(nil) },
 		"a negative age":        func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxAge = -1 }) },
+		"less than no messages": func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxMessages = -1 }) },
 		"too many messages":     func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxMessages = 1<<24 + 1 }) },
 		"a negative number":     func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxKeys = -1 }) },
 		"OpenOnly and Required": func() { seal.New(fixed{}, func(o *seal.Options) { o.OpenOnly, o.Required = true, true }) },
@@ -482,3 +483,10 @@ func TestBoundsAtOnce(t *testing.T) {
 		t.Errorf("%d of %d keys were opened again, want at most %d kept", c.opened-before, others, kept)
 	}
 }
+
+// Made once by this package; the data key is 32 times 7, the static key 32 times k.
+const (
+	knownEmpty   = "44f942c84d90272740a6ff0a63f95ecac00c6d25696f7cc66eebd2ff"
+	knownArgs    = "9d0cc3b232e9e3bed439fc1842df24fe2cdf655289e6b1d1d72083fa58ed5cb704bda1032f359c94aa5d2e"
+	knownWrapped = "d45828161632688d3220c28264e83b75e56ffe193bdb681a2c7220432d82591730e720afcdc72d7ea8e221c589fdb64ed0210622b89187305cca83ca"
+)

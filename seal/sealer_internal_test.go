@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,41 +42,6 @@ func (g *gate) Open(ctx context.Context, _ string, _ []byte) ([]byte, error) {
 
 func shut(wrapped int) *gate {
 	return &gate{open: make(chan struct{}), key: DataKey{KeyID: "a", Plain: make([]byte, keySize), Wrapped: make([]byte, wrapped)}}
-}
-
-// Who waits for a data key gets that of another call, or waits no longer than its context.
-func TestWaitingForADataKey(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		g := shut(1)
-		s := New(g)
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		for name, ask := range map[string]func(context.Context) (*Key, error){
-			"Key":  s.Key,
-			"Open": func(ctx context.Context) (*Key, error) { return s.Open(ctx, "a", Algorithm, []byte{7}) },
-		} {
-			g.calls = 0
-			got := make(chan *Key)
-			for range 3 {
-				go func() {
-					k, err := ask(t.Context())
-					if err != nil {
-						t.Errorf("%s: %v", name, err)
-					}
-					got <- k
-				}()
-			}
-			synctest.Wait()
-			if k, err := ask(short); k != nil || !errors.Is(err, ErrNoKey) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s, whose time is over: %v, %v", name, k, err)
-			}
-			g.open <- struct{}{}
-			if a, b, c := <-got, <-got, <-got; a != b || a != c || g.calls != 1 {
-				t.Errorf("%s: %d calls, keys %p, %p and %p", name, g.calls, a, b, c)
-			}
-		}
-	})
 }
 
 // A provider that hangs costs those who wait for a data key one call, whose error they
@@ -165,43 +127,6 @@ func TestOpenedKeysAreLookedAt(t *testing.T) {
 	}
 }
 
-// A failed opening leaves alone that of another call, and one under way counts as a key in
-// memory.
-func TestOpenings(t *testing.T) {
-	t.Parallel()
-	g := shut(1)
-	g.err = errors.New("down")
-	close(g.open)
-	s := New(g, func(o *Options) { o.MaxKeys = 1 })
-	mine, other := &opening{done: make(chan struct{})}, &opening{done: make(chan struct{})}
-	s.opened["id"] = other
-	if _, err := s.open(t.Context(), "id", mine, "a", []byte{1}); err == nil || s.opened["id"] != other {
-		t.Errorf("%v, and the other opening is gone", err)
-	}
-	if s.entry("another"); len(s.opened) != 1 {
-		t.Errorf("%d openings are in memory, at most 1", len(s.opened))
-	}
-}
-
-func TestOptions(t *testing.T) {
-	t.Parallel()
-	if got, want := New(shut(1)).opt, (Options{MaxAge: 15 * time.Minute, MaxMessages: 1_000_000, MaxKeys: 1000}); got != want {
-		t.Errorf("the defaults are %+v, want %+v", got, want)
-	}
-	for _, required := range []bool{true, false} {
-		s := New(shut(1), func(o *Options) { o.Required, o.MaxMessages = required, maxMessages })
-		if s.Required() != required {
-			t.Errorf("Required is %t", !required)
-		}
-	}
-	defer func() {
-		if recover() == nil {
-			t.Error("a negative MaxMessages is no mistake")
-		}
-	}()
-	New(shut(1), func(o *Options) { o.MaxMessages = -1 })
-}
-
 // A data key past its age leaves the memory with the next one.
 func TestOldKeysAreForgotten(t *testing.T) {
 	t.Parallel()
@@ -223,16 +148,37 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	})
 }
 
-// Of too many keys the least recently used go, in whatever order they are looked at.
-func TestLeastRecentlyUsedKeysGo(t *testing.T) {
+// Who waits for a data key gets that of another call, or waits no longer than its context.
+func TestWaitingForADataKey(t *testing.T) {
 	t.Parallel()
-	s := New(shut(1), func(o *Options) { o.MaxKeys = 3 })
-	now := wall()
-	for i := range 20 {
-		s.opened[strconv.Itoa(i)] = &opening{key: &Key{made: now}, used: now.Add(time.Duration(i-20) * time.Second)}
-	}
-	s.evict(now)
-	if got := slices.Sorted(maps.Keys(s.opened)); !slices.Equal(got, []string{"17", "18", "19"}) {
-		t.Errorf("left are the keys %v of 20", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := shut(1)
+		s := New(g)
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for name, ask := range map[string]func(context.Context) (*Key, error){
+			"Key":  s.Key,
+			"Open": func(ctx context.Context) (*Key, error) { return s.Open(ctx, "a", Algorithm, []byte{7}) },
+		} {
+			g.calls = 0
+			got := make(chan *Key)
+			for range 3 {
+				go func() {
+					k, err := ask(t.Context())
+					if err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+					got <- k
+				}()
+			}
+			synctest.Wait()
+			if k, err := ask(short); k != nil || !errors.Is(err, ErrNoKey) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s, whose time is over: %v, %v", name, k, err)
+			}
+			g.open <- struct{}{}
+			if a, b, c := <-got, <-got, <-got; a != b || a != c || g.calls != 1 {
+				t.Errorf("%s: %d calls, keys %p, %p and %p", name, g.calls, a, b, c)
+			}
+		}
+	})
 }

@@ -174,22 +174,6 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 	}
 }
 
-// A state machine is one by its ARN, with its version or alias.
-func TestMachines(t *testing.T) {
-	t.Parallel()
-	const machine = "arn:aws:states:us-east-1:1:stateMachine:ship"
-	for address, want := range map[string]bool{
-		machine: true, machine + ":live": true, machine + ":live:1": false, machine + ":": false,
-		"arn:aws:states:us-east-1:1:stateMachine:": false, "arn:aws:states:us-east-1:1:stateMachine::live": false, "arn:aws:states:us-east-1:1:stateMachine": false,
-		"aws:aws:states:us-east-1:1:stateMachine:ship": false, "arn:aws:lambda:us-east-1:1:stateMachine:ship": false,
-		"arn:aws:states:us-east-1:1:mapRun:ship": false, machine + "/map:1": false,
-	} {
-		if got := isMachine(address); got != want {
-			t.Errorf("%s: %v", address, got)
-		}
-	}
-}
-
 // Each sink calls its service at the endpoint of the environment, with its credentials, and
 // says where to.
 func TestSinksCallTheirServices(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/emf"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -157,37 +156,6 @@ func TestCountedStatesAllGauges(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, lines[0].Values); diff != "" || lines[0].Units["WaitingAge"] != "Seconds" {
 			t.Errorf("%s: values (-want +got):\n%s", name, diff)
-		}
-	}
-}
-
-func TestCompanionsAreOrdinary(t *testing.T) {
-	t.Parallel()
-	var log bytes.Buffer
-	metrics.New(&log, app).StreamHooks().Skipped(t.Context(), stream.Skipped{Reason: stream.SkipCompanion})
-	metrics.New(&log, app).StreamHooks().Failed(t.Context(), jobs.Delivery{}, jobs.ErrHeldBack)
-	if log.Len() > 0 {
-		t.Errorf("counted: %s", &log)
-	}
-}
-
-// Of the outcomes of tickets, only a handler that wasn't found needs people. A ticket
-// for jobs is no try of the completer.
-func TestTicketsWithoutAHandlerAreCounted(t *testing.T) {
-	t.Parallel()
-	for _, kind := range []completer.TicketOutcomeKind{
-		completer.TicketNotMine, completer.TicketDone, completer.TicketMoved, completer.TicketFailed, completer.TicketStuck, completer.TicketInFlight,
-	} {
-		for _, of := range []bool{false, true} {
-			var log bytes.Buffer
-			metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides", Jobs: of}, Outcome: string(kind)})
-			lines := parsed(t, log.Bytes())
-			if got, want := emf.Sum(lines, "NotMine") == 1, kind == completer.TicketNotMine; got != want {
-				t.Errorf("%s: %s", kind, &log)
-			}
-			if got, want := emf.Sum(lines, "CompleterTries") == 1, !of; got != want {
-				t.Errorf("%s, of jobs %t: %s", kind, of, &log)
-			}
 		}
 	}
 }

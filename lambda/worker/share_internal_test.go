@@ -176,52 +176,6 @@ func TestTurnsTakeWhatIsLeft(t *testing.T) {
 	})
 }
 
-// Only the end of its time says nothing of a job.
-func TestOverdue(t *testing.T) {
-	t.Parallel()
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, tc := range []struct {
-		ctx  context.Context
-		err  error
-		want bool
-	}{
-		{gone, context.DeadlineExceeded, true},
-		{gone, context.Canceled, true},
-		{gone, errors.New("550 no such user"), false},
-		{gone, nil, false},
-		{t.Context(), context.DeadlineExceeded, false}, // a limit of the sink's own
-		{t.Context(), context.Canceled, false},
-	} {
-		if got := overdue(tc.ctx, tc.err); got != tc.want {
-			t.Errorf("%v of %v: %v", tc.err, tc.ctx.Err(), got)
-		}
-	}
-}
-
-// What waits behind a job of its group waits on if that job failed by itself, and not if it
-// was delivered, or had no time either.
-func TestUntried(t *testing.T) {
-	t.Parallel()
-	late, bad := context.DeadlineExceeded, errors.New("bad")
-	var batch []jobs.Delivery
-	for _, group := range "aaabbcc" {
-		batch = append(batch, jobs.Delivery{Group: string(group)})
-	}
-	got := untried(batch, []error{nil, late, late, bad, late, late, bad}, []int{0, 1, 2, 3, 4, 5, 6})
-	if diff := cmp.Diff([]int{1, 2, 5}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// A kind of a route without a sink stays one.
-func TestShareOfNoSink(t *testing.T) {
-	t.Parallel()
-	if got := shareOut(jobs.Route{"a": nil, "b": panicking{}}, time.Second).(jobs.Route); len(got) != 1 || got["b"] == nil {
-		t.Errorf("got %v", got)
-	}
-}
-
 // slowQueue takes one ticket of each call, in its time.
 type slowQueue struct{ takes time.Duration }
 
@@ -400,5 +354,13 @@ func TestTicketsAreAtEase(t *testing.T) {
 	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"id\":\"i\",\"due_ms\":1}"}]}`
 	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || easeOf(asked.ctx) == nil {
 		t.Errorf("answered %s, %v, with the context %v", out, err, asked.ctx)
+	}
+}
+
+// A kind of a route without a sink stays one.
+func TestShareOfNoSink(t *testing.T) {
+	t.Parallel()
+	if got := shareOut(jobs.Route{"a": nil, "b": panicking{}}, time.Second).(jobs.Route); len(got) != 1 || got["b"] == nil {
+		t.Errorf("got %v", got)
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +21,6 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/servers/lambdarun"
@@ -251,49 +248,6 @@ func TestGatewaysOwnAnswers(t *testing.T) {
 	}
 }
 
-func TestIntegrationTimeoutLeavesTheFunctionRunning(t *testing.T) {
-	t.Parallel()
-	release := make(chan struct{})
-	ended := make(chan error, 1)
-	f := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, _ []byte) ([]byte, error) {
-		<-release
-		ended <- ctx.Err()
-		return nil, nil
-	}), time.Hour)
-	h := HTTPAPI(f, func(o *HTTPAPIOptions) { o.IntegrationTimeout = time.Millisecond })
-	code, body := serve(t, h, newRequest(t, http.MethodGet, nil))
-	if code != http.StatusServiceUnavailable || body != `{"message":"Service Unavailable"}` {
-		t.Errorf("got %d %s", code, body)
-	}
-	close(release)
-	_ = f.Close()
-	if err := <-ended; err != nil {
-		t.Errorf("the handler's context ended: %v", err)
-	}
-}
-
-func TestClientThatGoesAwayLeavesTheFunctionRunning(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	release := make(chan struct{})
-	ended := make(chan error, 1)
-	f := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, _ []byte) ([]byte, error) {
-		cancel()
-		<-release
-		ended <- ctx.Err()
-		return nil, nil
-	}), time.Hour)
-	_, body := serve(t, HTTPAPI(f), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
-	if body != "" {
-		t.Errorf("answer is %q", body)
-	}
-	close(release)
-	_ = f.Close()
-	if err := <-ended; err != nil {
-		t.Errorf("the handler's context ended: %v", err)
-	}
-}
-
 func TestLogSaysWhy(t *testing.T) {
 	t.Parallel()
 	var buf localtest.Buffer
@@ -316,78 +270,6 @@ func TestLogSaysWhy(t *testing.T) {
 	// Ensure a nil logger is as good as none.
 	inv := lambdarun.InvokerFunc(func(context.Context, []byte) ([]byte, error) { return nil, errors.New("x") })
 	serve(t, HTTPAPI(inv, func(o *HTTPAPIOptions) { o.Logger = nil }), newRequest(t, http.MethodGet, nil))
-}
-
-// Ensure the parts fit: client, server, front, processes.
-func TestHTTPAPIOverProcesses(t *testing.T) {
-	t.Parallel()
-	bootstrap := filepath.Join(t.TempDir(), "bootstrap")
-	if err := lambdarun.BuildBootstrap(t.Context(), "../lambdarun/testdata/bootstrap", bootstrap); err != nil {
-		t.Fatal(err)
-	}
-	f, err := lambdarun.Start(t.Context(), lambdarun.Config{Binary: bootstrap, Timeout: 5 * time.Minute, MaxConcurrency: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	srv := httptest.NewServer(HTTPAPI(f))
-	defer srv.Close()
-	get := func(path string) (status int, body string, err error) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL+path, nil)
-		if err != nil {
-			return 0, "", err
-		}
-		resp, err := srv.Client().Do(req)
-		if err != nil {
-			return 0, "", err
-		}
-		b, err := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(b), errors.Join(err, resp.Body.Close())
-	}
-	want := func(path string, wantStatus int, wantBody string) {
-		t.Helper()
-		if status, body, err := get(path); status != wantStatus || body != wantBody || err != nil {
-			t.Errorf("%s: got %d %s, %v; want %d %s", path, status, body, err, wantStatus, wantBody)
-		}
-	}
-	wantEcho := func() (pid int) {
-		t.Helper()
-		status, body, err := get("/echo")
-		var r struct{ PID int }
-		if err = errors.Join(err, json.Unmarshal([]byte(body), &r)); status != http.StatusOK || err != nil {
-			t.Errorf("/echo: %d %s, %v", status, body, err)
-		}
-		return r.PID
-	}
-
-	first := wantEcho()
-	want("/fail", http.StatusInternalServerError, `{"message":"Internal Server Error"}`)
-	if pid := wantEcho(); pid != first {
-		t.Errorf("process %d answers after an error, want %d", pid, first)
-	}
-	want("/panic", http.StatusInternalServerError, `{"message":"Internal Server Error"}`)
-	if pid := wantEcho(); pid == first {
-		t.Errorf("process %d answers after its panic", pid)
-	}
-
-	// Ensure a process killed in the middle of a request is a 500 to the client,
-	// and that others meanwhile are throttled.
-	g := localtest.NewGate(t)
-	killed := make(chan struct{})
-	go func() {
-		defer close(killed)
-		want("/echo?url="+url.QueryEscape(g.URL), http.StatusInternalServerError, `{"message":"Internal Server Error"}`)
-	}()
-	<-g.Arrived
-	want("/echo", http.StatusServiceUnavailable, `{"message":"Service Unavailable"}`)
-	pid := f.Running()[0].PID
-	if err := f.Kill(pid); err != nil {
-		t.Error(err)
-	}
-	<-killed
-	if got := wantEcho(); got == pid {
-		t.Errorf("process %d answers after its death", pid)
-	}
 }
 
 func TestHTTPAPIPanicsOnProgrammerErrors(t *testing.T) {
@@ -419,34 +301,33 @@ func TestHTTPAPIPanicsOnProgrammerErrors(t *testing.T) {
 	}
 }
 
-func TestHTTPAPIServesATypedHandler(t *testing.T) {
+// Neither the gateway's limit nor a client that goes away ends the function.
+func TestFunctionRunsOnWithoutItsCaller(t *testing.T) {
 	t.Parallel()
-	f := lambdarun.InProcess(awslambda.NewHandler(func(_ context.Context, r events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-		return events.APIGatewayV2HTTPResponse{
-			StatusCode: http.StatusCreated,
-			Headers:    map[string]string{"Content-Type": "text/plain"},
-			Cookies:    []string{"a=1"},
-			Body:       r.RouteKey + " " + r.PathParameters["id"] + " " + r.Body,
-		}, nil
-	}), 0)
-	srv := httptest.NewServer(HTTPAPI(f, func(o *HTTPAPIOptions) { o.Routes = []string{"PUT /rides/{id}"} }))
-	defer srv.Close()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, srv.URL+"/rides/42", strings.NewReader("home"))
-	if err != nil {
-		t.Fatal(err)
+	for _, want := range []string{`{"message":"Service Unavailable"}`, ""} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		release, ended := make(chan struct{}), make(chan error, 1)
+		f := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, _ []byte) ([]byte, error) {
+			if want == "" {
+				cancel()
+			}
+			<-release
+			ended <- ctx.Err()
+			return nil, nil
+		}), time.Hour)
+		h := HTTPAPI(f, func(o *HTTPAPIOptions) {
+			if want != "" {
+				o.IntegrationTimeout = time.Millisecond
+			}
+		})
+		if _, body := serve(t, h, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)); body != want {
+			t.Errorf("answered %q, want %q", body, want)
+		}
+		close(release)
+		_ = f.Close()
+		if err := <-ended; err != nil {
+			t.Errorf("the handler's context ended: %v", err)
+		}
 	}
-	req.Header.Set("Content-Type", "text/plain")
-	resp, err := srv.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusCreated || string(body) != "PUT /rides/{id} 42 home" {
-		t.Errorf("got %d %q, %v", resp.StatusCode, body, err)
-	}
-	if got := resp.Header["Set-Cookie"]; !slices.Equal(got, []string{"a=1"}) {
-		t.Errorf("cookies are %q", got)
-	}
-	_ = f.Close()
 }

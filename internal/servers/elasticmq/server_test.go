@@ -2,15 +2,11 @@ package elasticmq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/url"
 	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -63,34 +59,6 @@ func queue(t *testing.T, c *sqs.Client, name string, attributes map[string]strin
 	return *out.QueueUrl
 }
 
-func send(t *testing.T, c *sqs.Client, in *sqs.SendMessageInput) {
-	t.Helper()
-	if _, err := c.SendMessage(t.Context(), in); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// receive waits for messages for up to a number of seconds.
-func receive(t *testing.T, c *sqs.Client, url string, wait int32) []types.Message {
-	t.Helper()
-	out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
-		QueueUrl: aws.String(url), MaxNumberOfMessages: 10, WaitTimeSeconds: wait,
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out.Messages
-}
-
-func bodies(messages []types.Message) []string {
-	var all []string
-	for _, m := range messages {
-		all = append(all, *m.Body)
-	}
-	return all
-}
-
 // One server for what a queue has to do.
 func TestFindStartsAQueueServer(t *testing.T) {
 	s := findOwn(t)
@@ -108,77 +76,6 @@ func TestFindStartsAQueueServer(t *testing.T) {
 		out, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(jobs), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn}})
 		if want := "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":jobs"; err != nil || out.Attributes["QueueArn"] != want {
 			t.Errorf("ARN %v (%v), want %s", out, err, want)
-		}
-	})
-	t.Run("delay", func(t *testing.T) {
-		url := queue(t, c, "delayed", map[string]string{"DelaySeconds": "1"})
-		begin := time.Now()
-		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("by the queue")})
-		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("by the message"), DelaySeconds: 2})
-		left := map[string]time.Duration{"by the queue": 900 * time.Millisecond, "by the message": 1900 * time.Millisecond}
-		for wait := int32(0); len(left) > 0 && time.Since(begin) < 10*time.Minute; wait = 5 {
-			for _, body := range bodies(receive(t, c, url, wait)) {
-				if after := time.Since(begin); after < left[body] {
-					t.Errorf("delayed %s: received after %s", body, after)
-				}
-				delete(left, body)
-			}
-		}
-		if len(left) > 0 {
-			t.Errorf("never received: %v", left)
-		}
-	})
-	t.Run("visibility and redrive", func(t *testing.T) {
-		dead := queue(t, c, "dead", nil)
-		policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":dead", "maxReceiveCount": 2})
-		url := queue(t, c, "poison", map[string]string{"VisibilityTimeout": "30", "RedrivePolicy": string(policy)})
-		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("x")})
-		for n := 1; n <= 2; n++ {
-			got := receive(t, c, url, 5)
-			if len(got) != 1 || got[0].Attributes["ApproximateReceiveCount"] != strconv.Itoa(n) {
-				t.Fatalf("receive %d: %+v", n, got)
-			}
-			if again := receive(t, c, url, 0); len(again) != 0 {
-				t.Errorf("visible while it is in flight: %v", bodies(again))
-			}
-			if _, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: aws.String(url), ReceiptHandle: got[0].ReceiptHandle}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := receive(t, c, url, 1); len(got) != 0 {
-			t.Errorf("a third receive: %v", bodies(got))
-		}
-		if got := receive(t, c, dead, 5); !cmp.Equal(bodies(got), []string{"x"}) {
-			t.Errorf("dead letters %v", bodies(got))
-		}
-	})
-	t.Run("FIFO", func(t *testing.T) {
-		url := queue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true"})
-		fifo := func(group, body, id string) *sqs.SendMessageInput {
-			return &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String(body), MessageGroupId: aws.String(group), MessageDeduplicationId: aws.String(id)}
-		}
-		for _, m := range [][3]string{{"g", "1", "a"}, {"g", "2", "b"}, {"g", "again", "a"}, {"h", "3", "c"}} {
-			send(t, c, fifo(m[0], m[1], m[2]))
-		}
-		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(url), MaxNumberOfMessages: 1})
-		if err != nil || !cmp.Equal(bodies(out.Messages), []string{"1"}) {
-			t.Fatalf("first: %v, %v", bodies(out.Messages), err)
-		}
-		// The rest of its group has to wait; other groups don't.
-		if got := bodies(receive(t, c, url, 0)); !cmp.Equal(got, []string{"3"}) {
-			t.Errorf("while 1 is in flight: %v, want 3", got)
-		}
-		if _, err := c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(url), ReceiptHandle: out.Messages[0].ReceiptHandle}); err != nil {
-			t.Fatal(err)
-		}
-		if got := bodies(receive(t, c, url, 5)); !cmp.Equal(got, []string{"2"}) {
-			t.Errorf("after 1: %v, want 2", got)
-		}
-	})
-	t.Run("limits are SQS's", func(t *testing.T) {
-		url := queue(t, c, "limits", nil)
-		if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("x"), DelaySeconds: 901}); err == nil {
-			t.Error("a delay of 901 s was taken")
 		}
 	})
 	t.Run("it listens on loopback only", func(t *testing.T) {
@@ -204,20 +101,6 @@ func TestFindStartsAQueueServer(t *testing.T) {
 		}
 		serverstest.EndsWithAKilledParent(t, envEndpoint, elasticMQ().Dir(root))
 	})
-}
-
-func TestFindInstallsIntoAnEmptyCache(t *testing.T) {
-	if testing.Short() {
-		t.Skip("downloads ElasticMQ")
-	}
-	if _, err := exec.LookPath("mvn"); err != nil {
-		t.Skip("needs Maven")
-	}
-	t.Setenv(envCache, t.TempDir()+"/My cache: a,b;c")
-	s := findOwn(t)
-	if _, err := s.Client().ListQueues(t.Context(), nil); err != nil {
-		t.Error(err)
-	}
 }
 
 func TestFindTakesTheEndpointOfTheEnvironment(t *testing.T) {
@@ -294,25 +177,4 @@ func TestTheQueueGetsNoAWSVariables(t *testing.T) {
 	if strings.Contains(env, "AWS_") || !strings.Contains(env, "PATH=") {
 		t.Errorf("environment %s", env)
 	}
-}
-
-func TestRecipeNamesOneVersion(t *testing.T) {
-	t.Parallel()
-	b := elasticMQ()
-	if want := "<elasticmq.version>" + elasticMQVersion + "</elasticmq.version>"; !strings.Contains(string(b.POM), want) {
-		t.Errorf("pom.xml lacks %s", want)
-	}
-	if n := strings.Count(string(b.Sums), "\n"); n != 39 || !strings.Contains(string(b.Sums), "-"+elasticMQVersion+".jar\n") {
-		t.Errorf("SHA256SUMS: %d files, want 39 and version %s", n, elasticMQVersion)
-	}
-}
-
-func TestClientRefusesAServerWithoutAnEndpoint(t *testing.T) {
-	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("Client of a zero Server didn't panic")
-		}
-	}()
-	new(Server).Client()
 }

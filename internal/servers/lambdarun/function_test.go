@@ -64,7 +64,7 @@ func TestConcurrentInvocationsHaveSandboxesOfTheirOwn(t *testing.T) {
 	}
 	running := f.Running()
 	for i, s := range running {
-		if !contains(pids, s.PID) || s.RequestID == "" || s.Since.IsZero() {
+		if !slices.Contains(pids, s.PID) || s.RequestID == "" || s.Since.IsZero() {
 			t.Errorf("running: %+v", s)
 		}
 		if i > 0 && s.Since.Before(running[i-1].Since) {
@@ -88,7 +88,7 @@ func TestConcurrentInvocationsHaveSandboxesOfTheirOwn(t *testing.T) {
 		}
 	}
 	// Ensure the sandboxes are used again.
-	if got := mustInvoke(t, f, testEvent{Op: "echo"}); !contains(pids, got.PID) || got.Count != 2 {
+	if got := mustInvoke(t, f, testEvent{Op: "echo"}); !slices.Contains(pids, got.PID) || got.Count != 2 {
 		t.Errorf("afterwards process %d answered, its count %d; had %v", got.PID, got.Count, pids)
 	}
 }
@@ -155,16 +155,6 @@ func TestProcessSeesLambdasEnvironment(t *testing.T) {
 	}
 }
 
-func TestFilesMayLieInAnotherFolder(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	f := start(t, func(c *Config) { c.Dir = dir })
-	got := mustInvoke(t, f, testEvent{Op: "describe"})
-	if real, err := filepath.EvalSymlinks(dir); err != nil || got.Dir != real || !slices.Contains(got.Env, "LAMBDA_TASK_ROOT="+dir) {
-		t.Errorf("working directory is %q, environment %v; want %q (%v)", got.Dir, got.Env, dir, err)
-	}
-}
-
 func TestFunctionErrorKeepsTheSandbox(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil)
@@ -182,16 +172,6 @@ func TestFunctionErrorKeepsTheSandbox(t *testing.T) {
 	}
 	if got := mustInvoke(t, f, testEvent{Op: "echo"}); got.PID != pid {
 		t.Errorf("next process is %d, want %d", got.PID, pid)
-	}
-}
-
-func TestErrorBehindAResponseCounts(t *testing.T) {
-	t.Parallel()
-	f := start(t, nil)
-	_, err := f.Invoke(t.Context(), []byte(`{"op":"broken stream"}`))
-	fe, ok := errors.AsType[*FunctionError](err)
-	if !ok || fe.Type != "declinedError" || fe.Message != "declined: midway" {
-		t.Errorf("error is %v", err)
 	}
 }
 
@@ -238,16 +218,6 @@ func TestLostSandboxIsReplaced(t *testing.T) {
 				t.Errorf("next process is %d, its count %d; the lost one was %d", got.PID, got.Count, pid)
 			}
 		})
-	}
-}
-
-func TestPanicCarriesItsStack(t *testing.T) {
-	t.Parallel()
-	f := start(t, nil)
-	_, err := invoke(t.Context(), f, testEvent{Op: "panic"})
-	fe, ok := errors.AsType[*FunctionError](err)
-	if !ok || !strings.Contains(string(fe.Payload), `"stackTrace":[{`) {
-		t.Errorf("error is %+v", err)
 	}
 }
 
@@ -335,41 +305,6 @@ func TestKillInTheMiddleOfAnInvocation(t *testing.T) {
 	}
 	if err := f.Kill(running[0].PID); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("second kill: %v, want %v", err, os.ErrProcessDone)
-	}
-}
-
-// Ensure the sandbox's death is noticed when the kill comes from outside.
-func TestKillFromOutside(t *testing.T) {
-	t.Parallel()
-	f := start(t, nil)
-	g := localtest.NewGate(t)
-	call := invokeInBackground(t.Context(), f, testEvent{Op: "echo", URL: g.URL})
-	<-g.Arrived
-	p, err := os.FindProcess(f.Running()[0].PID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-call.done
-	if fe, ok := errors.AsType[*FunctionError](call.err); !ok || fe.Type != TypeExited {
-		t.Errorf("error is %v", call.err)
-	}
-}
-
-func TestIdleSandboxThatDiedIsNotUsed(t *testing.T) {
-	t.Parallel()
-	f := start(t, nil)
-	pid := mustInvoke(t, f, testEvent{Op: "echo"}).PID
-	if err := f.Kill(pid); err != nil {
-		t.Fatal(err)
-	}
-	if got := f.PIDs(); len(got) != 0 {
-		t.Errorf("processes after the kill: %v", got)
-	}
-	if got := mustInvoke(t, f, testEvent{Op: "echo"}); got.PID == pid {
-		t.Errorf("process %d answers after its death", pid)
 	}
 }
 
@@ -616,5 +551,30 @@ func TestBuildBootstrapTellsWhatTheCompilerSaid(t *testing.T) {
 	cancel()
 	if err := BuildBootstrap(ctx, "./testdata/bootstrap", filepath.Join(t.TempDir(), "bootstrap")); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestErrorBehindAResponseCounts(t *testing.T) {
+	t.Parallel()
+	f := start(t, nil)
+	_, err := f.Invoke(t.Context(), []byte(`{"op":"broken stream"}`))
+	fe, ok := errors.AsType[*FunctionError](err)
+	if !ok || fe.Type != "declinedError" || fe.Message != "declined: midway" {
+		t.Errorf("error is %v", err)
+	}
+}
+
+func TestIdleSandboxThatDiedIsNotUsed(t *testing.T) {
+	t.Parallel()
+	f := start(t, nil)
+	pid := mustInvoke(t, f, testEvent{Op: "echo"}).PID
+	if err := f.Kill(pid); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.PIDs(); len(got) != 0 {
+		t.Errorf("processes after the kill: %v", got)
+	}
+	if got := mustInvoke(t, f, testEvent{Op: "echo"}); got.PID == pid {
+		t.Errorf("process %d answers after its death", pid)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -143,5 +142,3 @@ func parentMain() {
 	runtime.KeepAlive(f)
 	panic("unreachable: the invocation hangs")
 }
-
-func contains(pids []int, pid int) bool { return slices.Contains(pids, pid) }

@@ -153,16 +153,6 @@ type errorReader struct{}
 
 func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func TestRuntimeAPIHandsNothingToTheDead(t *testing.T) {
-	t.Parallel()
-	api := newRuntimeAPI("arn:test", 1)
-	gone := make(chan struct{})
-	close(gone)
-	if api.hand(newInvocation(nil), gone) {
-		t.Error("handed over")
-	}
-}
-
 // Ensure a poll that is broken off leaves nothing waiting.
 func TestRuntimeAPIPollEndsWithItsClient(t *testing.T) {
 	t.Parallel()
@@ -177,4 +167,14 @@ func TestRuntimeAPIPollEndsWithItsClient(t *testing.T) {
 	<-api.polled
 	cancel()
 	<-done
+}
+
+func TestRuntimeAPIHandsNothingToTheDead(t *testing.T) {
+	t.Parallel()
+	api := newRuntimeAPI("arn:test", 1)
+	gone := make(chan struct{})
+	close(gone)
+	if api.hand(newInvocation(nil), gone) {
+		t.Error("handed over")
+	}
 }
