@@ -6,31 +6,31 @@ func faultMutants() []mutant {
 	return []mutant{
 		{
 			rule: "SinkAnswer", what: "a job of which the answer says nothing counts as delivered",
-			in: "lambda/sink.missing", old: "$all[$i] = &fault{ofSink, errUntold}", new: "_ = $i", run: "^TestMuteAnswer$",
+			in: "lambda/sink.missing", old: "$all[$i] = &fault{ofSink, errUntold}", new: "_ = $i", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkAnswer", what: "a message that SQS refuses counts as delivered",
-			in: "lambda/sink.NewQueue", old: "$errs.set($e.Id, entryFault(", new: "$errs.set($e.Id, nil); _ = (entryFault(", run: "^TestUnknownRefusalsOfEntries$",
+			in: "lambda/sink.NewQueue", old: "$errs.set($e.Id, entryFault(", new: "$errs.set($e.Id, nil); _ = (entryFault(", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkAnswer", what: "an event that EventBridge refuses counts as delivered",
-			in: "lambda/sink.NewBus", old: "$e.ErrorCode == nil", new: "true || $e.ErrorCode == nil", run: "^TestUnknownRefusalsOfEntries$",
+			in: "lambda/sink.NewBus", old: "$e.ErrorCode == nil", new: "true || $e.ErrorCode == nil", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkAnswer", what: "an asynchronous invocation that wasn't accepted counts as delivered",
-			in: "lambda/sink.Function.invoke", old: "case $out.StatusCode != $accepted:", new: "case false && $out.StatusCode != $accepted:", run: "^TestMuteAnswer$",
+			in: "lambda/sink.Function.invoke", old: "case $out.StatusCode != $accepted:", new: "case false && $out.StatusCode != $accepted:", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkAnswer", what: "a sink's failure as a whole counts as delivered",
-			in: "lambda/sink.batcher.send", old: "$r.down = $f.blame == ofSink; for _, $i := range $now { $r.note($i, $f) }", new: "$r.down = $f.blame == ofSink", run: "^TestUnknownRefusals$",
+			in: "lambda/sink.batcher.send", old: "$r.down = $f.blame == ofSink; for _, $i := range $now { $r.note($i, $f) }", new: "$r.down = $f.blame == ofSink", run: "^(TestCallFails|TestBlameByStatus)$",
 		},
 		{
 			rule: "SinkAlone", what: "a job that a sink refuses takes its whole batch with it",
-			in: "lambda/sink.batcher.send", old: "len($now) > 1 && $f.blame != ofSink", new: "false", run: "^TestUnknownRefusals$",
+			in: "lambda/sink.batcher.send", old: "len($now) > 1 && $f.blame != ofSink", new: "false", run: "^(TestCallFails|TestBlameByStatus)$",
 		},
 		{
 			rule: "SinkBlame", what: "a job that is too large is tried without end",
-			in: "lambda/sink.classes", old: "case http.StatusRequestEntityTooLarge: return ofJob", new: "", run: "^TestTooLargeIsTheJobsFault$",
+			in: "lambda/sink.classes", old: "case http.StatusRequestEntityTooLarge: return ofJob", new: "", run: "^(TestCallFails|TestBlameByStatus)$",
 		},
 		{
 			rule: "SinkBlame", what: "a denied call parks its job",
@@ -38,7 +38,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkBlame", what: "a throttled entry parks its job",
-			in: "lambda/sink.codes.of", old: "return ofSink, $throttled", new: "return ofSink, false && $throttled", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.codes.of", old: "return ofSink, $throttled", new: "return ofSink, false && $throttled", run: "^(TestCallFails|TestPartOfACallFails)$",
 		},
 		{
 			rule: "SinkBlame", what: "a job whose refusal is known by its code counts as the sink's fault",
@@ -46,15 +46,15 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkBlame", what: "a fault of the network parks its job",
-			in: "lambda/sink.callFault", old: "if !$ok { return &fault{ofSink, $err} }", new: "if !$ok { return &fault{ofJob, $err} }", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.callFault", old: "if !$ok { return &fault{ofSink, $err} }", new: "if !$ok { return &fault{ofJob, $err} }", run: "^(TestCallFails|TestPartOfACallFails)$",
 		},
 		{
 			rule: "SinkBlame", what: "an entry's unknown code is the job's fault without a doubt",
-			in: "lambda/sink.entryFault", old: "$f.blame = inDoubt", new: "$f.blame = ofJob", run: "^TestUnknownRefusalsOfEntries$",
+			in: "lambda/sink.entryFault", old: "$f.blame = inDoubt", new: "$f.blame = ofJob", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkBlame", what: "an outage isn't told as one: it counts against its jobs",
-			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service.name, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service.name, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^(TestCallFails|TestPartOfACallFails)$",
 		},
 		{
 			rule: "SinkOrder", what: "a later job of a FIFO group overtakes one that failed",
@@ -74,7 +74,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkLimits", what: "a batch has more entries than the service takes",
-			in: "lambda/sink.batcher.next", old: "len($now) == $b.service.entries ||", new: "", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.batcher.next", old: "len($now) == $b.service.entries ||", new: "", run: "^(TestCallFails|TestPartOfACallFails)$",
 		},
 		{
 			rule: "SinkLimits", what: "a batch has more bytes than the service takes",
@@ -97,11 +97,11 @@ func faultMutants() []mutant {
 			in: "lambda/sink.attributes", old: "lambda.KeyAttribute: text(kind, m.job)", new: "lambda.KeyAttribute: text(kind, m.kind)", run: "^TestFairQueues$",
 		},
 		{
-			rule: "SinkForm", what: "an event and an invocation go out without the job's id", in: "lambda/sink.payload", old: "Key: $d.JobID,", new: "", run: "^TestUnknownRefusalsOfEntries$",
+			rule: "SinkForm", what: "an event and an invocation go out without the job's id", in: "lambda/sink.payload", old: "Key: $d.JobID,", new: "", run: "^TestPartOfACallFails$",
 		},
 		{
 			rule: "SinkBlame", what: "SQS's codes aren't known by their older names",
-			in: "lambda/sink.codes.of", old: `$code = strings.TrimPrefix($code, "AWS.SimpleQueueService.")`, new: `$code = strings.TrimPrefix($code, "AWS.None.")`, run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.codes.of", old: `$code = strings.TrimPrefix($code, "AWS.SimpleQueueService.")`, new: `$code = strings.TrimPrefix($code, "AWS.None.")`, run: "^(TestCallFails|TestPartOfACallFails)$",
 		},
 		{
 			rule: "SinkOnce", what: "an execution of another input counts as the job's",

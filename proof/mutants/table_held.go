@@ -88,7 +88,7 @@ func heldMutants() []mutant {
 		{
 			rule: "HandledNotKept", what: "a webhook that was handled comes again for ever, since its answer was not kept",
 			in: "idem/webhook.done", old: "errors.Is($err, idem.ErrExpired) || errors.Is($err, idem.ErrNotKept)", new: "errors.Is($err, idem.ErrExpired)",
-			run: "^TestHandledAndNotKept$",
+			run: "^TestSameEvent$",
 		},
 		{
 			rule: "StuckIsKnown", what: "a ticket is dropped as stuck though the record may say otherwise",

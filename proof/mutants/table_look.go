@@ -46,7 +46,7 @@ func lookMutants() []mutant {
 		},
 		{
 			rule: "LookSign", what: "a provider's mark of a repeated delivery counts for nothing",
-			in: "idem/webhook.Handler.handle", old: "ReadFirst: retrysign.In($r.Header),", new: "ReadFirst: retrysign.In(nil),", run: "^TestMarkedDeliveryIsLookedFor$",
+			in: "idem/webhook.Handler.handle", old: "ReadFirst: retrysign.In($r.Header),", new: "ReadFirst: retrysign.In(nil),", run: "^TestSameEvent$",
 		},
 		{
 			rule: "LookSign", what: "the client marks no retry of an earlier process",
