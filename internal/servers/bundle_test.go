@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -124,30 +123,6 @@ func TestInstallOnceForManyProcesses(t *testing.T) {
 	}
 }
 
-// Where there is no lock two installers meet at the rename.
-func TestPublishKeepsTheInstallThatWasFirst(t *testing.T) {
-	withMaven(t, mvnGood)
-	root := t.TempDir()
-	b := smallBundle()
-	if err := b.Install(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
-	first, err := os.Stat(b.Dir(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := t.TempDir()
-	if err := b.Install(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.publish(b.Dir(second), b.Dir(root)); err != nil {
-		t.Errorf("publish: %v", err)
-	}
-	if now, err := os.Stat(b.Dir(root)); err != nil || !os.SameFile(first, now) {
-		t.Errorf("the first install was replaced (%v)", err)
-	}
-}
-
 func TestInstallReplacesABrokenInstall(t *testing.T) {
 	b := smallBundle()
 	for name, spoil := range map[string]func(dir string) error{
@@ -177,28 +152,6 @@ func TestInstallReplacesABrokenInstall(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestInstallRemovesOldLitterOnly(t *testing.T) {
-	withMaven(t, mvnGood)
-	root := t.TempDir()
-	for name, age := range map[string]time.Duration{"small-1.tmp-old": 48 * time.Hour, "small-1.tmp-new": 0, "other-1.tmp-old": 48 * time.Hour} {
-		dir := filepath.Join(root, name)
-		if err := os.Mkdir(dir, 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "f"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		then := time.Now().Add(-age)
-		if err := os.Chtimes(dir, then, then); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := smallBundle().Install(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
-	wantFiles(t, root, append([]string{"other-1.tmp-old/f"}, append(installed[:5:5], "small-1.tmp-new/f")...))
 }
 
 func TestLockEndsWithItsContext(t *testing.T) {

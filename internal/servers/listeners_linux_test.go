@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestListenersFindsTheSocketsOfAProcess(t *testing.T) {
@@ -35,37 +33,6 @@ func TestListenersFindsTheSocketsOfAProcess(t *testing.T) {
 	got, err = listeners(os.Getppid())
 	if err == nil && slices.Contains(got, addr) {
 		t.Errorf("%v is counted as a socket of the parent", addr)
-	}
-}
-
-func TestParseProcNet(t *testing.T) {
-	t.Parallel()
-	if runtime.GOARCH == "s390x" {
-		t.Skip("the sample is of a little-endian machine")
-	}
-	const sample = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:497B 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 21721 1 0000000087a72261 100 0 0 10 0
-   1: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1137 1 0000000025bf959d 100 0 0 10 0
-   2: 0100007F:C3E2 0100007F:497B 06 00000000:00000000 03:0000176E 00000000     0        0 0 3 00000000d57fb665
-   3: 00000000000000000000000001000000:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7 1 0 100 0 0 10 0
-   4: 0000000000000000FFFF00000100007F:1F91 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 8 1 0 100 0 0 10 0
-`
-	want := []string{"127.0.0.1:18811 21721", "0.0.0.0:2024 1137", "[::1]:8080 7", "[::ffff:127.0.0.1]:8081 8"}
-	found, err := parseProcNet(strings.NewReader(sample))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := make([]string, 0, len(found))
-	for _, l := range found {
-		got = append(got, l.addr.String()+" "+l.inode)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("listeners (-want +got):\n%s", diff)
-	}
-	for _, bad := range []string{"0: 1 2 0A", "0: 0100:1F90 a 0A b c d e f 1", "0: XX:1 a 0A b c d e f 1", "0: 0100007F a 0A b c d e f 1"} {
-		if got, err := parseProcNet(strings.NewReader("heading\n" + bad + "\n")); err == nil {
-			t.Errorf("%q: got %v, want an error", bad, got)
-		}
 	}
 }
 

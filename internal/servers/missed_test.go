@@ -3,9 +3,6 @@ package servers
 import (
 	"bytes"
 	"errors"
-	"os/exec"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/internal/servers/serverstest"
@@ -27,27 +24,5 @@ func TestSkipsAreCountedByTheirReason(t *testing.T) {
 	want := "pkg: 2 tests did not run: no queue\npkg: 1 tests did not run: no table; tried:; java: not there\n"
 	if got := out.String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
-	}
-}
-
-// The go command hides what passing tests print.
-func TestSkipsAreSeenWithoutV(t *testing.T) {
-	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux lets a test print to the go command's standard error")
-	}
-	for _, args := range [][]string{{}, {"-v"}} {
-		cmd := exec.Command("go", append(append([]string{"test", "-count=1"}, args...), "./testdata/missed")...)
-		var out, errOut bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errOut
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v\n%s%s", err, &out, &errOut)
-		}
-		if got, want := errOut.String(), "missed: 2 tests did not run: there is no server here\n"; got != want {
-			t.Errorf("%q: got %q, want %q", args, got, want)
-		}
-		if strings.Contains(out.String(), "did not run") {
-			t.Errorf("%q: said twice: %s", args, &out)
-		}
 	}
 }

@@ -3,14 +3,11 @@ package servers
 import (
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/servers/serverstest"
 )
@@ -87,15 +84,6 @@ func TestStartTakesAnotherPortIfTheFirstIsTaken(t *testing.T) {
 	}
 }
 
-func TestWaitAnswerTakesAnyAnswer(t *testing.T) {
-	t.Parallel()
-	srv := httptest.NewServer(http.NotFoundHandler())
-	defer srv.Close()
-	if err := WaitAnswer(t.Context(), "the server", srv.URL, nil); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestCacheRoot(t *testing.T) {
 	const variable = "LOCALSERVER_TEST_CACHE"
 	absolute := t.TempDir()
@@ -119,15 +107,5 @@ func TestRequired(t *testing.T) {
 		if got := Required(variable); got != want {
 			t.Errorf("%q: got %v", value, got)
 		}
-	}
-}
-
-func TestSearchListsWhatWasTried(t *testing.T) {
-	t.Parallel()
-	var s Search
-	s.Miss("one", errors.New("not\nthere"))
-	s.Miss("two", errors.New("no"))
-	if diff := cmp.Diff("\n  one: not; there\n  two: no", s.Error()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -168,7 +168,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.wait(ctx, m, t.Due)
-	case sent > 0 && now.Sub(later(time.UnixMilli(sent), t.Due)) > state.TicketLife:
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife:
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
@@ -182,14 +182,6 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.after(ctx, m, t, o, state.TicketBackOff(now.Sub(t.Due), int(m.number("ApproximateReceiveCount"))))
 	}
 	return h.operation(ctx, m, t)
-}
-
-// later returns the later of two times: a ticket for a job with a time may have waited for it.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // operation looks at the record of a ticket. It tries the operation if it is due, as the

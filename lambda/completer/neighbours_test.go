@@ -92,9 +92,7 @@ func TestOperationsDontStopEachOther(t *testing.T) {
 		within time.Duration // is the good one completed
 		all    time.Duration // have their outcome
 	}{
-		"30 fail":           {30, failed, 6 * time.Minute, 10 * time.Hour},
 		"300 fail":          {300, failed, 6 * time.Minute, 10 * time.Hour},
-		"30 crash":          {30, crashed, 8 * time.Minute, 24 * time.Hour},
 		"100 crash":         {100, crashed, 8 * time.Minute, 24 * time.Hour},
 		"300 are throttled": {300, throttled, 5*time.Hour + 10*time.Minute, 5*time.Hour + 10*time.Minute},
 	} {

@@ -170,15 +170,6 @@ func TestQueueTakesTenACall(t *testing.T) {
 	}
 }
 
-func TestQueueIsDown(t *testing.T) {
-	t.Parallel()
-	down := errors.New("injected")
-	errs := completer.NewQueue(&fakeSQS{err: down}, "url").Put(t.Context(), tickets("a", "b"))
-	if len(errs) != 2 || !errors.Is(errs[0], down) || !errors.Is(errs[1], down) {
-		t.Errorf("got %v", errs)
-	}
-}
-
 // A queue that can't be reached is asked once, and not for each ten of the tickets
 // that wait; and once time is up it isn't asked at all.
 func TestQueueThatIsDownIsAskedOnce(t *testing.T) {

@@ -99,7 +99,7 @@ func TestSweepDeliversAtThePaceOfItsSinks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				const operations = 8000
+				const operations = 5000
 				db := &lockedDB{}
 				mail := 0
 				var mu sync.Mutex

@@ -154,7 +154,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Classify", what: "a refusal of a key is taken for one of the call",
-			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassifyAnswersAboutTheKey$",
+			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassify$",
 		},
 		{
 			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call",

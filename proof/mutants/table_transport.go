@@ -190,7 +190,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "Classify", what: "a declined card is called again",
-			in: "idem/client.Classify", old: "case http.StatusPaymentRequired: return Declined", new: "case http.StatusPaymentRequired: return Unknown", run: "^TestClassifyAnswersAboutTheKey$",
+			in: "idem/client.Classify", old: "case http.StatusPaymentRequired: return Declined", new: "case http.StatusPaymentRequired: return Unknown", run: "^TestClassify$",
 		},
 		{
 			rule: "Classify", what: "a call that is still running counts as refused",
@@ -202,7 +202,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "Classify", what: "an earlier call in flight is told as an unknown one",
-			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, running): return Pending", new: "", run: "^TestClassifyAnswersAboutTheKey$",
+			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, running): return Pending", new: "", run: "^TestClassify$",
 		},
 	}
 }
