@@ -33,8 +33,6 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		"delivers an event that aws-lambda-go reads": queueDelivers,
 		"leaves failures to the redrive policy":      queueRedrives,
 		"keeps the order within groups":              queueKeepsOrder,
-		"pauses":                                     queuePauses,
-		"does jobs in envelopes once":                queueDoesJobsInEnvelopesOnce,
 		"redrives one operation":                     queueRedrivesOneOperation,
 		"takes fair jobs":                            queueTakesFairJobs,
 	} {
@@ -256,36 +254,6 @@ func queueKeepsOrder(t *testing.T, c *sqs.Client) {
 			t.Errorf("group %d, which has %d messages: %v", g, each, got[strconv.Itoa(g)])
 		}
 	}
-}
-
-func queuePauses(t *testing.T, c *sqs.Client) {
-	q, got := newLocalQueue(t, c, "pauses", map[string]string{"VisibilityTimeout": "43200"}), make(chan events.SQSMessage, 10)
-	m := q.start(t, func(_ context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
-		for _, m := range ev.Records {
-			got <- m
-		}
-		return events.SQSEventResponse{}, nil
-	}, func(s *eventsource.Queue) { s.MaximumBatchingWindow = 2 * time.Second })
-	q.send(t, "1", nil)
-	m.Pause() // in the window, if it was received already
-	if err := m.Idle(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	// It can be had by somebody else; its visibility timeout is twelve hours.
-	message := q.receive(t)
-	if _, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: aws.String(q.url), ReceiptHandle: message.ReceiptHandle}); err != nil {
-		t.Fatal(err)
-	}
-	if len(got) != 0 {
-		t.Error("delivered while paused")
-	}
-	m.Resume()
-	select {
-	case <-got:
-	case <-time.After(patience):
-		t.Fatal("nothing was delivered after the pause")
-	}
-	q.empty(t)
 }
 
 // A standard queue takes the message groups that FairBy sends, as SQS does.

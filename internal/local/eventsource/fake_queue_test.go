@@ -3,7 +3,6 @@ package eventsource_test
 import (
 	"context"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -164,22 +163,14 @@ func (q *fakeQueue) ChangeMessageVisibilityBatch(_ context.Context, in *sqs.Chan
 	return &sqs.ChangeMessageVisibilityBatchOutput{}, nil
 }
 
-// startQueue starts the mapping of a scripted queue with a function; change may
-// change the description.
-func startQueue(t *testing.T, api *fakeQueue, f *function, change func(*eventsource.Queue)) *eventsource.Mapping {
+// startQueue starts the mapping of a scripted queue with a function.
+func startQueue(t *testing.T, api *fakeQueue, f *function, q eventsource.Queue) *eventsource.Mapping {
 	t.Helper()
-	q := eventsource.Queue{Function: f, API: api, URL: queueURL, ARN: queueARN}
-	if change != nil {
-		change(&q)
-	}
+	q.Function, q.API, q.URL, q.ARN = f, api, queueURL, queueARN
 	m, err := q.Start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
 	return m
-}
-
-func repeated(s string, n int) []string {
-	return strings.Split(strings.Repeat(s+",", n)[:n*(len(s)+1)-1], ",")
 }

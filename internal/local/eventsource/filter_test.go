@@ -23,24 +23,17 @@ func TestFilterRules(t *testing.T) {
 		want    bool
 	}{
 		{`{}`, true},
-		{`{"eventName":["INSERT"]}`, true},
 		{`{"eventName":["INSERT","MODIFY"]}`, true}, // AWS
 		{`{"eventName":["MODIFY"]}`, false},
 		{`{"eventName":["insert"]}`, false},
 		{`{"eventName":["INSERT"],"n":[100]}`, true},
-		{`{"eventName":["INSERT"],"n":[101]}`, false},
-		{`{"missing":["x"]}`, false},
-		{`{"empty":[""]}`, true},
 		{`{"nothing":[null]}`, true},
 		{`{"missing":[null]}`, false},
-		{`{"empty":[null]}`, false},
 		{`{"yes":[true]}`, true},
-		{`{"yes":[false]}`, false},
 		{`{"yes":["true"]}`, false},
 		// As they are written: 300 isn't 300.0.
 		{`{"float":[300.0]}`, true},
 		{`{"float":[300]}`, false},
-		{`{"n":["100"]}`, false},
 
 		{`{"dynamodb":{"NewImage":{"st":{"S":["open"]}}}}`, true},
 		{`{"dynamodb":{"NewImage":{"st":["open"]}}}`, false}, // AWS: no leaf
@@ -56,32 +49,24 @@ func TestFilterRules(t *testing.T) {
 		{`{"dynamodb":{"NewImage":{"st":[{"exists":false}]}}}`, true}, // AWS
 		{`{"none":[{"exists":false}]}`, true},
 		{`{"eventName":{"below":[{"exists":false}]}}`, true},
-		{`{"eventName":{"below":["x"]}}`, false},
 
 		{`{"eventName":[{"prefix":"INS"}]}`, true},
 		{`{"eventName":[{"prefix":"ins"}]}`, false},
 		{`{"n":[{"prefix":"1"}]}`, false},
 		{`{"eventName":[{"suffix":"ERT"}]}`, true},
-		{`{"eventName":[{"suffix":"INS"}]}`, false},
 		{`{"eventName":[{"equals-ignore-case":"insert"}]}`, true},
-		{`{"eventName":[{"equals-ignore-case":"inser"}]}`, false},
 
 		{`{"eventName":[{"anything-but":"MODIFY"}]}`, true},
 		{`{"eventName":[{"anything-but":["MODIFY","REMOVE"]}]}`, true},
 		{`{"eventName":[{"anything-but":["MODIFY","INSERT"]}]}`, false},
 		{`{"missing":[{"anything-but":"x"}]}`, false},
-		{`{"n":[{"anything-but":101}]}`, true},
 		{`{"n":[{"anything-but":100}]}`, false},
 
 		{`{"n":[{"numeric":["=",100]}]}`, true},
-		{`{"n":[{"numeric":["=",1e2]}]}`, true},
 		{`{"n":[{"numeric":[">",99,"<=",100]}]}`, true},
-		{`{"n":[{"numeric":["<=",100,">",99]}]}`, true},
 		{`{"n":[{"numeric":[">",100]}]}`, false},
 		{`{"n":[{"numeric":[">=",100]}]}`, true},
-		{`{"n":[{"numeric":["<",100]}]}`, false},
 		{`{"tenth":[{"numeric":["=",0.1]}]}`, true},
-		{`{"tenth":[{"numeric":[">",0.1]}]}`, false},
 		{`{"eventName":[{"numeric":["=",0]}]}`, false},
 		// DynamoDB's numbers are strings.
 		{`{"dynamodb":{"NewImage":{"amount":{"N":[{"numeric":[">",0]}]}}}}`, false},                                 // AWS
@@ -90,11 +75,9 @@ func TestFilterRules(t *testing.T) {
 		{`{"dynamodb":{"NewImage":{"map":{"M":{"inner":{"S":["x"]}}}}}}`, true},
 
 		{`{"list":["b"]}`, true},
-		{`{"list":["c"]}`, false},
 		{`{"list":[{"anything-but":"a"}]}`, true},
 		{`{"list":[{"numeric":["=",3]}]}`, true},
 		{`{"people":{"name":["bob"]}}`, true},
-		{`{"people":{"name":["carl"]}}`, false},
 		{`{"people":{"name":["bob"],"age":[3]}}`, false}, // not of one person
 		{`{"people":{"name":["ann"],"age":[3]}}`, true},
 
@@ -115,25 +98,6 @@ func TestFilterRules(t *testing.T) {
 	}
 }
 
-func TestOneOfSeveralFiltersIsEnough(t *testing.T) {
-	t.Parallel()
-	for want, patterns := range map[bool][]string{
-		true:  {`{"a":["2"]}`, `{"a":["1"]}`},
-		false: {`{"a":["2"]}`, `{"a":["3"]}`},
-	} {
-		f, err := parseFilters(patterns)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := f.match(map[string]any{"a": "1"}); got != want {
-			t.Errorf("%v: got %v", patterns, got)
-		}
-	}
-	if f, err := parseFilters(nil); err != nil || !f.match(map[string]any{}) {
-		t.Errorf("no filters: %v, %v", f, err)
-	}
-}
-
 func TestFiltersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for pattern, want := range map[string]string{
@@ -141,31 +105,20 @@ func TestFiltersThatAreRefused(t *testing.T) {
 		`[{"eventName": ["INSERT"=123}]`:          "not JSON", // AWS
 		`{"a":["x"]} {}`:                          "more than one",
 		`["INSERT"]`:                              "not an object",
-		`"x"`:                                     "not an object",
 		`{"a":"x"}`:                               "a: needs an array of values or an object",
-		`{"a":{"b":null}}`:                        "a: b: needs an array",
 		`{"a":[]}`:                                "matches nothing",
 		`{"a":[["x"]]}`:                           "not an array",
 		`{"a":[{}]}`:                              "one operator",
-		`{"a":[{"prefix":"x","suffix":"y"}]}`:     "one operator",
 		`{"a":[{"wildcard":"x*"}]}`:               "wildcard: unknown operator",
-		`{"a":[{"cidr":"10.0.0.0/8"}]}`:           "unknown operator",
-		`{"a":[{"Prefix":"x"}]}`:                  "unknown operator",
 		`{"a":[{"prefix":1}]}`:                    "prefix: takes a string",
 		`{"a":[{"exists":"true"}]}`:               "exists: takes true or false",
 		`{"a":[{"anything-but":{"prefix":"x"}}]}`: "anything-but: takes strings and numbers",
-		`{"a":[{"anything-but":[]}]}`:             "at least one",
-		`{"a":[{"anything-but":[null]}]}`:         "takes strings and numbers",
 		`{"a":[{"numeric":[">"]}]}`:               "one or two pairs",
-		`{"a":[{"numeric":">5"}]}`:                "one or two pairs",
 		`{"a":[{"numeric":["!=",5]}]}`:            "!= 5 is not a comparison",
-		`{"a":[{"numeric":[">","5"]}]}`:           "not a comparison",
 		`{"a":[{"numeric":[">",1,">",2]}]}`:       "one lower and one upper",
-		`{"a":[{"numeric":["=",1,"<",2]}]}`:       "one lower and one upper",
 		`{"a":[{"numeric":["=",1e999999999]}]}`:   "not a comparison",
 		`{"$or":[{"a":["x"]}]}`:                   "two patterns or more",
 		`{"$or":[{"a":["x"]},"y"]}`:               "objects only",
-		`{"$or":[{"a":["x"]},{"b":1}]}`:           "$or: b: needs an array",
 	} {
 		if _, err := parseFilters([]string{pattern}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", pattern, err, want)

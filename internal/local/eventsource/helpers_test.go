@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -26,13 +25,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(runner(func() int { return dynamotest.Main(m) }))
 }
 
+// answer answers an invocation, whose number and names of records it gets.
+type answer func(ctx context.Context, n int, names []string) ([]byte, error)
+
 // function is a Lambda function that a test scripts. It keeps the names of the
 // records it got: the keys of a stream's items, the bodies of a queue's
 // messages.
 type function struct {
 	// answer is asked with the count of the invocation from 1 on and the names
 	// in it; nil answers {}.
-	answer func(ctx context.Context, n int, names []string) ([]byte, error)
+	answer answer
 
 	mu      sync.Mutex
 	batches [][]string
@@ -93,30 +95,19 @@ func (f *function) times() []time.Time {
 	return append([]time.Time(nil), f.at...)
 }
 
-func wantBatches(t *testing.T, f *function, want ...[]string) {
-	t.Helper()
-	if diff := cmp.Diff(want, f.got()); diff != "" {
-		t.Errorf("batches (-want +got):\n%s", diff)
-	}
-}
-
 func crash() error {
 	return &lambdarun.FunctionError{Type: "errorString", Message: "no", RequestID: "6d3d9a37-28b6-4f43-9e4f-5d0b0a0a1c11"}
 }
 
 // failing answers with an error of the function's whenever one of these is in
 // the batch.
-func failing(bad ...string) func(context.Context, int, []string) ([]byte, error) {
+func failing(bad ...string) answer {
 	return func(_ context.Context, _ int, names []string) ([]byte, error) {
-		if firstOf(names, bad) >= 0 {
+		if slices.ContainsFunc(names, func(name string) bool { return slices.Contains(bad, name) }) {
 			return nil, crash()
 		}
 		return []byte("{}"), nil
 	}
-}
-
-func firstOf(names, bad []string) int {
-	return slices.IndexFunc(names, func(name string) bool { return slices.Contains(bad, name) })
 }
 
 // failures collects what goes to a destination.

@@ -7,72 +7,41 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
+// A pause holds back what was read before: neither a window that ends nor a retry that is due breaks it.
 func TestPauseKeepsTheStreamsPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api, f := newFakeStream("a"), &function{}
-		m := startStream(t, api, f, nil)
-		api.put("a", "1")
-		after(time.Second)
-		m.Pause()
-		m.Pause()
-		if !m.Paused() {
-			t.Error("not paused")
-		}
-		api.put("a", "2", "3")
-		after(time.Minute)
-		wantBatches(t, f, []string{"1"})
-		m.Resume()
-		if m.Paused() {
-			t.Error("still paused")
-		}
-		after(time.Second)
-		wantBatches(t, f, []string{"1"}, []string{"2", "3"})
-	})
-}
-
-// Neither a window that ends nor a retry that is due breaks a pause.
-func TestPauseHoldsBackWhatWasReadBefore(t *testing.T) {
-	t.Run("in the window", func(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opt           eventsource.Stream
+		answer        answer
+		paused, later string
+	}{
+		"idle":            {paused: "1", later: "1|2 3"},
+		"in the window":   {opt: eventsource.Stream{MaximumBatchingWindow: 10 * time.Second}, later: "1 2 3"},
+		"between retries": {opt: eventsource.Stream{MaximumRetryAttempts: new(1)}, answer: failing("1"), paused: "1", later: "1|1|2 3"},
+	} {
 		synctest.Test(t, func(t *testing.T) {
-			api, f := newFakeStream("a"), &function{}
-			m := startStream(t, api, f, func(s *eventsource.Stream) { s.MaximumBatchingWindow = 10 * time.Second })
-			api.put("a", "1")
-			after(time.Second)
-			m.Pause()
-			after(time.Minute)
-			wantBatches(t, f)
-			m.Resume()
-			synctest.Wait()
-			wantBatches(t, f, []string{"1"})
-		})
-	})
-	t.Run("between retries", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			api, out := newFakeStream("a"), &failures{}
-			f := &function{answer: failing("1")}
-			m := startStream(t, api, f, func(s *eventsource.Stream) {
-				s.MaximumRetryAttempts = new(1)
-				s.OnFailure = out.take
-			})
+			api, f := newFakeStream("a"), &function{answer: tt.answer}
+			m := startStream(t, api, f, tt.opt)
 			synctest.Wait() // the first read finds nothing
 			api.put("a", "1")
 			after(110 * time.Millisecond)
 			m.Pause()
+			m.Pause()
+			api.put("a", "2", "3")
 			after(time.Minute)
-			wantBatches(t, f, []string{"1"})
+			if got := joined(f.got()); got != tt.paused || !m.Paused() {
+				t.Errorf("%s: got %s while it pauses (%t), want %s", name, got, m.Paused(), tt.paused)
+			}
 			m.Resume()
-			synctest.Wait()
-			wantBatches(t, f, []string{"1"}, []string{"1"})
-			if got := out.names(); !cmp.Equal(got, [][]string{{"1"}}) {
-				t.Errorf("destination %v", got)
+			after(11 * time.Second)
+			if got := joined(f.got()); got != tt.later || m.Paused() {
+				t.Errorf("%s: got %s later, want %s", name, got, tt.later)
 			}
 		})
-	})
+	}
 }
 
 func TestPauseLetsTheInvocationUnderWayCount(t *testing.T) {
@@ -84,7 +53,7 @@ func TestPauseLetsTheInvocationUnderWayCount(t *testing.T) {
 			}
 			return nil, nil
 		}}
-		m := startStream(t, api, f, func(s *eventsource.Stream) { s.BatchSize = 1 })
+		m := startStream(t, api, f, eventsource.Stream{BatchSize: 1})
 		api.put("a", "1", "2")
 		after(time.Second)
 		m.Pause()
@@ -93,76 +62,65 @@ func TestPauseLetsTheInvocationUnderWayCount(t *testing.T) {
 		if err := m.Idle(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Idle while the function runs: %v, want its deadline", err)
 		}
-		idle := make(chan error, 1)
-		go func() { idle <- m.Idle(t.Context()) }()
-		synctest.Wait()
 		close(release)
-		if err := <-idle; err != nil {
+		if err := m.Idle(t.Context()); err != nil {
 			t.Errorf("Idle: %v", err)
 		}
 		after(time.Minute)
-		wantBatches(t, f, []string{"1"})
-		if err := m.Idle(t.Context()); err != nil {
-			t.Errorf("Idle of an idle source: %v", err)
-		}
+		wantGot(t, f, "1")
 		m.Resume()
 		synctest.Wait()
-		wantBatches(t, f, []string{"1"}, []string{"2"})
+		wantGot(t, f, "1|2")
 	})
 }
 
-// Whatever it is doing, a source ends at once: in no time of the bubble's.
+// Whatever it is doing, a source ends at once: in no time of the bubble's. It tells of nothing then.
 func TestTheSourceEndsWithItsContext(t *testing.T) {
+	hangs := func(ctx context.Context, _ int, _ []string) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	for name, tt := range map[string]struct {
-		answer func(context.Context, int, []string) ([]byte, error)
-		change func(*eventsource.Stream)
+		answer answer
+		window time.Duration
 		paused bool
 	}{
-		"idle": {},
-		"in an invocation": {answer: func(ctx context.Context, _ int, _ []string) ([]byte, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}},
-		"between retries": {answer: failing("1")},
-		"in the window":   {change: func(s *eventsource.Stream) { s.MaximumBatchingWindow = time.Minute }},
-		"paused":          {paused: true},
+		"in an invocation": {answer: hangs}, "between retries": {answer: failing("1")}, "throttled": {answer: refusing(99, lambdarun.ErrThrottled, nil)},
+		"in the window": {window: time.Minute}, "paused": {paused: true},
 	} {
-		t.Run(name, func(t *testing.T) {
+		for source, start := range map[string]func(context.Context, *function, eventsource.Hooks) (*eventsource.Mapping, error){
+			"stream": func(ctx context.Context, f *function, hooks eventsource.Hooks) (*eventsource.Mapping, error) {
+				api := newFakeStream("a")
+				api.put("a", "1")
+				return eventsource.Stream{Function: f, API: api, ARN: streamARN, MaximumBatchingWindow: tt.window, Hooks: hooks}.Start(ctx)
+			},
+			"queue": func(ctx context.Context, f *function, hooks eventsource.Hooks) (*eventsource.Mapping, error) {
+				api := newFakeQueue()
+				api.send("1")
+				return eventsource.Queue{Function: f, API: api, URL: queueURL, ARN: queueARN, MaximumBatchingWindow: tt.window, Hooks: hooks}.Start(ctx)
+			},
+		} {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				api, f := newFakeStream("a"), &function{answer: tt.answer}
-				out := &failures{}
-				s := eventsource.Stream{Function: f, API: api, ARN: streamARN, OnFailure: out.take}
-				s.Hooks.Error = func(err error) { t.Errorf("told %v", err) }
-				s.Hooks.Invoked = func(i eventsource.Invocation) {
+				hooks := eventsource.Hooks{Error: func(err error) { t.Errorf("told %v", err) }, Invoked: func(i eventsource.Invocation) {
 					if ctx.Err() != nil {
 						t.Errorf("told %+v", i)
 					}
-				}
-				if tt.change != nil {
-					tt.change(&s)
-				}
-				m, err := s.Start(ctx)
+				}}
+				m, err := start(ctx, &function{answer: tt.answer}, hooks)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if tt.paused {
 					m.Pause()
 				}
-				api.put("a", "1")
 				after(10 * time.Second)
 				begin := time.Now()
 				cancel()
-				if err := m.Close(); err != nil {
-					t.Error(err)
-				}
-				if err := m.Close(); err != nil {
-					t.Error(err)
-				}
-				if took := time.Since(begin); took != 0 || len(out.got()) != 0 {
-					t.Errorf("took %s, %d given up", took, len(out.got()))
+				if err := errors.Join(m.Close(), m.Close()); err != nil || time.Since(begin) != 0 {
+					t.Errorf("%s %s: %v after %s, want no time", source, name, err, time.Since(begin))
 				}
 			})
-		})
+		}
 	}
 }

@@ -19,17 +19,13 @@ func TestReportsThatNobodyAskedForAreTold(t *testing.T) {
 			t.Helper()
 			api := newFakeStream("a")
 			api.put("a", "1", "2")
-			startStream(t, api, &function{answer: reporting("2")}, func(s *eventsource.Stream) {
-				s.ReportBatchItemFailures, s.Logger = report, log
-			})
+			startStream(t, api, &function{answer: reporting("2")}, eventsource.Stream{ReportBatchItemFailures: report, Logger: log})
 		},
 		"queue": func(t *testing.T, report bool, log *slog.Logger) {
 			t.Helper()
 			api := newFakeQueue()
 			api.send("1", "2")
-			startQueue(t, api, &function{answer: reportingIDs("id-2")}, func(q *eventsource.Queue) {
-				q.ReportBatchItemFailures, q.Logger = report, log
-			})
+			startQueue(t, api, &function{answer: reportingIDs("id-2")}, eventsource.Queue{ReportBatchItemFailures: report, Logger: log})
 		},
 	} {
 		for _, report := range []bool{false, true} {
