@@ -35,8 +35,6 @@ func TestProgramsOfAnEnvironmentAgree(t *testing.T) {
 	for what, p := range map[string]*kms.Provider{
 		"the ARN":          with("SAMEKEY_KMS_KEYS", current, "IDEM_TABLE", "arn:aws:dynamodb:eu-central-1:123456789012:table/records"),
 		"after a rotation": with("SAMEKEY_KMS_KEYS", former+",\n"+current, "IDEM_TABLE", "records"),
-		"with blanks":      with("SAMEKEY_KMS_KEYS", former+" "+current, "IDEM_TABLE", "records"),
-		"with a tab":       with("SAMEKEY_KMS_KEYS", former+"\t"+current, "IDEM_TABLE", "records"),
 		"the context":      with("SAMEKEY_KMS_KEYS", current, "SAMEKEY_KMS_CONTEXT", "table=records"),
 	} {
 		if plain, err := p.Open(t.Context(), current, k.Wrapped); err != nil || string(plain) != string(k.Plain) {
@@ -62,7 +60,6 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		"IDEM_TABLE is not set":             {"SAMEKEY_KMS_KEYS", current},
 		"SAMEKEY_KMS_CONTEXT has \"table\"": {"SAMEKEY_KMS_KEYS", current, "SAMEKEY_KMS_CONTEXT", "table"},
 		"SAMEKEY_KMS_CONTEXT has \"=here\"": {"SAMEKEY_KMS_KEYS", current, "SAMEKEY_KMS_CONTEXT", "=here"},
-		"SAMEKEY_KMS_CONTEXT has \"=\"":     {"SAMEKEY_KMS_KEYS", current, "SAMEKEY_KMS_CONTEXT", "=", "IDEM_TABLE", "records"},
 	} {
 		var s service
 		p, err := kms.FromEnvironment(client(t, &s), env(pairs...))
