@@ -1,21 +1,9 @@
 package lock
 
 import (
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-func TestOptionsThatAreAMeaning(t *testing.T) {
-	t.Parallel()
-	want := []string{"Namespace", "Scope", "ScopeRoute", "OneScope", "ACP", "UCP", "Former", "Former.Scope", "Fingerprint.Func", "Fingerprint"}
-	got := slices.DeleteFunc(append(slices.Clone(want), "Fingerprint.Secrets", "Retention", "MinKey"), func(o string) bool { return !Means(o) })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
 
 // What a key means is changed in two releases. The file is the former one.
 func TestMeanings(t *testing.T) {
@@ -36,9 +24,7 @@ func TestMeanings(t *testing.T) {
 		was, is Meaning
 		want    string // "" = earlier requests survive it
 	}{
-		"nothing":              {Meaning{"Scope": "a"}, Meaning{"Scope": "a"}, ""},
 		"a scope":              {Meaning{}, Meaning{"Scope": "a"}, `the scope of its engine is another: "Scope": a retry of an earlier request is a new operation`},
-		"a route":              {Meaning{"ScopeRoute": "true"}, Meaning{}, `"ScopeRoute"`},
 		"nobody is told apart": {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
 		"a commerce preset":    {Meaning{}, Meaning{"ACP": "true"}, `the scope of its engine is another: "ACP"`},
 		"another commerce preset": {
@@ -48,8 +34,6 @@ func TestMeanings(t *testing.T) {
 		},
 		"a preset, the first release":  {acp, fromACP("Former.Claims"), ""},
 		"a preset, the second release": {fromACP("Former.Claims"), fromACP(), ""},
-		"after a preset":               {fromACP(), Meaning{}, ""},
-		"a preset, and a fingerprint":  {acp, fromACP("Former.Claims", "Fingerprint.SkipQuery"), ""},
 		"a preset, no first release":   {acp, fromACP(), `the fingerprint of its engine is another`},
 		"a preset, no second release":  {fromACP("Former.Claims"), Meaning{}, `the scope of its engine is another`},
 		"a scope under a preset":       {acp, Meaning{"ACP": "true", "Scope": "a", "Former": "true", "Former.Claims": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, ""},
@@ -59,12 +43,11 @@ func TestMeanings(t *testing.T) {
 			m["Fingerprint.FuncName"], m["Fingerprint.Func"] = `"acp"`, "2"
 			return m
 		}(), `"Fingerprint.Func"`},
-		"a fingerprint":               {Meaning{}, Meaning{"Fingerprint.SkipQuery": "true"}, `the fingerprint of its engine is another: "Fingerprint.SkipQuery": retries of earlier requests are refused with 503`},
-		"one is known":                {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
-		"known and used at once":      {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},
-		"used after it was known":     {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, ""},
-		"used, the former forgotten":  {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true"}, "503"},
-		"the former one is forgotten": {Meaning{"Fingerprint.Known": knows}, Meaning{}, ""},
+		"a fingerprint":              {Meaning{}, Meaning{"Fingerprint.SkipQuery": "true"}, `the fingerprint of its engine is another: "Fingerprint.SkipQuery": retries of earlier requests are refused with 503`},
+		"one is known":               {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
+		"known and used at once":     {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},
+		"used after it was known":    {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, ""},
+		"used, the former forgotten": {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true"}, "503"},
 		"a function of the old name": {
 			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "1"},
 			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "2"},
@@ -79,7 +62,6 @@ func TestMeanings(t *testing.T) {
 			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"},
 			"",
 		},
-		"after the second release":  {Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, Meaning{"Scope": "a"}, ""},
 		"back to the first release": {Meaning{"Scope": "a", "Former": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, ""},
 		"no first release": {
 			Meaning{"OneScope": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, `"Former", "Former.OneScope", "OneScope", "Scope"`,
