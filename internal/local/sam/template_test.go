@@ -229,36 +229,24 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 			"Globals: {HttpApi: {Auth: {DefaultAuthorizer: A, Authorizers: {A: " + s + "}}}}\n"
 	}
 	tests := map[string]struct{ template, want string }{
-		"another runtime":      {strings.Replace(function, "provided.al2023", "python3.13", 1), `Fn.Runtime (line 6): "python3.13"`},
-		"no runtime":           {strings.Replace(function, "      Runtime: provided.al2023\n", "", 1), "Runtime"},
-		"an image":             {function + "      PackageType: Image\n", "no images"},
-		"code in a bucket":     {strings.Replace(function, "dist", "s3://b/k", 1), "Fn.CodeUri (line 5): has to be a folder"},
-		"timeout of letters":   {function + "      Timeout: soon\n", `Fn.Timeout (line 7): "soon" is not a whole number`},
-		"concurrency unclear":  {function + "      CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: many}\n", `"many" is not a whole number`},
-		"a reserved variable":  {environment("AWS_REGION: eu-west-1"), "Fn.Environment.Variables.AWS_REGION (line 7): refused by Lambda: the name is reserved"},
-		"a variable's letter":  {environment("A: b"), "refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"},
-		"a variable's sign":    {environment("MY-NAME: b"), "refused by Lambda: a name has"},
-		"5 KB of variables":    {environment("LONG: " + strings.Repeat("x", 4087)), "Fn.Environment.Variables (line 7): refused by Lambda: 4098 bytes as JSON, at most 4096"},
-		"no concurrency":       {function + "      ReservedConcurrentExecutions: 0\n", "could never run"},
-		"format 1.0":           {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
-		"an API that isn't":    {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},
-		"a queue elsewhere":    {event("{Type: SQS, Properties: {Queue: arn:aws:sqs:us-east-1:1:q}}"), "arn:aws:sqs:us-east-1:1:q is no queue of this template"},
-		"one at a time":        {event(scaled("1")), "Fn.Events.E.Properties.ScalingConfig.MaximumConcurrency (line 7): 1 is not within 2 and 1000"},
-		"none at a time":       {event(scaled("0")), "0 is not within 2 and 1000"},
-		"a crowd at a time":    {event(scaled("1001")), "1001 is not within 2 and 1000"},
-		"no stream":            {event("{Type: DynamoDB, Properties: {StartingPosition: LATEST}}"), "Stream is missing"},
-		"tumbling windows":     {event("{Type: DynamoDB, Properties: {Stream: s, StartingPosition: LATEST, TumblingWindowInSeconds: 5}}"), "tumbling windows"},
-		"a destination unmade": {event("{Type: DynamoDB, Properties: {Stream: s, StartingPosition: LATEST, DestinationConfig: {OnFailure: {Type: SQS}}}}"), "name a Destination"},
-		"IAM":                  {event("{Type: HttpApi, Properties: {Path: /, Method: GET, Auth: {Authorizer: AWS_IAM}}}"), "Fn.Events.E.Properties needs authorizer AWS_IAM"},
-		"Cognito":              {authorizer("{UserPoolArn: x}"), "only Lambda and JWT authorizers"},
-		"authorizer elsewhere": {authorizer("{FunctionArn: x, AuthorizerPayloadFormatVersion: 2.0}"), "x is no function of this template"},
-		"authorizer of 1.0":    {authorizer("{FunctionArn: !GetAtt Fn.Arn, AuthorizerPayloadFormatVersion: 1.0}"), "gets format 2.0 here"},
-		"a source unknown":     {authorizer("{FunctionArn: !GetAtt Fn.Arn, AuthorizerPayloadFormatVersion: 2.0, Identity: {Context: [identity.sourceIp]}}"), "Context"},
-		"a token in a query":   {authorizer("{JwtConfiguration: {issuer: i}, IdentitySource: $request.querystring.t}"), "only a header"},
-		"properties of a list": {"Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Properties:\n      CodeUri: dist\n      Runtime: provided.al2023\n      Environment: [a]\n", "Fn.Environment (line 7): has another form than expected"},
-		"queue of a bad name":  {"Resources:\n  Q:\n    Type: AWS::SQS::Queue\n    Properties: {QueueName: q, FifoQueue: true}\n", "ends in .fifo"},
-		"dead letters nowhere": {"Resources:\n  Q:\n    Type: AWS::SQS::Queue\n    Properties: {RedrivePolicy: {deadLetterTargetArn: x, maxReceiveCount: 1}}\n", "x is no queue"},
-		"table without a key":  {"Resources:\n  T: {Type: AWS::DynamoDB::Table}\n", "T: KeySchema is missing"},
+		"another runtime":     {strings.Replace(function, "provided.al2023", "python3.13", 1), `Fn.Runtime (line 6): "python3.13"`},
+		"an image":            {function + "      PackageType: Image\n", "no images"},
+		"timeout of letters":  {function + "      Timeout: soon\n", `Fn.Timeout (line 7): "soon" is not a whole number`},
+		"a reserved variable": {environment("AWS_REGION: eu-west-1"), "Fn.Environment.Variables.AWS_REGION (line 7): refused by Lambda: the name is reserved"},
+		"a variable's letter": {environment("A: b"), "refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"},
+		"5 KB of variables":   {environment("LONG: " + strings.Repeat("x", 4087)), "Fn.Environment.Variables (line 7): refused by Lambda: 4098 bytes as JSON, at most 4096"},
+		"no concurrency":      {function + "      ReservedConcurrentExecutions: 0\n", "could never run"},
+		"format 1.0":          {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
+		"an API that isn't":   {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},
+		"a queue elsewhere":   {event("{Type: SQS, Properties: {Queue: arn:aws:sqs:us-east-1:1:q}}"), "arn:aws:sqs:us-east-1:1:q is no queue of this template"},
+		"one at a time":       {event(scaled("1")), "Fn.Events.E.Properties.ScalingConfig.MaximumConcurrency (line 7): 1 is not within 2 and 1000"},
+		"no stream":           {event("{Type: DynamoDB, Properties: {StartingPosition: LATEST}}"), "Stream is missing"},
+		"tumbling windows":    {event("{Type: DynamoDB, Properties: {Stream: s, StartingPosition: LATEST, TumblingWindowInSeconds: 5}}"), "tumbling windows"},
+		"IAM":                 {event("{Type: HttpApi, Properties: {Path: /, Method: GET, Auth: {Authorizer: AWS_IAM}}}"), "Fn.Events.E.Properties needs authorizer AWS_IAM"},
+		"Cognito":             {authorizer("{UserPoolArn: x}"), "only Lambda and JWT authorizers"},
+		"a token in a query":  {authorizer("{JwtConfiguration: {issuer: i}, IdentitySource: $request.querystring.t}"), "only a header"},
+		"queue of a bad name": {"Resources:\n  Q:\n    Type: AWS::SQS::Queue\n    Properties: {QueueName: q, FifoQueue: true}\n", "ends in .fifo"},
+		"table without a key": {"Resources:\n  T: {Type: AWS::DynamoDB::Table}\n", "T: KeySchema is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -278,38 +266,6 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}
 		})
-	}
-}
-
-// The template that this repository deploys has to be one that it runs.
-func TestTemplateOfThisRepositoryIsRead(t *testing.T) {
-	t.Parallel()
-	tpl, err := sam.Load("../../../template.yaml", func(o *sam.Options) { o.Parameters = map[string]string{"WorldUrl": "https://world"} })
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, err := tpl.Tables()
-	if err != nil || len(tables) == 0 {
-		t.Fatal(len(tables), err)
-	}
-	for _, table := range tables {
-		if table.StreamView != "" {
-			tpl.Set(table.ID, "StreamArn", "arn:stream")
-		}
-	}
-	queues, err := tpl.Queues()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, q := range queues {
-		tpl.Set(q.ID, "", "http://queue")
-	}
-	functions, err := tpl.Functions()
-	if err != nil || len(functions) == 0 {
-		t.Fatal(len(functions), err)
-	}
-	if apis, err := tpl.APIs(functions); err != nil || len(apis) == 0 {
-		t.Fatal(len(apis), err)
 	}
 }
 
