@@ -69,10 +69,7 @@ func TestMakeLocal(t *testing.T) {
 		}
 	})
 	t.Run("a ride is charged, mailed and replayed", s.testRide)
-	t.Run("who isn't known is refused", s.testUnauthorized)
 	t.Run("the completer ends what a killed process left", s.testKilled)
-	t.Run("a paused function's events wait", s.testPause)
-	t.Run("a schedule runs when told to, and only then", s.testTick)
 	t.Run("nothing was given up", func(t *testing.T) {
 		if got := strings.TrimSpace(call(t, http.MethodGet, s.at.Control+"/failed", nil).body); got != "[]" {
 			t.Errorf("failed: %s", got)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -84,15 +83,6 @@ func (s *stack) mode(t *testing.T, mode map[string]any) {
 	}
 }
 
-func (s *stack) control(t *testing.T, path string) answer {
-	t.Helper()
-	a := call(t, http.MethodPost, s.at.Control+path, nil)
-	if a.status != http.StatusOK {
-		t.Fatalf("POST %s: %d %s", path, a.status, a.body)
-	}
-	return a
-}
-
 func (s *stack) testRide(t *testing.T) {
 	first := s.booked(t, "jane@example.com", "first-ride")
 	if rideID(first) == "" {
@@ -114,20 +104,6 @@ func (s *stack) testRide(t *testing.T) {
 		if f := s.function(t, name); f.PID == 0 || f.Invocations == 0 || syscall.Kill(f.PID, 0) != nil {
 			t.Errorf("%+v", f)
 		}
-	}
-}
-
-func (s *stack) testUnauthorized(t *testing.T) {
-	before := s.function(t, "Rides").Invocations
-	url := s.at.API + "/rides"
-	if a := call(t, http.MethodPost, url, map[string]any{}, "Idempotency-Key", "no-user"); a.status != http.StatusUnauthorized {
-		t.Errorf("no user: %d %s", a.status, a.body)
-	}
-	if a := s.book(t, "mallory@example.com", "no-such-user"); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
-		t.Errorf("unknown user: %d %s", a.status, a.body)
-	}
-	if n := s.function(t, "Rides").Invocations - before; n != 0 {
-		t.Errorf("%d requests came through", n)
 	}
 }
 
@@ -168,30 +144,6 @@ func (s *stack) testKilled(t *testing.T) {
 	}
 	if now := s.function(t, "Rides").PID; now == 0 || now == victim {
 		t.Errorf("process %d follows %d", now, victim)
-	}
-}
-
-func (s *stack) testPause(t *testing.T) {
-	s.control(t, "/functions/Receipts/pause")
-	before := s.function(t, "Receipts").Invocations
-	worked := s.function(t, "Samekey.Worker").Invocations
-	a := s.booked(t, "jane@example.com", "paused-ride")
-	localtest.Eventually(t, "the job is in the queue", func() bool { return s.function(t, "Samekey.Worker").Invocations > worked })
-	<-time.After(500 * time.Millisecond) // time enough for a receipt that was not held back
-	if n := s.function(t, "Receipts").Invocations - before; n != 0 || s.mails(t, rideID(a)) != 0 {
-		t.Errorf("%d invocations while paused", n)
-	}
-	s.control(t, "/functions/Receipts/resume")
-	localtest.Eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(a)) == 1 })
-}
-
-func (s *stack) testTick(t *testing.T) {
-	if n := s.sweeps(t); n != 0 {
-		t.Errorf("it ran %d times in less than LOCAL_SWEEP_EVERY", n)
-	}
-	s.control(t, "/tick/Samekey.Worker")
-	if n := s.sweeps(t); n != 1 {
-		t.Errorf("%d runs", n)
 	}
 }
 
