@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// R104: who did what to which thing, with what, and from where.
+// Who did what to which thing, with what, and from where.
 func TestAuditRecord(t *testing.T) {
 	t.Parallel()
 	st := onDynamoDB(t)

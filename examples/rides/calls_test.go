@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/samekey/samekey/examples/rides/world"
 )
 
 type calls = map[string]int
@@ -30,29 +28,4 @@ func TestCallsOfARide(t *testing.T) {
 	st.costs(t, "a look at the ride", calls{"GetItem": 1}, func() { st.get(t, jane, first.ride(t).ID).is(t, 200) })
 	st.costs(t, "what is refused", calls{}, func() { st.post(t, jane, "k", `{}`).is(t, 422) })
 	st.want(t, whole)
-}
-
-// Each failure leaves something that a retry can end.
-func TestFailuresOfARide(t *testing.T) {
-	t.Parallel()
-	st := onDynamoDB(t)
-	for _, point := range []string{"started", rideCreated, chargeCreated, "finished"} {
-		st.post(t, jane, "k", raising(point)).is(t, 500).has(t, "Retry with the same key")
-	}
-	st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
-	_ = st.post(t, jane, "k", trip) // 201 where the charge is recorded, else 500
-	first := st.post(t, jane, "k", trip)
-	if first.StatusCode != 201 {
-		t.Errorf("got %d %s, want 201", first.StatusCode, first.Body)
-	}
-	st.want(t, whole)
-}
-
-func TestDeclinedCardOnDynamoDB(t *testing.T) {
-	t.Parallel()
-	st := onDynamoDB(t)
-	st.world.SetMode(world.Mode{Charge: world.Decline, Times: 1})
-	first := st.post(t, jane, "k", trip).is(t, 402)
-	st.post(t, jane, "k", trip).replays(t, first)
-	st.want(t, seen{Rides: 1, Audits: 1})
 }

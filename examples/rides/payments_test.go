@@ -21,22 +21,14 @@ func TestWhatThePaymentProviderAnswers(t *testing.T) {
 		again  bool // an error after which to try again
 	}{
 		{"a charge", 200, `{"id":"ch_1","object":"charge"}`, nil, false},
-		{"a new charge", 201, `{"id":"ch_1"}`, nil, false},
 		{"a charge without id", 200, `{}`, nil, true},
-		{"half a charge", 200, `{"id":"ch_`, nil, true},
 		{"declined", 402, `{}`, rides.ErrDeclined, false},
 		{"in flight", 409, ``, nil, true},
-		{"too many", 429, ``, nil, true},
-		{"took too long to send", 408, ``, nil, true},
 		{"bad request", 400, ``, rides.ErrRefused, false},
 		{"unauthorized", 401, ``, nil, true},
 		{"the key was used before", 400, `{"error":{"type":"idempotency_error"}}`, nil, true},
-		{"the key is in use", 409, `{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}`, nil, true},
-		{"a bad amount", 400, `{"error":{"type":"invalid_request_error","code":"parameter_invalid_integer"}}`, rides.ErrRefused, false},
 		{"not found", 404, ``, rides.ErrRefused, false},
-		{"elsewhere", 304, ``, rides.ErrRefused, false},
 		{"broken", 500, ``, nil, true},
-		{"down", 503, ``, nil, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,19 +54,6 @@ func TestWhatThePaymentProviderAnswers(t *testing.T) {
 	}
 }
 
-func TestChargeSendsItsKey(t *testing.T) {
-	t.Parallel()
-	st := inMemory(t)
-	for range 2 {
-		if _, err := st.app.Payments.Charge(t.Context(), "cus_jane", 2000, "Ride 1", "key"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := st.charges(t); len(got) != 1 || got[0].Key != "key" || got[0].Calls != 2 {
-		t.Errorf("got %+v, want one charge of two calls", got)
-	}
-}
-
 // The money was taken, the answer was lost, and the next try is refused: by
 // then that says nothing of the first. So nothing final is said, and the charge
 // is found once the provider answers again.
@@ -85,28 +64,25 @@ func TestRefusalAfterALostAnswerIsNotFinal(t *testing.T) {
 		body   string
 	}{
 		"the key was used with other parameters": {400, `{"error":{"type":"idempotency_error","message":"Keys for idempotent requests can only be used with the same parameters"}}`},
-		"our credentials have changed":           {401, `{"error":{"type":"invalid_request_error"}}`},
 		"the URL has changed":                    {404, `not found`},
-		"the parameters are checked first":       {422, `{"error":{"type":"invalid_request_error"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, st *stage) {
-				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-					w.WriteHeader(refusal.status)
-					_, _ = io.WriteString(w, refusal.body)
-				}))
-				defer srv.Close()
-				st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
-				st.post(t, jane, "k", trip).is(t, 500)
-				st.app.Payments.URL = srv.URL
-				st.post(t, jane, "k", trip).is(t, 500).has(t, "Retry with the same key")
-				st.app.Payments.URL = st.url
-				st.post(t, jane, "k", trip).is(t, 201)
-				want := whole
-				want.Calls = 2
-				st.want(t, want)
-			})
+			st := inMemory(t)
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(refusal.status)
+				_, _ = io.WriteString(w, refusal.body)
+			}))
+			defer srv.Close()
+			st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
+			st.post(t, jane, "k", trip).is(t, 500)
+			st.app.Payments.URL = srv.URL
+			st.post(t, jane, "k", trip).is(t, 500).has(t, "Retry with the same key")
+			st.app.Payments.URL = st.url
+			st.post(t, jane, "k", trip).is(t, 201)
+			want := whole
+			want.Calls = 2
+			st.want(t, want)
 		})
 	}
 }
@@ -115,33 +91,31 @@ func TestRefusalAfterALostAnswerIsNotFinal(t *testing.T) {
 // of the old one, and is charged once.
 func TestPriceChangesAfterALostAnswer(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, st *stage) {
-		st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
-		st.post(t, jane, "k", trip).is(t, 500)
-		st.app.Price = 2500
-		st.post(t, jane, "k", trip).is(t, 201)
-		want := whole
-		want.Calls = 2
-		st.want(t, want)
-		if c := st.charges(t)[0]; c.Amount != rides.Price {
-			t.Errorf("charged %d", c.Amount)
-		}
-		st.post(t, jane, "another", trip).is(t, 201)
-		if c := st.charges(t)[1]; c.Amount != 2500 {
-			t.Errorf("the next ride: charged %d", c.Amount)
-		}
-	})
+	st := inMemory(t)
+	st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
+	st.post(t, jane, "k", trip).is(t, 500)
+	st.app.Price = 2500
+	st.post(t, jane, "k", trip).is(t, 201)
+	want := whole
+	want.Calls = 2
+	st.want(t, want)
+	if c := st.charges(t)[0]; c.Amount != rides.Price {
+		t.Errorf("charged %d", c.Amount)
+	}
+	st.post(t, jane, "another", trip).is(t, 201)
+	if c := st.charges(t)[1]; c.Amount != 2500 {
+		t.Errorf("the next ride: charged %d", c.Amount)
+	}
 }
 
 func TestRefusedPaymentIsDefinitive(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, st *stage) {
-		srv := httptest.NewServer(http.NotFoundHandler())
-		defer srv.Close()
-		st.app.Payments.URL = srv.URL
-		first := st.post(t, jane, "k", trip).is(t, http.StatusBadGateway).has(t, "The payment was refused.")
-		st.app.Payments.URL = st.url
-		st.post(t, jane, "k", trip).replays(t, first)
-		st.want(t, seen{Rides: 1, Audits: 1})
-	})
+	st := inMemory(t)
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	st.app.Payments.URL = srv.URL
+	first := st.post(t, jane, "k", trip).is(t, http.StatusBadGateway).has(t, "The payment was refused.")
+	st.app.Payments.URL = st.url
+	st.post(t, jane, "k", trip).replays(t, first)
+	st.want(t, seen{Rides: 1, Audits: 1})
 }

@@ -6,23 +6,14 @@ func TestWithoutMember(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, object, want string }{
 		{"last", `{"a":1,"raise_error":"x"}`, `{"a":1}`},
-		{"last, spaced", `{"a": 1, "raise_error": "x"}`, `{"a": 1}`},
-		{"first", `{"raise_error":"x","a":1}`, `{"a":1}`},
 		{"first, spaced", `{ "raise_error" : "x" , "a": 1 }`, `{ "a": 1 }`},
 		{"in the middle", `{"a":1,"raise_error":"x","b":2}`, `{"a":1,"b":2}`},
-		{"on lines", "{\n  \"raise_error\": \"x\",\n  \"a\": 1\n}", "{\n  \"a\": 1\n}"},
-		{"last on lines", "{\n  \"a\": 1,\n  \"raise_error\": \"x\"\n}", "{\n  \"a\": 1\n}"},
 		{"alone", `{"raise_error":"x"}`, `{}`},
 		{"of any type", `{"a":1,"raise_error":{"b":[1,2]}}`, `{"a":1}`},
 		{"escaped name", `{"a":1,"raise\u005ferror":"x"}`, `{"a":1}`},
 		{"not there", `{ "a" : 1 }`, `{ "a" : 1 }`},
 		{"further down", `{"a":{"raise_error":"x"}}`, `{"a":{"raise_error":"x"}}`},
-		{"as a value", `{"a":"raise_error"}`, `{"a":"raise_error"}`},
-		{"empty object", `{}`, `{}`},
-		{"array", `["raise_error"]`, `["raise_error"]`},
 		{"broken", `{"a":1,"raise_error"`, `{"a":1,"raise_error"`},
-		{"broken before", `{"a":,"raise_error":1}`, `{"a":,"raise_error":1}`},
-		{"empty", ``, ``},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -26,13 +26,3 @@ func TestShowOwnRidesOnly(t *testing.T) {
 	st.get(t, "", booked.ID).is(t, 401)
 	st.get(t, "nobody@example.com", booked.ID).is(t, 401)
 }
-
-func TestShowUnpaidRide(t *testing.T) {
-	t.Parallel()
-	st := onDynamoDB(t)
-	st.post(t, jane, "k", raising(chargeCreated)).is(t, 500)
-	ride := scan(t, st.direct, st.app.RidesTable)[0]
-	if got := st.get(t, jane, text(t, ride["id"])).is(t, 200).ride(t); got.ChargeID != "" {
-		t.Errorf("it is paid with %s", got.ChargeID)
-	}
-}

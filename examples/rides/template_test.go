@@ -1,7 +1,6 @@
 package rides_test
 
 import (
-	"bytes"
 	"maps"
 	"os"
 	"regexp"
@@ -52,24 +51,6 @@ func resources(t *testing.T) map[string]resource {
 		}
 	}
 	return all
-}
-
-// The application is the template's subject, and the stack that it nests is the one
-// that samekey stack writes: it takes at most 25 lines.
-func TestTemplateIsShort(t *testing.T) {
-	t.Parallel()
-	raw, err := os.ReadFile(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(raw, []byte("\n")); n >= 200 {
-		t.Errorf("template.yaml has %d lines", n)
-	}
-	_, rest, found := strings.Cut(string(raw), "\n  Samekey:\n")
-	block, rest, ended := strings.Cut(rest, "\n\n")
-	if n := 2 + strings.Count(block, "\n") + strings.Count(rest, "Samekey.Outputs"); !found || !ended || n > 25 {
-		t.Errorf("%d lines are for samekey.yaml", n)
-	}
 }
 
 // A30: the alarms are on the metrics that the list says.

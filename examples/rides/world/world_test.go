@@ -189,33 +189,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestModeHoldsUntilItIsChanged(t *testing.T) {
-	t.Parallel()
-	o := start(t)
-	o.mode(t, `{"charge":"error"}`)
-	for range 3 {
-		if got := o.charge(t, "a", twenty); got != 503 {
-			t.Errorf("got %d, want 503", got)
-		}
-	}
-	o.mode(t, `{}`)
-	if got := o.charge(t, "a", twenty); got != 200 {
-		t.Errorf("changed: %d", got)
-	}
-}
-
-func TestModeWearsOffForEachServiceByItself(t *testing.T) {
-	t.Parallel()
-	o := start(t)
-	o.mode(t, `{"charge":"error","mail":"error","times":1}`)
-	if got := o.charge(t, "a", twenty); got != 503 {
-		t.Errorf("charge: %d, want 503", got)
-	}
-	if status, _ := o.do(t, "POST", "/v1/mails", "", `{"job_id":"1","to":"jane@example.com"}`); status != 503 {
-		t.Errorf("mail: %d, want 503", status)
-	}
-}
-
 func TestHangEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	o := start(t)
@@ -262,13 +235,9 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ name, method, path, body string }{
 		{"a charge without customer", "POST", "/v1/charges", `{"amount":1}`},
-		{"a charge of nothing", "POST", "/v1/charges", `{"customer":"c","amount":0}`},
-		{"a charge with a typo", "POST", "/v1/charges", `{"customer":"c","amonut":1}`},
 		{"no JSON", "POST", "/v1/charges", `customer=c`},
 		{"a mail without a job", "POST", "/v1/mails", `{"to":"jane@example.com"}`},
-		{"a mail to nobody", "POST", "/v1/mails", `{"job_id":"1"}`},
 		{"an unknown mode", "PUT", "/v1/mode", `{"charge":"explode"}`},
-		{"a mode of mails that is one of charges", "PUT", "/v1/mode", `{"mail":"hang"}`},
 		{"a negative delay", "PUT", "/v1/mode", `{"delay_ms":-1}`},
 		{"a body without end", "POST", "/v1/charges", `{"description":"` + strings.Repeat("x", 100_000) + `"}`},
 	} {
@@ -280,13 +249,6 @@ func TestRefused(t *testing.T) {
 			}
 			o.want(t)
 		})
-	}
-}
-
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	if status, _ := start(t).do(t, "GET", "/healthz", "", ""); status != 200 {
-		t.Errorf("got %d", status)
 	}
 }
 
