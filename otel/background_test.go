@@ -3,8 +3,8 @@ package otel_test
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,10 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
-	streamtypes "github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 	lambdaclient "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -24,12 +21,11 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/servers/mendstream"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
@@ -106,8 +102,7 @@ func (f *function) Invoke(ctx context.Context, in *lambdaclient.InvokeInput, _ .
 }
 
 // stack is an application with its background: the request's function, worker, and
-// consumer on one table, each with tracing. DynamoDB Local has the table; the queues
-// are in this process.
+// consumer on one table, each with tracing. All of it is in this process.
 type stack struct {
 	*recorded
 	api       awslambda.Handler
@@ -118,16 +113,10 @@ type stack struct {
 
 func newStack(t *testing.T, p *provider) *stack {
 	t.Helper()
-	db, name := dynamotest.Start(t), "otel-"+rand.Text()
-	client := db.Client(dynamo.Tune)
-	if err := dynamo.CreateTable(t.Context(), client, name); err != nil {
-		t.Fatal(err)
-	}
-	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := dynamo.New(client, name)
+	db, changes := &fakedynamo.Server{}, make(chan fakedynamo.Change, 1000)
+	db.DB.Changed = func(c fakedynamo.Change) { changes <- c }
+	client := dynamodb.New(dynamodb.Options{Region: "us-east-1", Credentials: aws.AnonymousCredentials{}, HTTPClient: db}, dynamo.Tune)
+	store, err := dynamo.New(client, "otel")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,75 +146,38 @@ func newStack(t *testing.T, p *provider) *stack {
 		}
 	})
 	tickets.handler = w
-	base := &http.Transport{}
-	options := client.Options()
-	ends := follow(t, w, aws.ToString(table.Table.LatestStreamArn), dynamodbstreams.New(dynamodbstreams.Options{
-		BaseEndpoint: &db.Endpoint, Region: options.Region, Credentials: options.Credentials, HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
-	}))
+	ends := follow(t, w, changes)
 	t.Cleanup(func() {
 		ends()
-		base.CloseIdleConnections()
 		receipts.wg.Wait()
 		tickets.wg.Wait()
 	})
 	return s
 }
 
-// follow invokes the worker with what a table's stream shows, until ends is called. What the
+// follow invokes the worker with each change of the table, until ends is called. What the
 // worker reports comes again.
-func follow(t *testing.T, w *worker.Worker, arn string, api *dynamodbstreams.Client) (ends func()) {
+func follow(t *testing.T, w *worker.Worker, changes <-chan fakedynamo.Change) (ends func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		var at *string
-		for ctx.Err() == nil {
-			if at == nil {
-				at = shard(ctx, arn, api)
-				continue
+		for n := 1; ; n++ {
+			var c fakedynamo.Change
+			select {
+			case c = <-changes:
+			case <-ctx.Done():
+				return
 			}
-			out, err := api.GetRecords(ctx, &dynamodbstreams.GetRecordsInput{ShardIterator: at})
-			if err != nil { // DynamoDB Local forgets an iterator that is older than the first record
-				at = nil
-				continue
-			}
-			var ev events.DynamoDBEvent
-			for _, r := range out.Records {
-				old, errOld := attributevalue.FromDynamoDBStreamsMap(r.Dynamodb.OldImage)
-				now, errNow := attributevalue.FromDynamoDBStreamsMap(r.Dynamodb.NewImage)
-				if errOld != nil || errNow != nil {
-					t.Errorf("an image: %v, %v", errOld, errNow)
-				}
-				ev.Records = append(ev.Records, streamimage.Record(old, now, *r.Dynamodb.ApproximateCreationDateTime, *r.Dynamodb.SequenceNumber))
-			}
-			payload, err := json.Marshal(ev)
-			if err != nil {
-				t.Error(err)
-			}
-			if len(ev.Records) > 0 {
-				if report, err := w.Invoke(ctx, payload); err != nil || strings.Contains(string(report), "itemIdentifier") {
-					continue // the same records
+			payload := encode(t, events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{streamimage.Record(c.Old, c.New, c.Time, strconv.Itoa(n))}})
+			for {
+				if report, err := w.Invoke(ctx, payload); ctx.Err() != nil || err == nil && !strings.Contains(string(report), "itemIdentifier") {
+					break
 				}
 			}
-			at = out.NextShardIterator
 		}
 	})
 	return func() { cancel(); wg.Wait() }
-}
-
-// shard returns where the stream's only shard begins; nil if nobody can tell yet.
-func shard(ctx context.Context, arn string, api *dynamodbstreams.Client) *string {
-	d, err := api.DescribeStream(ctx, &dynamodbstreams.DescribeStreamInput{StreamArn: &arn})
-	if err != nil || len(d.StreamDescription.Shards) == 0 {
-		return nil
-	}
-	out, err := api.GetShardIterator(ctx, &dynamodbstreams.GetShardIteratorInput{
-		StreamArn: &arn, ShardId: d.StreamDescription.Shards[0].ShardId, ShardIteratorType: streamtypes.ShardIteratorTypeTrimHorizon,
-	})
-	if err != nil {
-		return nil
-	}
-	return out.ShardIterator
 }
 
 // await waits until a job is delivered and consumed.

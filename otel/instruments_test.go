@@ -1,25 +1,11 @@
 package otel
 
 import (
-	"maps"
 	"testing"
 
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
-
-	"github.com/samekey/samekey/lambda/metrics"
 )
-
-// The findings of a sweep are gauges, and so is a count; the runs of a sweep are counted.
-func TestGauges(t *testing.T) {
-	t.Parallel()
-	for _, m := range metrics.All() {
-		want := m.Source == "count" || m.Source == "sweep" && m.Name != "SweepRuns" && m.Name != "SweepFailed"
-		if m.Gauge != want {
-			t.Errorf("%s is a gauge: %v, want %v", m.Name, m.Gauge, want)
-		}
-	}
-}
 
 // A line has lists of values, several metrics, and times in milliseconds.
 func TestLines(t *testing.T) {
@@ -62,33 +48,5 @@ func TestLines(t *testing.T) {
 		if n, err := w.Write([]byte(wrong)); n != 0 || err == nil {
 			t.Errorf("%s is taken: %d, %v", wrong, n, err)
 		}
-	}
-}
-
-// A metric has one instrument, in a unit of UCUM.
-func TestUnits(t *testing.T) {
-	t.Parallel()
-	reader := metric.NewManualReader()
-	w := &instruments{meter: metric.NewMeterProvider(metric.WithReader(reader)).Meter("test"), record: make(map[string]func(float64))}
-	for _, unit := range []string{"Percent", "Count", "Seconds", "Milliseconds"} {
-		w.of(unit, unit)(1)
-		before := w.record[unit]
-		w.record[unit] = func(float64) { before(1) } // of must return this one
-		w.of(unit, unit)(100)
-	}
-	var all metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
-	got := make(map[string]string)
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		got[m.Name] = m.Unit
-		if sum, ok := m.Data.(metricdata.Sum[float64]); ok && sum.DataPoints[0].Value != 2 {
-			t.Errorf("%s: %v", m.Name, sum.DataPoints[0].Value)
-		}
-	}
-	want := map[string]string{"samekey.percent": "%", "samekey.count": "1", "samekey.seconds": "s", "samekey.milliseconds": "s"}
-	if !maps.Equal(want, got) {
-		t.Errorf("units %v, want %v", got, want)
 	}
 }

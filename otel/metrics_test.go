@@ -137,12 +137,3 @@ func TestMetricsOfAWorker(t *testing.T) {
 		}
 	}
 }
-
-func TestMetricName(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{"Claimed": "samekey.claimed", "PhaseDuration": "samekey.phase_duration", "AOrB": "samekey.a_or_b"} {
-		if got := otel.MetricName(name); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
-	}
-}
