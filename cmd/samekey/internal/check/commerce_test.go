@@ -179,9 +179,6 @@ func TestCommercePresets(t *testing.T) {
 			}
 			return commerceGateway(t, lambdarun.InvokerFunc(router.Invoke))
 		},
-		"WrapHandler": func(t *testing.T, e *idem.Engine, h http.Handler) http.Handler {
-			return commerceGateway(t, lambdarun.InvokerFunc(lambda.WrapHandler(e, lambda.HTTPAPI, h).Invoke))
-		},
 		"net http": func(_ *testing.T, e *idem.Engine, h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				ctx := context.WithValue(r.Context(), authorization{}, r.Header.Get("Authorization"))
