@@ -63,10 +63,8 @@ func TestLicencesThatAreRefused(t *testing.T) {
 		want  string // of the licence, or "!" and of the error
 	}{
 		"MIT":                    {map[string]string{"LICENSE": mit}, "MIT"},
-		"in another spelling":    {map[string]string{"LICENCE.md": mit}, "MIT"},
 		"none":                   {map[string]string{"README": mit}, "!no licence file"},
 		"unknown":                {map[string]string{"LICENSE": "All rights reserved. Ask Jane before use."}, "!0 %"},
-		"copyleft":               {map[string]string{"COPYING": gpl}, "!not allowed"},
 		"copyleft beside MIT":    {map[string]string{"LICENSE": mit, "LICENSE-GPL": gpl}, "!not allowed"},
 		"a clause more than MIT": {map[string]string{"LICENSE": mit + strings.Repeat("\nThe Software shall be used on Tuesdays only, and a fee is due.", 30)}, "!known licence"},
 	} {
@@ -157,9 +155,6 @@ func TestBillOfMaterials(t *testing.T) {
 	if err := valid(t, bytes.Replace(bills[0], []byte(`"type": "library"`), []byte(`"type": "potion"`), 1)); err == nil {
 		t.Error("a bill with a component of an unknown type is taken for valid")
 	}
-	if err := run([]string{"sbom", "-o", dir, "main.go"}, &bytes.Buffer{}); err == nil {
-		t.Error("a file that is no binary has a bill")
-	}
 }
 
 // valid compares a bill with the schema that the CycloneDX library brings.
@@ -233,14 +228,10 @@ func TestAPI(t *testing.T) {
 		want   string
 		fails  bool
 	}{
-		"no tag":                 {nil, func(func(string, string)) {}, true, "no tag yet", false},
-		"a nested module's tag":  {[]string{"otel/v1.0.0", "v1.1.0-rc.1"}, func(func(string, string)) {}, true, "no tag yet", false},
-		"nothing has changed":    {[]string{"v1.0.0"}, func(func(string, string)) {}, true, "", false},
-		"a function more":        {[]string{"v1.0.0"}, func(w func(string, string)) { w("a/b.go", "package a\n\nfunc New() {}\n") }, true, "compatible: New: added", false},
-		"a function less":        {[]string{"v1.0.0", "v0.9.0"}, func(w func(string, string)) { w("a/a.go", "package a\n\nfunc Kept() int { return 1 }\n") }, false, "INCOMPATIBLE: Gone: removed", true},
-		"before 1.0":             {[]string{"v0.1.0"}, func(w func(string, string)) { w("a/a.go", "package a\n\nfunc Kept() int { return 1 }\n") }, false, "a minor one", false},
-		"before 1.0, of a patch": {[]string{"v0.1.0"}, func(w func(string, string)) { w("a/a.go", "package a\n\nfunc Kept() int { return 1 }\n") }, true, "INCOMPATIBLE", true},
-		"of an internal package": {[]string{"v1.0.0"}, func(w func(string, string)) { w("internal/i/i.go", "package i\n") }, true, "", false},
+		"no tag":          {nil, func(func(string, string)) {}, true, "no tag yet", false},
+		"a function more": {[]string{"v1.0.0"}, func(w func(string, string)) { w("a/b.go", "package a\n\nfunc New() {}\n") }, true, "compatible: New: added", false},
+		"a function less": {[]string{"v1.0.0", "v0.9.0"}, func(w func(string, string)) { w("a/a.go", "package a\n\nfunc Kept() int { return 1 }\n") }, false, "INCOMPATIBLE: Gone: removed", true},
+		"before 1.0":      {[]string{"v0.1.0"}, func(w func(string, string)) { w("a/a.go", "package a\n\nfunc Kept() int { return 1 }\n") }, false, "a minor one", false},
 		"another result": {[]string{"v1.0.0"}, func(w func(string, string)) {
 			w("a/a.go", "package a\n\nfunc Kept() string { return \"\" }\n\nfunc Gone() {}\n")
 		}, false, "INCOMPATIBLE: Kept", true},
