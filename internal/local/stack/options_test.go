@@ -93,16 +93,3 @@ func TestBadProcessesAreRefused(t *testing.T) {
 		}
 	}
 }
-
-func TestReadyLine(t *testing.T) {
-	t.Parallel()
-	got := Ready{
-		API: "http://a", Control: "http://c", DynamoDB: "http://d", Table: "local-Table", Lambda: "http://l",
-		APIs: map[string]string{"Api": "http://a"}, Processes: []Process{{Name: "world", URL: "http://w"}, {Name: "silent"}},
-	}.String()
-	want := `{"ready":true,"api":"http://a","world":"http://w","control":"http://c","dynamodb":"http://d","table":"local-Table",` +
-		`"lambda":"http://l","sqs":"","apis":{"Api":"http://a"}}`
-	if got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-}

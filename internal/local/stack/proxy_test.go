@@ -34,13 +34,12 @@ func TestProxyKeepsFunctionsFromAWS(t *testing.T) {
 	defer srv.Close()
 	client := through(t, srv.URL, nil)
 	for host, want := range map[string]string{
-		"dynamodb.us-east-1.amazonaws.com":             "Not Implemented",
-		"sqs.cn-north-1.amazonaws.com.cn":              "Not Implemented",
-		"123.execute-api.eu-west-1.amazonaws.com:8443": "Not Implemented",
-		"DynamoDB.us-east-1.api.aws":                   "Not Implemented",
-		"amazonaws.com.example":                        "Bad Gateway",
-		"sns.eu-west-1.amazonaws.com":                  "Bad Gateway", // given by --env
-		"api.example.com":                              "Bad Gateway",
+		"dynamodb.us-east-1.amazonaws.com": "Not Implemented",
+		"sqs.cn-north-1.amazonaws.com.cn":  "Not Implemented",
+		"DynamoDB.us-east-1.api.aws":       "Not Implemented",
+		"amazonaws.com.example":            "Bad Gateway",
+		"sns.eu-west-1.amazonaws.com":      "Bad Gateway", // given by --env
+		"api.example.com":                  "Bad Gateway",
 	} {
 		resp, err := client.Get("https://" + host + "/")
 		if err == nil {

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/aws/aws-sdk-go-v2/config" // the published functions import it
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	_ "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -40,15 +38,6 @@ func public(t *testing.T, name string) (*Stack, *localtest.Buffer, error) {
 	return s, logs, err
 }
 
-func mustPublic(t *testing.T, name string) (*Stack, *localtest.Buffer) {
-	t.Helper()
-	s, logs, err := public(t, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s, logs
-}
-
 // answers sends a request until a slow machine has an answer in time.
 func answers(t *testing.T, method, url, body, want string) {
 	t.Helper()
@@ -62,20 +51,12 @@ func answers(t *testing.T, method, url, body, want string) {
 	}
 }
 
-func TestPublicHelloREST(t *testing.T) {
-	s, _ := mustPublic(t, "hello-rest")
-	answers(t, http.MethodGet, s.Ready().API+"/hello", "", "hello, GET /hello")
-}
-
-func TestPublicHelloHTTP(t *testing.T) {
-	s, _ := mustPublic(t, "hello-http")
-	answers(t, http.MethodGet, s.Ready().API+"/hello/Jane", "", "hello, Jane by GET /hello/{name}")
-	answers(t, http.MethodPost, s.Ready().API+"/", "", "hello,  by $default")
-}
-
 func TestPublicDynamoDBAPI(t *testing.T) {
 	t.Setenv(envDynamoDB, dynamotest.Start(t).Endpoint)
-	s, _ := mustPublic(t, "dynamodb-api")
+	s, _, err := public(t, "dynamodb-api")
+	if err != nil {
+		t.Fatal(err)
+	}
 	answers(t, http.MethodPost, s.Ready().API+"/items", "tea", "")
 	answers(t, http.MethodGet, s.Ready().API+"/items/tea", "", "item tea")
 }
@@ -94,21 +75,6 @@ func TestPublicSQSConsumer(t *testing.T) {
 	}
 	localtest.Eventually(t, "the function has the message", func() bool {
 		return strings.Contains(logs.String(), "QueueConsumerFunction | message: tea")
-	})
-}
-
-func TestPublicStreamConsumer(t *testing.T) {
-	db := dynamotest.Start(t)
-	t.Setenv(envDynamoDB, db.Endpoint)
-	s, logs := mustPublic(t, "stream-consumer")
-	_, err := db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
-		TableName: new(s.Ready().Table), Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "tea"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	localtest.Eventually(t, "the function has the change", func() bool {
-		return strings.Contains(logs.String(), "ProcessDynamoDBStream | change: INSERT tea")
 	})
 }
 

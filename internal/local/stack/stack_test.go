@@ -18,7 +18,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/sam"
 	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/internal/testkit/localtest"
@@ -279,19 +278,6 @@ func (s *running) testAsync(t *testing.T) {
 	if n := s.state(t, "Flaky").Invocations - runs; n != 2 {
 		t.Errorf("%d invocations, want 2", n)
 	}
-	// What a schedule begins is such an event too.
-	var flaky *function
-	for _, f := range s.running() {
-		if f.def.ID == "Flaky" {
-			flaky = f
-		}
-	}
-	if _, err := s.schedule(flaky, &sam.ScheduleEvent{}).Async.Invoke(t.Context(), []byte(`{"fail":"no luck"}`)); err == nil {
-		t.Error("a schedule's event: no error")
-	}
-	if n := s.state(t, "Flaky").Invocations - runs; n != 4 || len(s.failures(t)) != before+2 {
-		t.Errorf("a schedule's event: %d invocations in all, want 4; %+v", n, s.failures(t))
-	}
 }
 
 func (s *running) testTimeout(t *testing.T) {
@@ -321,11 +307,9 @@ func (s *running) testControlErrors(t *testing.T) {
 		want         int
 	}{
 		{http.MethodPost, "/functions/Nobody/pause", 404},
-		{http.MethodPost, "/functions/Nobody/resume", 404},
 		{http.MethodPost, "/tick/Nobody", 404},
 		{http.MethodPost, "/tick/Api", 404},
 		{http.MethodGet, "/nowhere", 404},
-		{http.MethodGet, "/tick/Timer", 404},
 	} {
 		status, body := s.do(t, tt.method, s.url("control")+tt.path, "")
 		var problem struct {
@@ -345,9 +329,8 @@ func (s *running) testForeignPages(t *testing.T) {
 		invoke, s.url("control") + "/tick/Timer", s.url("control") + "/functions/Flaky/pause", s.url("control") + "/functions", s.url("control") + "/failed",
 	} {
 		before := s.state(t, "Flaky").Invocations
-		for name, header := range map[string][2]string{
-			"another origin": {"Origin", "https://evil.example"}, "a hidden origin": {"Origin", "null"},
-			"another site": {"Sec-Fetch-Site", "cross-site"}, "another port": {"Sec-Fetch-Site", "same-site"}, "a rebound name": {"Host", "evil.example:3002"},
+		for _, header := range [][2]string{
+			{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Host", "evil.example:3002"},
 		} {
 			for _, method := range []string{http.MethodPost, http.MethodGet} {
 				req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"requestContext":{"authorizer":{"principalId":"somebody"}}}`))
@@ -365,7 +348,7 @@ func (s *running) testForeignPages(t *testing.T) {
 				}
 				_ = re.Body.Close()
 				if re.StatusCode != http.StatusForbidden && re.StatusCode != http.StatusMisdirectedRequest {
-					t.Errorf("%s %s from %s: status %d", method, url, name, re.StatusCode)
+					t.Errorf("%s %s with %v: got %d, want 403 or 421", method, url, header, re.StatusCode)
 				}
 			}
 		}
@@ -375,7 +358,7 @@ func (s *running) testForeignPages(t *testing.T) {
 	}
 	// As curl sends it; SDKs and their proxy have tests of their own.
 	byName := strings.Replace(invoke, "127.0.0.1", "localhost", 1)
-	if status, body := s.do(t, http.MethodPost, byName, `{}`, "User-Agent", "curl/8.7.1", "Content-Type", "application/x-www-form-urlencoded"); status != http.StatusOK {
-		t.Errorf("by a program: status %d: %s", status, body)
+	if status, body := s.do(t, http.MethodPost, byName, `{}`, "Content-Type", "application/x-www-form-urlencoded"); status != http.StatusOK {
+		t.Errorf("by a program: got %d %s, want 200", status, body)
 	}
 }
