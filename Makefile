@@ -35,15 +35,19 @@ help: ## list the targets
 FUNCTIONS     := rides authorizer receipts
 
 .PHONY: build
-build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARCH=arm64 or x86_64)
-	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
-	$(BUILD) -o dist/samekey-worker/bootstrap ./cmd/samekey-worker
+build: build-template ## the bootstraps of the worker and the examples for Lambda in dist/ (ARCH=arm64 or x86_64)
 	cd kms && $(BUILD) -o $(CURDIR)/dist/samekey-worker-kms/bootstrap ./cmd/samekey-worker
 	@wc -c dist/samekey-worker/bootstrap dist/samekey-worker-kms/bootstrap
-	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
-	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 	@for f in api authorizer webhook; do (set -x; $(BUILD) -o examples/checkout/dist/$$f/bootstrap ./examples/checkout/cmd/$$f) || exit; done
+
+# What template.yaml deploys.
+.PHONY: build-template
+build-template:
+	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
+	$(BUILD) -o dist/samekey-worker/bootstrap ./cmd/samekey-worker
+	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
+	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 
 .PHONY: demo
 demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
@@ -56,7 +60,7 @@ demo-hello: ## play the story of one key, over HTTP
 # samekey takes the place of the shell, and minds make: a signal to either ends everything.
 .PHONY: local
 local: ## run template.yaml on this machine (docs/use/local.md; more flags in LOCALFLAGS)
-	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) BUILDTAGS=lambda.norpc >&2 # as samekey local builds
+	@$(MAKE) --no-print-directory build-template ARCH=$(HOSTARCH) BUILDTAGS=lambda.norpc >&2 # as samekey local builds
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
 	@go build -C cmd/samekey -o $(BIN)/samekey .
 	@exec $(BIN)/samekey local --with-parent --parameter Architecture=$(HOSTARCH) --parameter WorldUrl={world} \
@@ -75,12 +79,15 @@ LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
 GOTEST        := GOGC=400 go test -vet=off $(ATONCE) -timeout=30m -skip $(LONG_TESTS)
 
-# All is compiled before a test begins, as tests and as bootstraps: no test waits for a compiler.
+# Tests are compiled as bootstraps are, which tests build as well: so packages that both need are compiled once.
+test test-build test-root test-modules test-proof: export CGO_ENABLED := 0
+test test-build test-root test-modules test-proof: export GOFLAGS := -trimpath -tags=lambda.norpc
+
+# All is compiled before a test begins: no test waits for a compiler.
 .PHONY: test-build
 test-build:
 	GOGC=400 go list -export -test ./... >/dev/null
 	@for m in $(MODULES); do (set -x; cd $$m && GOGC=400 go list -export -test ./... >/dev/null) || exit; done
-	GOGC=400 CGO_ENABLED=0 go list -export -trimpath -buildvcs=false -tags=lambda.norpc ./cmd/... ./examples/... ./internal/servers/... >/dev/null
 
 # Side by side: some tests wait while others compute. Each test has a database of its own in one process.
 .PHONY: test
