@@ -43,7 +43,6 @@ func TestOverridesThatChangeNothingAreTold(t *testing.T) {
 			[]sam.Function{with(nothing, sam.Event{Stream: &sam.StreamEvent{}}), with(nothing, sam.Event{Schedule: &sam.ScheduleEvent{}})},
 			nil,
 		},
-		"a program that can't be read": {Overrides{Grace: all.Grace}, []sam.Function{{Bootstrap: filepath.Join(dir, "missing")}}, nil},
 	} {
 		log := &localtest.Buffer{}
 		s := &Stack{opts: Options{Overrides: tt.overrides}, log: slog.New(slog.NewTextHandler(log, nil))}

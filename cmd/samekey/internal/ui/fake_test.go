@@ -22,7 +22,6 @@ type fake struct {
 	rows   []ui.Row
 	fails  error // of every call
 	acts   []ui.Action
-	moved  bool
 	follow chan []string // nil: no stream
 	hold   chan struct{} // Browse waits for it after the first page
 }
@@ -96,9 +95,6 @@ func (f *fake) Story(_ context.Context, pk string, personal bool) (*ui.Story, er
 func (f *fake) Ask(context.Context, ui.Action) (string, error) { return "sure?", f.fails }
 
 func (f *fake) Act(_ context.Context, a ui.Action) (string, error) {
-	if f.moved {
-		return "", ui.ErrMoved
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.acts = append(f.acts, a)

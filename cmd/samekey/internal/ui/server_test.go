@@ -277,35 +277,6 @@ func TestPersonalOnRequest(t *testing.T) {
 	}
 }
 
-func TestActErrors(t *testing.T) {
-	t.Parallel()
-	src := &fake{moved: true}
-	v := visit(t, 0, src).enter()
-	good := ui.Action{Do: "retry", PK: "v1##a", Seen: "seen", By: "jane"}
-	for name, tt := range map[string]struct {
-		in   any
-		want int
-		says string
-	}{
-		"moved":          {good, 409, "written since"},
-		"not as shown":   {ui.Action{Do: "retry", PK: "v1##a", By: "jane"}, 400, "as it was shown"},
-		"no record":      {ui.Action{Do: "retry", Seen: "seen"}, 400, "names its record"},
-		"a large answer": {ui.Action{Do: "settle", PK: "v1##a", Seen: "seen", Body: strings.Repeat("a", 257<<10)}, 413, "256 KB"},
-		"unknown field":  {map[string]any{"do": "retry", "force": true}, 400, "unknown field"},
-		"no object":      {"retry", 400, "not understood"},
-	} {
-		if status, _, body := v.send("POST", "/api/act", tt.in); status != tt.want || !strings.Contains(body, tt.says) {
-			t.Errorf("%s: %d %s, want %d, %s", name, status, body, tt.want, tt.says)
-		}
-	}
-	if len(src.acts) != 0 {
-		t.Errorf("acts: %v", src.acts)
-	}
-	if status, _, body := v.send("GET", "/api/record?pk=none", nil); status != 404 || !strings.Contains(body, "no such record") {
-		t.Errorf("%d %s", status, body)
-	}
-}
-
 // The server listens on this machine only, and a taken port is an error.
 func TestListen(t *testing.T) {
 	t.Parallel()
@@ -395,6 +366,11 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
 		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use the command"}`},
 		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
+		{"POST", "/api/act", ui.Action{Do: "retry", PK: "v1##a", By: "jane"}, 400, "as it was shown"},
+		{"POST", "/api/act", ui.Action{Do: "retry", Seen: "seen"}, 400, "names its record"},
+		{"POST", "/api/act", in{"do": "retry", "force": true}, 400, "unknown field"},
+		{"POST", "/api/act", "retry", 400, "not understood"},
+		{"GET", "/api/record?pk=none", nil, 404, "no such record"},
 		{"POST", "/api/stop", in{}, 200, state},
 		{"POST", "/api/scan", in{}, 200, `"running":`},
 		{"HEAD", "/", nil, 200, ""},
