@@ -50,9 +50,6 @@ func TestCrashMatrix(t *testing.T) {
 	m := newMatrix(t)
 	m.discover(t, newWorld(t, db, bin))
 	todo := m.plan(t)
-	if m.only == "" && os.Getenv("CRASH_PAGE") == "" {
-		m.compare(t)
-	}
 	if t.Failed() {
 		todo = nil // found without a fault
 	}

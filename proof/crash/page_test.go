@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // page is written by a run with CRASH_PAGE=1.
@@ -60,7 +56,7 @@ func (m *matrix) write(t *testing.T, e evidence) {
 		}
 		p("\n| --- |%s\n", strings.Repeat(" ---: |", len(faults)))
 		for _, pt := range m.points[path] {
-			p("%s", rowOf(pt))
+			p("| %s |", pt)
 			for _, f := range faults {
 				switch {
 				case f.on != nil && !f.on(pt.call):
@@ -74,39 +70,6 @@ func (m *matrix) write(t *testing.T, e evidence) {
 	}
 	if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// rowOf is the beginning of a crash point's row.
-func rowOf(pt point) string { return fmt.Sprintf("| %s |", pt) }
-
-// The page has the crash points that the code has.
-func (m *matrix) compare(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// By path, in any order: a process makes some calls side by side.
-	want, got := map[string][]string{}, map[string][]string{}
-	for _, path := range paths {
-		for _, pt := range m.points[path] {
-			name := "### " + strings.ToUpper(path.name[:1]) + path.name[1:]
-			want[name] = append(want[name], rowOf(pt))
-		}
-	}
-	var path string
-	for line := range strings.Lines(string(text)) {
-		first, _, row := strings.Cut(strings.TrimPrefix(line, "| "), " |")
-		switch {
-		case strings.HasPrefix(line, "### "):
-			path = strings.TrimSpace(line)
-		case row && slices.ContainsFunc([]string{atAPI, atResume, atWorker, atConsumer}, func(s string) bool { return strings.HasPrefix(first, s+": ") }):
-			got[path] = append(got[path], "| "+first+" |")
-		}
-	}
-	if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
-		t.Errorf("proof/crash-matrix.md has other crash points than the code: run make crash-matrix (-code +page)\n%s", diff)
 	}
 }
 

@@ -33,7 +33,8 @@ import (
 	"github.com/samekey/samekey/proof/internal/harness"
 )
 
-// proof looks for bugs by tests of one package.
+// proof looks for bugs by tests of one package; without a name of it, by those of the package that
+// the bug is in.
 type proof struct {
 	name, module, pkg, run string
 	env, flags             []string
@@ -60,6 +61,7 @@ var proofs = []proof{
 	{name: "three stores", module: ".", pkg: "internal/testkit/fakedynamo", run: "^TestStoresAgree$", only: "claim, commit, double"},
 	{name: "tenants", module: "proof", pkg: "tenants", run: "^TestTenantsInMemory$", env: []string{"TENANTTEST_N=5000"}, outside: "source, breaker, drain, completer, double, race"},
 	{name: "crash matrix", module: "proof", pkg: "crash", run: "^TestCrashMatrix$", env: []string{"CRASH_REQUESTS=310", "CRASH_PATIENCE=1m"}, outside: "tenant, caller, double, race"},
+	{name: "its package's tests", module: ".", run: "."},
 	{name: "race", module: ".", pkg: "idem", run: "^Test(Renewals|HandlerThatOutlives|NoRenewal)", flags: []string{"-race"}, only: "race"},
 }
 
@@ -160,9 +162,12 @@ func (t *table) look(ctx context.Context, b bug) ([]string, error) {
 	}
 	cells := make([]string, 0, len(t.proofs))
 	for _, p := range t.proofs {
-		if !p.looksAt(b.layer) {
+		if !p.looksAt(b.layer) || p.pkg == "" && b.edits == nil {
 			cells = append(cells, "")
 			continue
+		}
+		if p.pkg == "" {
+			p.pkg = path.Dir(b.edits[0].file)
 		}
 		found, took, out, err := t.find(ctx, p, overlay, tmp)
 		if err != nil {
