@@ -21,7 +21,7 @@ import (
 
 func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 	t.Parallel()
-	settle := func(t *testing.T, a *abandoned) jobs.Ticket {
+	settle := func(t *testing.T, a *operation) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
 		if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
@@ -29,7 +29,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 		return jobs.TicketFor(a.record(t))
 	}
-	giveUp := func(t *testing.T, a *abandoned) jobs.Ticket {
+	giveUp := func(t *testing.T, a *operation) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
 		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "test"); err != nil {
@@ -37,8 +37,8 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 		return jobs.TicketFor(a.record(t))
 	}
-	of := func(change func(*jobs.Ticket)) func(*testing.T, *abandoned) jobs.Ticket {
-		return func(t *testing.T, a *abandoned) jobs.Ticket {
+	of := func(change func(*jobs.Ticket)) func(*testing.T, *operation) jobs.Ticket {
+		return func(t *testing.T, a *operation) jobs.Ticket {
 			t.Helper()
 			a.leaseOver()
 			ticket := jobs.TicketFor(a.record(t))
@@ -47,7 +47,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		ticket func(*testing.T, *abandoned) jobs.Ticket
+		ticket func(*testing.T, *operation) jobs.Ticket
 		want   error
 	}{
 		"another operation with the same version": {of(func(t *jobs.Ticket) { t.Owner = "another" }), jobs.ErrMoved},
@@ -55,7 +55,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		"no record":           {of(func(t *jobs.Ticket) { t.PK += "x" }), jobs.ErrMoved},
 		"finished":            {settle, jobs.ErrMoved},
 		"stuck":               {giveUp, jobs.ErrMoved},
-		"still running":       {func(t *testing.T, a *abandoned) jobs.Ticket { t.Helper(); return jobs.TicketFor(a.record(t)) }, idem.ErrInFlight},
+		"still running":       {func(t *testing.T, a *operation) jobs.Ticket { t.Helper(); return jobs.TicketFor(a.record(t)) }, idem.ErrInFlight},
 		"the right one helps": {of(func(*jobs.Ticket) {}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

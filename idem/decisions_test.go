@@ -25,7 +25,7 @@ import (
 )
 
 // stuckOperation was abandoned and given up.
-func stuckOperation(t *testing.T) *abandoned {
+func stuckOperation(t *testing.T) *operation {
 	t.Helper()
 	a := abandon(t)
 	a.leaseOver()
@@ -47,10 +47,10 @@ var settlements = map[string]idem.Settlement{
 func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 	t.Parallel()
 	for how, s := range settlements {
-		for name, state := range map[string]func(*testing.T, *abandoned){
-			"open": func(_ *testing.T, a *abandoned) { a.leaseOver() },
-			"held": func(*testing.T, *abandoned) {},
-			"finished": func(t *testing.T, a *abandoned) {
+		for name, state := range map[string]func(*testing.T, *operation){
+			"open": func(_ *testing.T, a *operation) { a.leaseOver() },
+			"held": func(*testing.T, *operation) {},
+			"finished": func(t *testing.T, a *operation) {
 				t.Helper()
 				a.leaseOver()
 				if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
@@ -218,7 +218,7 @@ func TestTwoOperatorsDecideOnce(t *testing.T) {
 }
 
 // unknownOutcome is stuck in a call with an unknown outcome.
-func unknownOutcome(t *testing.T) *abandoned {
+func unknownOutcome(t *testing.T) *operation {
 	t.Helper()
 	a := accepting()
 	if _, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return a.charge(ctx, "", errors.New("timeout")) }); !errors.Is(err, idem.ErrStuck) {
@@ -228,7 +228,7 @@ func unknownOutcome(t *testing.T) *abandoned {
 }
 
 // charge calls a provider without keys.
-func (a *abandoned) charge(ctx context.Context, id string, err error) (idem.Response, error) {
+func (a *operation) charge(ctx context.Context, id string, err error) (idem.Response, error) {
 	got, err := idem.Foreign(ctx, "charged", func(context.Context, *idem.Tx) (string, error) { return id, err }, idem.NotIdempotent())
 	return idem.Response{Status: 201, Body: []byte(got)}, err
 }
@@ -490,17 +490,17 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 	t.Parallel()
 	refuse := refusals["another phase comes first"].fn
 	for name, tt := range map[string]struct {
-		fn      func(context.Context, *testing.T, *abandoned) (idem.Response, error)
+		fn      func(context.Context, *testing.T, *operation) (idem.Response, error)
 		blocked bool
 	}{
-		"an attempt that has begun": {func(_ context.Context, t *testing.T, a *abandoned) (idem.Response, error) {
+		"an attempt that has begun": {func(_ context.Context, t *testing.T, a *operation) (idem.Response, error) {
 			t.Helper()
 			if !a.record(t).Blocked {
 				t.Error("not blocked while it is not known whether it goes on")
 			}
 			return idem.Response{}, errors.New("down")
 		}, false},
-		"a phase": {func(ctx context.Context, t *testing.T, a *abandoned) (idem.Response, error) {
+		"a phase": {func(ctx context.Context, t *testing.T, a *operation) (idem.Response, error) {
 			t.Helper()
 			if _, err := completes(ctx, nil); err != nil {
 				return idem.Response{}, err
@@ -511,7 +511,7 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 			}
 			return idem.Response{}, err
 		}, false},
-		"given up": {func(ctx context.Context, t *testing.T, _ *abandoned) (idem.Response, error) {
+		"given up": {func(ctx context.Context, t *testing.T, _ *operation) (idem.Response, error) {
 			t.Helper()
 			if _, err := completes(ctx, nil); err != nil {
 				return idem.Response{}, err
@@ -519,7 +519,7 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 			_, err := idem.Foreign(ctx, "two", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("timeout") }, idem.NotIdempotent())
 			return idem.Response{}, err
 		}, false},
-		"refused again": {func(ctx context.Context, _ *testing.T, _ *abandoned) (idem.Response, error) { return refuse(ctx) }, true},
+		"refused again": {func(ctx context.Context, _ *testing.T, _ *operation) (idem.Response, error) { return refuse(ctx) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -640,38 +640,11 @@ func TestForget(t *testing.T) {
 	})
 }
 
-// A10: MarkStuck returns an error if nothing was written.
-func TestGiveUpTellsThatItFailed(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	clock := idemtest.NewClock()
-	with := func(o *idem.Options) { o.Now = clock.Now }
-	dying := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(dying, callertest.Anybody, with), func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Atomic(ctx, "a", func(_ context.Context, tx *idem.Tx) (string, error) { return "x", nil })
-		dying.Crash()
-		return idem.Response{}, err
-	})
-	clock.Advance(time.Hour)
-	st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb == idemtest.Commit && c.N > 1 {
-			return idemtest.Fault{Err: errors.New("access denied")}
-		}
-		return idemtest.Fault{}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), ample)
-	defer cancel()
-	err := idem.New(st, callertest.Anybody, with).MarkStuck(ctx, jobs.TicketFor(one(&mem)), "nobody")
-	if r := one(&mem); err == nil && r.State != store.Stuck {
-		t.Errorf("MarkStuck: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
-	}
-}
-
 // An abandoned call whose client never comes back is given up after retention, and so
 // listed. No request has to be stored for that.
 func TestForsakenCallWaitsForPeople(t *testing.T) {
 	t.Parallel()
-	a := &abandoned{clock: idemtest.NewClock()}
+	a := &operation{clock: idemtest.NewClock()}
 	a.engine = idem.New(&a.mem, func(o *idem.Options) { o.Now, o.CallsOut = a.clock.Now, true })
 	dying := idemtest.Faulty(&a.mem, nil)
 	_, _ = do(t, idem.New(dying, func(o *idem.Options) { o.Now, o.CallsOut = a.clock.Now, true }), charging("charge", func(string) { dying.Crash() }))
@@ -682,76 +655,6 @@ func TestForsakenCallWaitsForPeople(t *testing.T) {
 	if r := a.record(t); r.State != store.Stuck || len(r.Doubts) == 0 || r.WaitSince.IsZero() {
 		t.Errorf("state %q, in doubt %v, waits since %v", r.State, r.Doubts, r.WaitSince)
 	}
-}
-
-// An operator's decisions about such a call, and how the operation continues.
-func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		settlement idem.Settlement
-		refused    bool
-		charges    int // number of calls in the end
-		body       string
-	}{
-		"without a word":  {idem.Settlement{}, true, 1, ""},
-		"its result":      {idem.Settlement{Result: []byte(`"ch_1"`)}, false, 1, "ch_1"},
-		"not made":        {idem.Settlement{NotMade: true}, false, 2, ""},
-		"at the own risk": {idem.Settlement{RiskTwice: true}, false, 2, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(e *idem.Engine, w *outside) error {
-				_, err := do(t, e, charging("charge", w.charge))
-				return err
-			})
-			e := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
-			err := e.Settle(t.Context(), one(mem).PK, tc.settlement)
-			if errors.Is(err, idem.ErrResult) != tc.refused || !tc.refused && err != nil {
-				t.Fatal(err)
-			}
-			clock.Advance(30 * time.Hour) // the new attempt has no call in doubt
-			tips := make(map[string]bool)
-			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-				id, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
-					w.charge(tx.Key("payments"))
-					return "", nil
-				})
-				if err != nil {
-					return idem.Response{}, err
-				}
-				_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) { tips[tx.Key("payments")] = true; return 1, nil })
-				return idem.Response{Status: 201, Body: []byte(id)}, err
-			})
-			if tc.refused {
-				if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
-					t.Errorf("%v after %d calls", err, len(w.calls))
-				}
-				return
-			}
-			if err != nil || string(res.Body) != tc.body || len(w.calls) != tc.charges || len(w.charged()) != 1 {
-				t.Errorf("%+v, %v, calls %v", res, err, w.calls)
-			}
-			if len(tips) != 1 || tips[w.calls[0]] {
-				t.Error("the tip has the key of the charge")
-			}
-		})
-	}
-	t.Run("before it is stuck in the call", func(t *testing.T) {
-		t.Parallel()
-		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
-			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
-			e := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Now = clock.Now })
-			if err := e.MarkStuck(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Settle(t.Context(), one(mem).PK, s); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			if _, err := do(t, e, charging("charge", w.charge)); err != nil || len(w.calls) != 2 {
-				t.Errorf("%s: %v after %d calls", name, err, len(w.calls))
-			}
-		}
-	})
 }
 
 // A request under a key that an operator has freed has the decision in its record: the author
@@ -808,8 +711,6 @@ func leaves(t *testing.T, optFns ...func(*idem.Options)) (*bodied, jobs.Ticket) 
 	})
 	return st, jobs.TicketFor(one(st.MemoryStore))
 }
-
-func resumable(o *idem.Options) { o.Resumable, o.Function = true, "f" }
 
 // at has another do something before the nth call of a kind.
 func at(verb idemtest.Verb, n int, other func()) idemtest.Plan {
@@ -985,5 +886,56 @@ func TestMarkStuckInTrouble(t *testing.T) {
 				t.Errorf("%s: got %v, the record is %s; want %v, %s", name, err, r.State, tt.want, tt.is)
 			}
 		})
+	}
+}
+
+// An operator's decisions about a call that the provider may have forgotten, and how the
+// operation continues: the call is made again under its key, or not at all.
+func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		early      bool // before it is stuck in the call
+		settlement idem.Settlement
+		want       error
+		charges    int // in the end
+		body       string
+	}{
+		"without a word":         {false, idem.Settlement{}, idem.ErrResult, 1, ""},
+		"its result":             {false, idem.Settlement{Result: []byte(`"ch_1"`)}, nil, 1, "ch_1"},
+		"not made":               {false, idem.Settlement{NotMade: true}, nil, 2, ""},
+		"at the own risk":        {false, idem.Settlement{RiskTwice: true}, nil, 2, ""},
+		"early, not made":        {true, idem.Settlement{NotMade: true}, nil, 2, ""},
+		"early, at the own risk": {true, idem.Settlement{RiskTwice: true}, nil, 2, ""},
+	} {
+		a := accepting()
+		var w outside
+		tips := make(map[string]bool)
+		a.dies(t, func(die func()) handler { return charging("charge", func(key string) { w.charge(key); die() }) })
+		a.clock.Advance(25 * time.Hour)
+		if tc.early {
+			if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := a.do(t, charging("charge", w.charge)); !errors.Is(err, idem.ErrStuck) {
+			t.Fatal(err)
+		}
+		if err := a.engine.Settle(t.Context(), a.record(t).PK, tc.settlement); !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+			t.Errorf("%s: settled: %v, want %v", name, err, tc.want)
+		}
+		a.clock.Advance(30 * time.Hour) // the new attempt has no call in doubt
+		res, err := a.do(t, func(ctx context.Context) (idem.Response, error) {
+			id, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) { w.charge(tx.Key("payments")); return "", nil })
+			if err != nil {
+				return idem.Response{}, err
+			}
+			_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) { tips[tx.Key("payments")] = true; return 1, nil })
+			return idem.Response{Status: 201, Body: []byte(id)}, err
+		})
+		if len(w.calls) != tc.charges || len(w.charged()) != 1 || tips[w.calls[0]] {
+			t.Errorf("%s: calls %v, tips %v; want %d under one key, and the tip under another", name, w.calls, tips, tc.charges)
+		}
+		if tc.want != nil && !errors.Is(err, idem.ErrStuck) || tc.want == nil && (err != nil || string(res.Body) != tc.body) {
+			t.Errorf("%s: then %+v, %v, want %q", name, res, err, tc.body)
+		}
 	}
 }

@@ -256,33 +256,16 @@ func onlyRecord(t *testing.T, m *idem.MemoryStore) *store.Record {
 	return nil
 }
 
-// abandoned is an operation whose attempt died in its handler, with a store and a
+// operation is an operation whose attempt died in its handler, with a store and a
 // clock for what follows.
-type abandoned struct {
+type operation struct {
 	mem    idem.MemoryStore
 	clock  *idemtest.Clock
+	opts   []func(*idem.Options)
 	engine *idem.Engine
 }
 
-// abandon lets one attempt die after the phase "one".
-func abandon(t *testing.T, optFns ...func(*idem.Options)) *abandoned {
-	t.Helper()
-	a := &abandoned{clock: idemtest.NewClock()}
-	optFns = append([]func(*idem.Options){func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)
-	a.engine = idem.New(&a.mem, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
-	store := idemtest.Faulty(&a.mem, nil)
-	_, err := do(t, idem.New(store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...), func(ctx context.Context) (idem.Response, error) {
-		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
-		store.Crash()
-		return idem.Response{}, errors.Join(err, errors.New("died"))
-	})
-	if err == nil {
-		t.Fatal("no error")
-	}
-	return a
-}
-
-func (a *abandoned) record(t *testing.T) *store.Record {
+func (a *operation) record(t *testing.T) *store.Record {
 	t.Helper()
 	for _, r := range a.mem.Records() {
 		return r
@@ -291,9 +274,9 @@ func (a *abandoned) record(t *testing.T) *store.Record {
 	return nil
 }
 
-func (a *abandoned) leaseOver() { a.clock.Advance(time.Hour) }
+func (a *operation) leaseOver() { a.clock.Advance(time.Hour) }
 
-func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket jobs.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
+func (a *operation) resume(t *testing.T, e *idem.Engine, ticket jobs.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
@@ -304,13 +287,6 @@ func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket jobs.Ticket, fn 
 func completes(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 	_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("again")); return 1, nil })
 	return idem.Response{Status: 201}, err
-}
-
-// accepting returns an engine that stores requests with their claims.
-func accepting(optFns ...func(*idem.Options)) *abandoned {
-	a := &abandoned{clock: idemtest.NewClock()}
-	a.engine = idem.New(&a.mem, append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)...)
-	return a
 }
 
 // stops are events that can stop an attempt before its first commit, and whether
@@ -390,10 +366,6 @@ func onePhase(ctx context.Context) (idem.Response, error) {
 }
 
 func asIs(*idem.Options) {}
-
-func dies(st *idemtest.FaultyStore) func(context.Context) error {
-	return func(context.Context) error { st.Crash(); return errors.New("died") }
-}
 
 // serve sends the request of do over HTTP's contract.
 func serve(t *testing.T, e *idem.Engine, fn func(context.Context) (idem.Response, error)) idem.Result {
@@ -694,4 +666,88 @@ func bodyOf(t *testing.T, r *http.Response) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// begun returns an engine with a store and a clock of its own.
+func begun(optFns ...func(*idem.Options)) *operation {
+	a := &operation{clock: idemtest.NewClock()}
+	a.opts = append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) { o.Now = a.clock.Now }}, optFns...)
+	a.engine = idem.New(&a.mem, a.opts...)
+	return a
+}
+
+// accepting is begun with an engine that stores requests with their claims.
+func accepting(optFns ...func(*idem.Options)) *operation {
+	return begun(append([]func(*idem.Options){resumable}, optFns...)...)
+}
+
+func resumable(o *idem.Options) { o.Resumable, o.Function = true, "f" }
+
+func callsOut(o *idem.Options) { o.CallsOut = true }
+
+// do sends the request.
+func (a *operation) do(t *testing.T, fn handler) (idem.Result, error) {
+	t.Helper()
+	return do(t, a.engine, fn)
+}
+
+// dies sends the request to a process that dies when fn calls die.
+func (a *operation) dies(t *testing.T, fn func(die func()) handler) {
+	t.Helper()
+	st := idemtest.Faulty(&a.mem, nil)
+	if _, err := do(t, idem.New(st, a.opts...), fn(st.Crash)); !st.Crashed() {
+		t.Errorf("the process didn't die: %v", err)
+	}
+}
+
+// completes has a completer take the operation up.
+func (a *operation) completes(t *testing.T, fn handler) error {
+	t.Helper()
+	return a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+}
+
+// abandon lets one attempt die after the phase "one".
+func abandon(t *testing.T, optFns ...func(*idem.Options)) *operation {
+	t.Helper()
+	a := accepting(optFns...)
+	a.dies(t, func(die func()) handler {
+		return func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
+			die()
+			return idem.Response{}, err
+		}
+	})
+	return a
+}
+
+// recordPhase commits a phase of nothing but its name.
+func recordPhase(ctx context.Context, name string) error {
+	_, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note(name)); return 1, nil })
+	return err
+}
+
+// charging returns a handler that calls a provider under a derived key, and finishes.
+func charging(name string, charge func(key string), opts ...idem.PhaseOption) handler {
+	return func(ctx context.Context) (idem.Response, error) {
+		id, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (string, error) {
+			key := tx.Key("payments")
+			charge(key)
+			return key, nil
+		}, opts...)
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+			return idem.Response{Status: 201, Body: []byte(id)}, nil
+		})
+	}
+}
+
+// paying calls a provider; what ends the call.
+func paying(ctx context.Context, phase string, what func(tx *idem.Tx) error, opts ...idem.PhaseOption) error {
+	_, err := idem.Foreign(ctx, phase, func(_ context.Context, tx *idem.Tx) (int, error) {
+		tx.Key("payments", phase)
+		return 1, what(tx)
+	}, opts...)
+	return err
 }

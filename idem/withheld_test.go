@@ -22,7 +22,7 @@ import (
 // (R148): told "sold out", it would be charged by the completer.
 func TestToldIsKept(t *testing.T) {
 	t.Parallel()
-	died := func(a *abandoned) {
+	died := func(a *operation) {
 		dying := idemtest.Faulty(&a.mem, nil)
 		e := idem.New(dying, func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, "f" })
 		_, _ = e.Do(context.Background(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, func(context.Context) (idem.Response, error) {
@@ -33,7 +33,7 @@ func TestToldIsKept(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		resumable bool
-		before    func(*abandoned)
+		before    func(*operation)
 		fn        func(context.Context) (idem.Response, error)
 		told      int
 	}{

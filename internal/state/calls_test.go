@@ -1,6 +1,8 @@
 package state
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -119,13 +121,62 @@ func TestSending(t *testing.T) {
 	}
 }
 
-func TestWithHasEachCallOnce(t *testing.T) {
+// A release keeps the hashes of calls in doubt, and no others.
+func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
-	calls := []string{"pay#1", "fax#1"}
-	if diff := cmp.Diff([]string{"fax#1", "mail#1", "pay#1"}, With(calls, "pay#1", "mail#1", "fax#1")); diff != "" {
-		t.Error(diff)
+	now := time.UnixMilli(1_000_000_000)
+	open := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, now, now.Add(time.Hour), Life{}), nil, "")
+	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
+	for name, tc := range map[string]struct {
+		doubts []string
+		b      Release
+		want   []string
+	}{
+		"nothing was called":                   {nil, Release{}, nil},
+		"this attempt's":                       {nil, Release{Calls: []string{"pay#2"}}, []string{"pay#2"}},
+		"an earlier attempt's":                 {[]string{"pay#1"}, Release{}, []string{"pay#1"}},
+		"both":                                 {[]string{"pay#1"}, Release{Calls: []string{"pay#2"}}, []string{"pay#1", "pay#2"}},
+		"of one, nobody knows which":           {[]string{AnyCall}, Release{}, []string{"pay#1", "pay#2"}},
+		"of one of this, nobody knows which":   {nil, Release{Calls: []string{AnyCall}}, []string{"pay#1", "pay#2"}},
+		"with something else, the first stays": {nil, Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "x"}}, []string{"pay#1"}},
+	} {
+		held := *open
+		held.Doubts = tc.doubts
+		r := goesOn(Released(&held, now, tc.b), &held)
+		got := slices.Sorted(maps.Keys(r.Sent))
+		if !slices.Equal(got, tc.want) || r.Sent["pay#1"] == "x" || len(held.Sent) != 2 {
+			t.Errorf("%s: %v is kept, want %v", name, r.Sent, tc.want)
+		}
 	}
-	if calls[0] != "pay#1" {
-		t.Errorf("the list has changed: %v", calls)
+}
+
+// A call is as old as the attempt that may have made it, however often that
+// attempt renewed its lease, and however many attempts followed.
+func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
+	t.Parallel()
+	begun := time.UnixMilli(1_000_000_000)
+	at := func(h int) time.Time { return begun.Add(time.Duration(h) * time.Hour) }
+	r := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, begun, at(1), Life{}), nil, "")
+	for h := 1; h < 4; h++ {
+		r = goesOn(Renewed(r, at(h), at(h+1)), r)
+	}
+	failed := goesOn(Released(r, at(4), Release{Calls: []string{"pay#1"}}), r)
+	for h := 5; h < 8; h++ {
+		r = wrote(Taken(r, at(h), at(h+1), Life{}), r, "b")
+		over := wrote(Taken(failed, at(h), at(h+1), Life{}), failed, "b")
+		failed = goesOn(Released(over, at(h+1), Release{Calls: []string{"pay#2"}}), over)
+	}
+	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{AnyCall}) {
+		t.Errorf("after deaths: %v since %v", r.Doubts, r.DoubtSince)
+	}
+	if !failed.DoubtSince.Equal(begun) || !slices.Equal(failed.Doubts, []string{"pay#1", "pay#2"}) {
+		t.Errorf("after failures: %v since %v", failed.Doubts, failed.DoubtSince)
+	}
+	again := Advanced(failed, at(5), []store.Phase{{Name: "one"}}, nil, []string{"pay#1"})
+	if !again.DoubtSince.Equal(begun) || !slices.Equal(again.Doubts, []string{"pay#2"}) {
+		t.Errorf("with one of two calls recorded: %v since %v", again.Doubts, again.DoubtSince)
+	}
+	if done := Advanced(again, at(6), []store.Phase{{Name: "two"}}, nil, []string{"pay#2"}); len(done.Doubts) > 0 || !done.DoubtSince.IsZero() {
+		t.Errorf("with both recorded: %v since %v", done.Doubts, done.DoubtSince)
 	}
 }

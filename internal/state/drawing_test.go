@@ -2,12 +2,8 @@ package state
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -353,53 +349,4 @@ func TestLateHolder(t *testing.T) {
 			t.Errorf("%s leads to %s, and to %s when the lease is over", name, was, is)
 		}
 	}
-}
-
-// partOf lists functions that make a record and are part of transitions.
-var partOf = map[string]string{"Taken": "TakenByClient and TakenUp", "Buried": "no transition: an expired record stays expired"}
-
-// Every function that makes a record from a record is a move, so that new
-// functions must be drawn.
-func TestEveryTransitionIsDrawn(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	declared := make(map[string]bool)
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok || !fn.Name.IsExported() || fn.Type.Results == nil || !makesRecord(fn.Type.Results.List[0].Type) {
-				continue
-			}
-			name := fn.Name.Name
-			declared[name] = true
-			if moves[name] == nil && partOf[name] == "" {
-				t.Errorf("%s makes a record, and is not among the moves: add it, and draw it in %s", name, page)
-			}
-		}
-	}
-	for name := range moves {
-		if name != answered && name != letGo && !declared[name] {
-			t.Errorf("no function %s makes a record: was it renamed?", name)
-		}
-	}
-}
-
-// makesRecord reports whether a result is a *store.Record.
-func makesRecord(e ast.Expr) bool {
-	p, ok := e.(*ast.StarExpr)
-	if !ok {
-		return false
-	}
-	s, ok := p.X.(*ast.SelectorExpr)
-	return ok && s.Sel.Name == "Record"
 }

@@ -130,26 +130,6 @@ func TestForgottenBy(t *testing.T) {
 	}
 }
 
-// Only the write that forgets an operation takes jobs away unsent.
-func TestDropsJobs(t *testing.T) {
-	t.Parallel()
-	mail := map[string]store.Job{"0.0": {}}
-	for _, tt := range []struct {
-		prev, next map[string]store.Job
-		keep       store.Keep
-		want       bool
-	}{
-		{mail, nil, store.KeepFreed, true},
-		{mail, nil, store.KeepOpen, false},
-		{mail, mail, store.KeepFreed, false},
-		{nil, nil, store.KeepFreed, false},
-	} {
-		if got := DropsJobs(&store.Record{Jobs: tt.prev}, &store.Record{Jobs: tt.next, Keep: tt.keep}); got != tt.want {
-			t.Errorf("%+v: %t", tt, got)
-		}
-	}
-}
-
 // People cancel a job that has a time, until a drain begins to deliver it or parks it.
 func TestCancellable(t *testing.T) {
 	t.Parallel()
@@ -163,31 +143,6 @@ func TestCancellable(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"3", "5"}, Cancellable(r, []string{"5", "begun", "parked", "3", "unknown"})); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestSameJobs(t *testing.T) {
-	t.Parallel()
-	jobs := func(failed ...string) map[string]store.Job {
-		all := make(map[string]store.Job)
-		for i, f := range failed {
-			all[fmt.Sprint(i)] = store.Job{Failed: f}
-		}
-		return all
-	}
-	for _, tt := range []struct {
-		a, b map[string]store.Job
-		want bool
-	}{
-		{jobs(""), jobs(""), true},
-		{jobs("refused"), jobs("refused again"), true},
-		{jobs(""), jobs("refused"), false},
-		{jobs("refused"), jobs(""), false},
-		{jobs(""), jobs("", ""), false},
-	} {
-		if got := SameJobs(&store.Record{Jobs: tt.a}, &store.Record{Jobs: tt.b}); got != tt.want {
-			t.Errorf("%v and %v: %t", tt.a, tt.b, got)
-		}
 	}
 }
 

@@ -58,7 +58,9 @@ func intent(r *store.Record) {
 func stuck(r *store.Record) {
 	r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, claimedAt
 }
+
 func noDoubt(r *store.Record) { r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil }
+
 func answered200(r *store.Record) {
 	r.State, r.Lease, r.LastErr, r.Input, r.Retention = store.Done, time.Time{}, "", nil, 0
 	r.Phases = []store.Phase{{Name: "zero", At: 5 * time.Millisecond}}
@@ -348,16 +350,6 @@ func TestListsOfARecordAreCut(t *testing.T) {
 	}
 	if up := TakenUp(r, clock, nextLease, aLife); len(up.Handovers) != 11 {
 		t.Errorf("a completer leaves %d handovers", len(up.Handovers))
-	}
-}
-
-// An operator's words are cut like any other text of a record.
-func TestDecidedIsCut(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 300)
-	got := Decided(busy(), clock, long, long, "to")[1]
-	if want := (store.Decision{By: long[:256], At: clockMs, What: long[:256], From: "held", To: "to"}); got != want {
-		t.Errorf("got %+v", got)
 	}
 }
 
