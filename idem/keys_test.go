@@ -512,9 +512,7 @@ func TestQueryCollision(t *testing.T) {
 	}
 }
 
-// Bad inputs that don't concern event formats, stores or key parsers. Numbers 1–8
-// are in key_test.go and lambda/badinput_test.go, with 10, 13–15, 22, 29 and 33;
-// 16, 24, 27 and 28 are in dynamo.
+// Bad inputs that don't concern event formats, stores or key parsers.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	ask := func(t *testing.T, e *idem.Engine, r idem.Request, fn func(context.Context) (idem.Response, error)) idem.Result {

@@ -156,15 +156,15 @@ func (w *world) play(ctx context.Context) {
 
 func (w *world) visit(ctx context.Context, r *request) {
 	w.at.Store(int64(r.at))
-	if w.only != nil && w.script.group(r) != *w.only {
-		for _, child := range r.children {
-			w.visit(ctx, child)
-		}
-		return
-	}
 	v := &visit{w: w, req: r}
 	if around, inside := ctx.Value(visitKey{}).(*visit); inside {
 		v.depth = around.depth + 1
+	}
+	if w.only != nil && w.script.group(r) != *w.only {
+		for _, child := range r.children { // as deep as beside the others: the depth decides how much time an event has
+			w.visit(context.WithValue(ctx, visitKey{}, v), child)
+		}
+		return
 	}
 	w.sent[r.index].Store(v)
 	v.answer = w.send(context.WithValue(ctx, visitKey{}, v), r)
