@@ -113,53 +113,6 @@ func TestJSONKeyFindsNone(t *testing.T) {
 	}
 }
 
-func TestBadPointersPanic(t *testing.T) {
-	t.Parallel()
-	for name, make := range map[string]func(){
-		"nothing":              func() { lambda.JSONKey("") },
-		"no slash":             func() { lambda.JSONKey("order") },
-		"JSONPath":             func() { lambda.JSONKey("$.order.id") },
-		"a bad escape":         func() { lambda.JSONKey("/a~2") },
-		"an escape's end":      func() { lambda.JSONKey("/a~") },
-		"the second one":       func() { lambda.JSONKey("/a", "b") },
-		"JSON-RPC":             func() { lambda.JSONRPCKey("a") },
-		"MCP":                  func() { lambda.MCPToolKey("") },
-		"AppSync":              func() { lambda.AppSyncKey("key") },
-		"AppSync's caller":     func() { lambda.AppSyncKey("/key", "sub") },
-		"Step Functions":       func() { lambda.StateKey("") },
-		"Comparing":            func() { lambda.JSONKey("/a").Comparing("a") },
-		"Comparing nothing":    func() { lambda.JSONKey("/a").Comparing() },
-		"Direct without a Key": func() { lambda.Direct[order, receipt](lambda.BodyKey{}) },
-		"a batch without a Request": func() {
-			b := lambda.SQS
-			b.Request = nil
-			lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b.WithBodyKey(lambda.JSONKey("/a")), (&worker{}).message)
-		},
-		"a batch with less than no time": func() {
-			b := lambda.SQS
-			b.RecordTimeout = -1
-			lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, (&worker{}).message)
-		},
-		"a batch with less than no worker": func() {
-			b := lambda.SQS
-			b.Concurrency = -1
-			lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, (&worker{}).message)
-		},
-		"a batch without a Key": func() {
-			lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS.WithBodyKey(lambda.BodyKey{}), (&worker{}).message)
-		},
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			make()
-		}()
-	}
-}
-
 // A batch reads the body that the producer sent.
 func TestBodyKeyOfBatches(t *testing.T) {
 	t.Parallel()

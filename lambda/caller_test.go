@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -40,20 +42,27 @@ func TestNobodyIsGuessed(t *testing.T) {
 	})
 }
 
-// Who is verified may come with a fresh token, or another key of a usage plan.
-func TestVerifiedCallersMayRefreshTheirToken(t *testing.T) {
+// Each verified caller has keys of its own, whatever its token is now, and is one caller through
+// both kinds of API.
+func TestCallersHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	each(t, []source{httpAPI, rest, functionURL}, func(t *testing.T, s source) {
-		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
-		for i, token := range []string{"Bearer 1", "Bearer 2"} {
+	for _, ways := range [][]source{{httpAPI}, {rest}, {functionURL}, {httpAPI, httpAPI, rest, rest}} {
+		runs := 0
+		e := idem.New(&idem.MemoryStore{})
+		for i, step := range []struct {
+			user, token, want string
+			replayed          bool
+		}{{"ann", "1", "1", false}, {"bob", "1", "2", false}, {"ann", "2", "1", true}, {"bob", "3", "2", true}} {
+			s := ways[i%len(ways)]
 			c := newCall("k")
-			c.user = "ann"
-			c.header.Set("Authorization", token)
-			s.send(t, wrapped, c).accepted(t, 201, createdBody, i == 1)
+			c.user = step.user
+			c.header.Set("Authorization", "Bearer "+step.token)
+			s.send(t, s.wrap(e, func(context.Context, []byte) (idem.Response, error) {
+				runs++
+				return idem.Response{Status: 201, Body: fmt.Append(nil, runs)}, nil
+			}), c).accepted(t, 201, step.want, step.replayed)
 		}
-		ran(t, runs, 1)
-	})
+	}
 }
 
 // restFrom is a REST API's event of what API Gateway has checked.
@@ -81,171 +90,93 @@ func answersOf(optFns ...func(*idem.Options)) func(*testing.T, events.APIGateway
 	}
 }
 
-// An API key names a program, and the tokens behind it name people: the key is no
-// caller unless the program says so.
-func TestAPIKeysAreCallersByChoice(t *testing.T) {
+// Who is a caller by default, and who by choice: API keys name programs, certificates and sessions
+// are facts. A name of a Lambda authorizer counts within its API.
+func TestCallersByChoice(t *testing.T) {
 	t.Parallel()
-	keyed := func(id string) events.APIGatewayProxyRequest {
+	type event = events.APIGatewayProxyRequest
+	key := func(id string) event {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Identity.APIKeyID = id })
+	}
+	user := func(api, principal, key string) event {
 		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
-			rc.Identity.APIKeyID, rc.Identity.APIKey = id, "secret of "+id
+			rc.APIID, rc.Authorizer, rc.Identity.APIKeyID = api, map[string]any{"principalId": principal}, key
 		})
 	}
-	behind := func(id, user string) events.APIGatewayProxyRequest {
-		ev := keyed(id)
-		ev.RequestContext.Authorizer = map[string]any{"principalId": user}
-		return ev
-	}
-	send := answersOf()
-	if status, body := send(t, keyed("a")); status != 500 || !strings.Contains(body, "scope_unknown") {
-		t.Errorf("a key alone: %d %s, want 500 scope_unknown", status, body)
-	}
-	for i, ev := range []events.APIGatewayProxyRequest{behind("a", "ann"), behind("a", "bob"), behind("b", "ann")} {
-		if status, body := send(t, ev); status != 201 || body != []string{"1", "2", "1"}[i] {
-			t.Errorf("person %d: %d %s", i, status, body)
-		}
-	}
-	send = answersOf(func(o *idem.Options) { o.Scope = lambda.APIKeyScope })
-	for i, ev := range []events.APIGatewayProxyRequest{keyed("a"), keyed("b"), keyed("a")} {
-		if status, body := send(t, ev); status != 201 || body != []string{"1", "2", "1"}[i] {
-			t.Errorf("by choice %d: %d %s", i, status, body)
-		}
-	}
-	if status, _ := send(t, keyed("")); status != 500 {
-		t.Errorf("without a key: %d, want 500", status)
-	}
-	req, err := lambda.REST.Request(t.Context(), keyed("a"))
-	if err != nil || strings.Contains(string(req.Snapshot), "secret") {
-		t.Errorf("the snapshot has the key's value: %s, %v", req.Snapshot, err)
-	}
-}
-
-// A certificate is a caller by choice, in both kinds of API, with its issuer.
-func TestCertificatesAreCallersByChoice(t *testing.T) {
-	t.Parallel()
-	with := func(issuer, subject string) events.APIGatewayProxyRequest {
+	cert := func(issuer, subject string) event {
 		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
 			rc.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{IssuerDN: issuer, SubjectDN: subject}
 		})
 	}
-	if status, _ := answersOf()(t, with("CN=CA", "CN=ann")); status != 500 {
-		t.Errorf("by default: %d, want 500", status)
+	by := func(arn string) event {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Identity.UserArn = arn })
 	}
-	send := answersOf(func(o *idem.Options) { o.Scope = lambda.CertificateScope })
-	for i, ev := range []events.APIGatewayProxyRequest{with("CN=CA", "CN=ann"), with("CN=CA", "CN=bob"), with("CN=other", "CN=ann"), with("CN=CA|CN=ann", ""), with("CN=CA", "CN=ann")} {
-		status, body := send(t, ev)
-		if want := []string{"1", "2", "3", "", "1"}[i]; want == "" && status != 500 || want != "" && (status != 201 || body != want) {
-			t.Errorf("%d: %d %s, want %s", i, status, body, want)
+	const sts, iam = "arn:aws:sts::111122223333:", "arn:aws:iam::111122223333:"
+	one, two, other := by(sts+"assumed-role/Checkout/1"), by(sts+"assumed-role/Checkout/2"), by(sts+"assumed-role/Other/1")
+	federated, poolSession := by(sts+"federated-user/a/b"), by(sts+"assumed-role/Checkout/CognitoIdentityCredentials")
+	poolUser := poolSession
+	poolUser.RequestContext.Identity.CognitoIdentityPoolID, poolUser.RequestContext.Identity.CognitoIdentityID = "p", "i"
+	person, likePerson := by(sts+"assumed-role/AWSReservedSSO_Admin_0a1b/ann@example.com"), by(sts+"assumed-role/Checkout/AWSReservedSSO_Admin")
+	for name, tc := range map[string]struct {
+		scope  func(context.Context, *idem.Request) (string, error)
+		events []event
+		want   []string // an answer for each, "" if it is refused
+	}{
+		"facts are nobody":            {nil, []event{key("a"), cert("CN=CA", "CN=ann"), one, federated, poolSession, likePerson}, []string{"", "", "", "", "", ""}},
+		"users are callers":           {nil, []event{by(iam + "user/ops/ann"), by(iam + "root"), person, poolUser, person}, []string{"1", "2", "3", "4", "3"}},
+		"people behind API keys":      {nil, []event{user("x", "ann", "a"), user("x", "bob", "a"), user("x", "ann", "b")}, []string{"1", "2", "1"}},
+		"names count within an API":   {nil, []event{user("x", "ann", ""), user("y", "ann", ""), user("x", "ann", "")}, []string{"1", "2", "1"}},
+		"APIKeyScope":                 {lambda.APIKeyScope, []event{key("a"), key("b"), key("a"), key("")}, []string{"1", "2", "1", ""}},
+		"CertificateScope":            {lambda.CertificateScope, []event{cert("CN=CA", "CN=ann"), cert("CN=CA", "CN=bob"), cert("CN=x", "CN=ann")}, []string{"1", "2", "3"}},
+		"CertificateScope, no name":   {lambda.CertificateScope, []event{cert("CN=CA|CN=ann", ""), key("a")}, []string{"", ""}},
+		"CertificateScope, separated": {lambda.CertificateScope, []event{cert("CN=a|b", "c"), cert("CN=a", "b|c")}, []string{"1", "2"}},
+		"RoleScope":                   {lambda.RoleScope, []event{one, two, other, one, by(iam + "user/ann")}, []string{"1", "1", "2", "1", "3"}},
+		"RoleScope, no role":          {lambda.RoleScope, []event{federated, poolSession, user("x", "ann", ""), by(sts + "assumed-role/1"), key("a")}, []string{"", "", "", "", ""}},
+		"SessionScope":                {lambda.SessionScope, []event{one, two, one, by(iam + "user/ann")}, []string{"1", "2", "1", "3"}},
+		"SessionScope, no session":    {lambda.SessionScope, []event{poolSession, user("x", "ann", ""), key("a")}, []string{"", "", ""}},
+	} {
+		send := answersOf(func(o *idem.Options) { o.Scope = tc.scope })
+		for i, ev := range tc.events {
+			status, body := send(t, ev)
+			if want := tc.want[i]; want == "" && status != 500 || want != "" && (status != 201 || body != want) {
+				t.Errorf("%s, event %d: got %d %s, want %q", name, i, status, body, want)
+			}
+		}
+		// An authorizer takes the place of a choice: who comes without its fact has no record under it.
+		if former := tc.scope; former != nil {
+			if status, body := answersOf(func(o *idem.Options) { o.Former = &idem.Former{Scope: former} })(t, user("x", "jane", "")); status != 201 {
+				t.Errorf("%s, formerly: got %d %s, want 201", name, status, body)
+			}
 		}
 	}
-	if status, _ := send(t, restFrom(func(*events.APIGatewayProxyRequestContext) {})); status != 500 {
-		t.Errorf("without a certificate: %d, want 500", status)
+	var log strings.Builder
+	answersOf(func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })(t, one)
+	if s := log.String(); !strings.Contains(s, "lambda.RoleScope") || !strings.Contains(s, "lambda.SessionScope") {
+		t.Errorf("the log of a refused session names no cures: %s", s)
 	}
 	ev := post("k", "{}")
 	ev.RequestContext.Authentication.ClientCert.IssuerDN, ev.RequestContext.Authentication.ClientCert.SubjectDN = "CN=CA", "CN=ann"
-	v2, err := lambda.HTTPAPI.Request(t.Context(), ev)
-	v1, err1 := lambda.REST.Request(t.Context(), with("CN=CA", "CN=ann"))
-	if err = errors.Join(err, err1); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(v2.Facts, v1.Facts) {
-		t.Errorf("an HTTP API's certificate is %+v, a REST API's %+v", v2.Facts, v1.Facts)
+	v2, err2 := lambda.HTTPAPI.Request(t.Context(), ev)
+	v1, err1 := lambda.REST.Request(t.Context(), cert("CN=CA", "CN=ann"))
+	if err := errors.Join(err1, err2); err != nil || !reflect.DeepEqual(v2.Facts, v1.Facts) {
+		t.Errorf("an HTTP API's certificate is %+v, a REST API's %+v, %v", v2.Facts, v1.Facts, err)
 	}
 }
 
-// A session of a role is nobody by default: the answer names no cure, the log both.
-// An authorizer takes the place of a choice, in two releases: who comes without an API key
-// now has no record under the former scope.
-func TestAChoiceOfCallersComesToAnEnd(t *testing.T) {
+// An authorizer that names nobody must not let everybody into one scope.
+func TestUnnamedCallerIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, choice := range map[string]func(context.Context, *idem.Request) (string, error){
-		"API keys": lambda.APIKeyScope, "certificates": lambda.CertificateScope, "roles": lambda.RoleScope, "sessions": lambda.SessionScope,
+	store := &watched{}
+	h, runs := counted(created)
+	for _, authorizer := range []any{
+		map[string]any{"jwt": map[string]any{"claims": map[string]any{"iss": "i"}}}, map[string]any{"lambda": map[string]any{"plan": "gold"}},
+		map[string]any{"lambda": nil},
 	} {
-		send := answersOf(func(o *idem.Options) { o.Former = &idem.Former{Scope: choice} })
-		jane := restFrom(func(rc *events.APIGatewayProxyRequestContext) {
-			rc.Authorizer = map[string]any{"claims": map[string]any{"iss": "https://issuer", "sub": "jane"}}
-		})
-		if status, body := send(t, jane); status != 201 {
-			t.Errorf("%s: %d %s, want 201", name, status, body)
-		}
+		s := editedSource(httpAPI, func(ev map[string]any) { ev["requestContext"].(map[string]any)["authorizer"] = authorizer })
+		s.send(t, s.wrap(idem.New(store, callertest.Anybody), h), newCall("k")).refused(t, 500, "scope_unknown")
 	}
-}
-
-func TestSessionsAreCallersByChoice(t *testing.T) {
-	t.Parallel()
-	by := func(arn string) events.APIGatewayProxyRequest {
-		return restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Identity.UserArn = arn })
-	}
-	role := "arn:aws:sts::111122223333:assumed-role/Checkout/"
-	one, two := by(role+"task-1"), by(role+"task-2")
-	var log strings.Builder
-	if status, _ := answersOf(func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })(t, one); status != 500 {
-		t.Errorf("by default: %d, want 500", status)
-	}
-	if s := log.String(); !strings.Contains(s, "lambda.RoleScope") || !strings.Contains(s, "lambda.SessionScope") {
-		t.Errorf("the log names no cures: %s", s)
-	}
-	for name, tc := range map[string]struct {
-		scope func(context.Context, *idem.Request) (string, error)
-		same  bool
-	}{"RoleScope": {lambda.RoleScope, true}, "SessionScope": {lambda.SessionScope, false}} {
-		send := answersOf(func(o *idem.Options) { o.Scope = tc.scope })
-		_, first := send(t, one)
-		_, second := send(t, two)
-		if (first == second) != tc.same {
-			t.Errorf("%s: two sessions got %s and %s", name, first, second)
-		}
-		if _, again := send(t, one); again != first {
-			t.Errorf("%s: a retry got %s, want %s", name, again, first)
-		}
-		if _, other := send(t, by("arn:aws:sts::111122223333:assumed-role/Other/task-1")); other == first {
-			t.Errorf("%s: another role shares the answer", name)
-		}
-	}
-	if status, _ := answersOf(func(o *idem.Options) { o.Scope = lambda.RoleScope })(t, by("arn:aws:sts::111122223333:federated-user/ann")); status != 500 {
-		t.Errorf("RoleScope of a session without a role: %d, want 500", status)
-	}
-	for name, choice := range map[string]func(context.Context, *idem.Request) (string, error){"RoleScope": lambda.RoleScope, "SessionScope": lambda.SessionScope} {
-		if status, _ := answersOf(func(o *idem.Options) { o.Scope = choice })(t, by(role+"CognitoIdentityCredentials")); status != 500 {
-			t.Errorf("%s: all users of an identity pool are one caller: %d, want 500", name, status)
-		}
-	}
-	for name, arn := range map[string]string{
-		"a user": "arn:aws:iam::111122223333:user/ops/ann", "the root": "arn:aws:iam::111122223333:root",
-		"a person of Identity Center": "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_Admin_0a1b/ann@example.com",
-	} {
-		if status, body := answersOf()(t, by(arn)); status != 201 {
-			t.Errorf("%s: %d %s, want 201", name, status, body)
-		}
-	}
-	for name, arn := range map[string]string{
-		"a federated user": "arn:aws:sts::111122223333:federated-user/ann", "an unnamed pool's user": role + "CognitoIdentityCredentials",
-		"a role that only looks like Identity Center's": role + "AWSReservedSSO_Admin",
-	} {
-		if status, body := answersOf()(t, by(arn)); status != 500 {
-			t.Errorf("%s: %d %s, want 500", name, status, body)
-		}
-	}
-	pool := by(role + "CognitoIdentityCredentials")
-	pool.RequestContext.Identity.CognitoIdentityPoolID, pool.RequestContext.Identity.CognitoIdentityID = "p", "i"
-	if status, body := answersOf()(t, pool); status != 201 {
-		t.Errorf("a pool's user: %d %s, want 201", status, body)
-	}
-}
-
-// Two Lambda authorizers may give one name to two callers: it counts within its API.
-func TestNamesOfAuthorizersCountWithinTheirAPI(t *testing.T) {
-	t.Parallel()
-	at := func(api string) events.APIGatewayProxyRequest {
-		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
-			rc.APIID, rc.Authorizer = api, map[string]any{"principalId": "user-1"}
-		})
-	}
-	send := answersOf()
-	for i, api := range []string{"api1", "api2", "api1"} {
-		if _, body := send(t, at(api)); body != []string{"1", "2", "1"}[i] {
-			t.Errorf("%s: got %s", api, body)
-		}
-	}
+	store.untouched(t)
+	ran(t, runs, 0)
 }
 
 // A user who acts for two organisations under one login is two callers by ClaimScope, in

@@ -1,9 +1,12 @@
 package lambda_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -62,8 +65,10 @@ func TestWhatComesAgain(t *testing.T) {
 	}
 	const body = `{"order":"o-1"}`
 	received := func(m *events.SQSMessage) { // again: what a delivery changes
-		m.ReceiptHandle = "other"
-		m.Attributes = map[string]string{"ApproximateReceiveCount": "2", "ApproximateFirstReceiveTimestamp": "7"}
+		m.ReceiptHandle, m.Md5OfBody = "other", "other"
+		m.Attributes = map[string]string{
+			"ApproximateReceiveCount": "2", "ApproximateFirstReceiveTimestamp": "7", "SentTimestamp": "7", "SenderId": "7", "AWSTraceHeader": "7",
+		}
 	}
 	replayed := func(m *events.SQSMessage) {
 		yes := "true"
@@ -115,9 +120,12 @@ func TestWhatComesAgain(t *testing.T) {
 		"SNS, published again":                     {"SNS", delivery{"", sns(notification("1"))}, delivery{"", sns(notification("2"))}, 2},
 		"SNS, invoked again with the failed event": {"SNS", delivery{"", sns(notification("1"))}, delivery{"", sns(notification("1"))}, 1},
 		"SNS, another function":                    {"SNS", delivery{"", sns(notification("1"))}, delivery{functionARN + "-2", sns(notification("1"))}, 2},
+		"SNS, an alias":                            {"SNS", delivery{functionARN, sns(notification("1"))}, delivery{functionARN + ":staging", sns(notification("1"))}, 2},
+		"SNS, the latest":                          {"SNS", delivery{functionARN, sns(notification("1"))}, delivery{functionARN + ":$LATEST", sns(notification("1"))}, 1},
 		"SNS, another version":                     {"SNS", delivery{functionARN + ":1", sns(notification("1"))}, delivery{functionARN + ":2", sns(notification("1"))}, 1},
 
 		"EventBridge, delivered again":  {"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("1", said)}, 1},
+		"EventBridge, another source":   {"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("1", said, changing("source", "other"))}, 2},
 		"EventBridge, put again":        {"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("2", said)}, 2},
 		"EventBridge, a job, put again": {"EventBridge", delivery{"", bus("1", staged)}, delivery{"", bus("2", staged)}, 1},
 		"EventBridge, from the archive, under its id": {
@@ -125,8 +133,14 @@ func TestWhatComesAgain(t *testing.T) {
 		},
 		"EventBridge, another function": {"EventBridge", delivery{"", bus("1", said)}, delivery{functionARN + "-2", bus("1", said)}, 2},
 
-		"S3, notified again":   {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.EventTime = time.Unix(1, 0) }))}, 1},
+		"S3, notified again": {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) {
+			r.EventTime, r.ResponseElements = time.Unix(1, 0), map[string]string{"x-amz-request-id": "2"}
+		}))}, 1},
 		"S3, written again":    {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.S3.Object.Sequencer = "02" }))}, 2},
+		"S3, another version":  {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.S3.Object.VersionID = "v" }))}, 2},
+		"S3, removed":          {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.EventName = "ObjectRemoved:Delete" }))}, 2},
+		"S3, another object":   {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(upload("b"))}, 2},
+		"S3, another bucket":   {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.S3.Bucket.Name = "b" }))}, 2},
 		"S3, another function": {"S3", delivery{"", s3(upload("a"))}, delivery{functionARN + "-2", s3(upload("a"))}, 2},
 
 		"Kinesis, delivered again, or read again by another mapping": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(position("1"))}, 1},
@@ -205,6 +219,53 @@ func TestHowLongIsRemembered(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// An engine that forgets a key while its source may still bring the record would
+// let it run a second time: the log says so, once, as the function starts.
+func TestASourceThatOutlastsTheRetention(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	wrap := func(source string) func(*idem.Engine, time.Duration) { return sourceOf(t, source).wrap }
+	for name, tc := range map[string]struct {
+		wrap    func(*idem.Engine, time.Duration)
+		keeps   time.Duration // 0: as the package has it
+		options func(*idem.Options)
+		warns   bool
+	}{
+		"SQS, a day":                          {wrap("SQS"), 0, func(*idem.Options) {}, true},
+		"SQS, less than 14 days":              {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14*day - time.Second }, true},
+		"SQS, 14 days":                        {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14 * day }, false},
+		"SQS, 14 days with the tombstone":     {wrap("SQS"), 0, func(o *idem.Options) { o.Tombstone = 13 * day }, false},
+		"SQS, disabled":                       {wrap("SQS"), 0, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
+		"a queue that keeps for an hour":      {wrap("SQS"), time.Hour, func(*idem.Options) {}, false},
+		"a queue with a dead-letter queue":    {wrap("SQS"), 28 * day, func(o *idem.Options) { o.Retention = 14 * day }, true},
+		"SNS, 23 days":                        {wrap("SNS"), 0, func(o *idem.Options) { o.Retention = 23 * day }, true},
+		"SNS, a month":                        {wrap("SNS"), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, false},
+		"EventBridge, a day":                  {wrap("EventBridge"), 0, func(*idem.Options) {}, true},
+		"EventBridge, a weekend":              {wrap("EventBridge"), 0, func(o *idem.Options) { o.Retention = 72 * time.Hour }, false},
+		"S3, an hour":                         {wrap("S3"), 0, func(o *idem.Options) { o.Retention = time.Hour }, true},
+		"S3, a day":                           {wrap("S3"), 0, func(*idem.Options) {}, false},
+		"Kinesis, a month":                    {wrap("Kinesis"), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, true},
+		"Kinesis, a stream that keeps a day":  {wrap("Kinesis"), day, func(*idem.Options) {}, false},
+		"Kafka, a day":                        {wrap("Kafka"), 0, func(*idem.Options) {}, true},
+		"Kafka, a week":                       {wrap("Kafka"), 0, func(o *idem.Options) { o.Retention = 7 * day }, false},
+		"Kafka, a topic that keeps a day":     {wrap("Kafka"), day, func(*idem.Options) {}, false},
+		"a table's stream, a day":             {wrap("DynamoDBStream"), 0, func(*idem.Options) {}, false},
+		"a table's stream, less than its day": {wrap("DynamoDBStream"), 0, func(o *idem.Options) { o.Retention = 23 * time.Hour }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			tc.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				tc.options(o)
+			}), tc.keeps)
+			if n := strings.Count(log.String(), "carried out a second time"); n > 1 || (n == 1) != tc.warns {
+				t.Errorf("the log says, want a warning: %v:\n%s", tc.warns, log.String())
+			}
 		})
 	}
 }

@@ -87,6 +87,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"accepted":          {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
 		"stuck":             {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
 		"corrupt":           {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
+		"no answer":         {store: inTheWay(func(r *store.Record) { r.State, r.Response = store.Done, nil }), status: 500, code: "record_corrupt"},
 		"no secret":         {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "idempotency_incomparable"},
 		"no scheme":         {store: inTheWay(func(r *store.Record) { r.Scheme = "json" }), status: 503, code: "idempotency_incomparable"},
 		"expired":           {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/google/go-cmp/cmp"
 
@@ -75,11 +77,11 @@ func TestDirectReplaysTheResult(t *testing.T) {
 // declined is a handler's own error, whose type the caller matches on.
 type declined struct{ error }
 
-// An asynchronous invocation that fails is made again by Lambda: the handler's
-// error keeps its type, and frees the key.
-func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
+// An asynchronous invocation that fails is made again by Lambda: the handler's error keeps its
+// type, a panic goes on, and both free the key. A disabled engine hands everything on.
+func TestDirectFailures(t *testing.T) {
 	t.Parallel()
-	h, runs, fail := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
+	h, runs, fail := charging(anEngine())
 	*fail = declined{errBad}
 	for range 2 {
 		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); err != *fail { //nolint:errorlint // this very value
@@ -91,36 +93,31 @@ func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
 	}
 	*fail = nil
 	for range 2 {
-		if re, err := h.Handle(t.Context(), order{ID: "o-1"}); re.Run != 5 || err != nil {
-			t.Errorf("got %+v, %v, want the fifth run's result", re, err)
+		if re, err := h.Handle(t.Context(), order{ID: "o-1"}); re.Run != 5 || err != nil || *runs != 5 {
+			t.Errorf("got %+v, %v after %d runs, want the fifth run's result", re, err, *runs)
 		}
 	}
-	if *runs != 5 {
-		t.Errorf("the handler ran %d times, want 5", *runs)
+	memory := new(idem.MemoryStore)
+	panics := lambda.Wrap(idem.New(process{memory}), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) { panic("boom") }, named("pay"))
+	if said := panicOf(func() { _, _ = panics.Handle(t.Context(), order{ID: "o-1"}) }); said != "boom" {
+		t.Errorf("panicked with %q, want boom", said)
 	}
-}
-
-func TestDirectPanicGoesOnAndFreesTheKey(t *testing.T) {
-	t.Parallel()
-	panicking := true
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
-		if panicking {
-			panic("boom")
+	works := lambda.Wrap(idem.New(process{memory}), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) { return receipt{Run: 1}, nil }, named("pay"))
+	if re, err := works.Handle(t.Context(), order{ID: "o-1"}); re.Run != 1 || err != nil {
+		t.Errorf("after the panic: got %+v, %v", re, err)
+	}
+	store := &watched{}
+	h, runs, fail = charging(idem.New(store, func(o *idem.Options) { o.Mode = idem.ModeOff }))
+	for i, id := range []string{"o-1", "o-1", ""} {
+		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
+			t.Errorf("switched off: got %+v, %v", re, err)
 		}
-		return receipt{Run: 1}, nil
-	})
-	func() {
-		defer func() {
-			if r := recover(); r != "boom" {
-				t.Errorf("recovered %v", r)
-			}
-		}()
-		_, _ = h.Handle(t.Context(), order{ID: "o-1"})
-	}()
-	panicking = false
-	if re, err := h.Handle(t.Context(), order{ID: "o-1"}); re.Run != 1 || err != nil {
-		t.Errorf("got %+v, %v", re, err)
 	}
+	*fail = errBad
+	if _, err := h.Invoke(t.Context(), []byte(`{}`)); err != errBad || *runs != 4 { //nolint:errorlint // this very value
+		t.Errorf("switched off: got %v after %d runs", err, *runs)
+	}
+	store.untouched(t)
 }
 
 // held is a store that shows a record of this request in the way of every claim.
@@ -223,9 +220,8 @@ func TestDirectRefusals(t *testing.T) {
 func TestRefusalOfARecordIsNamed(t *testing.T) {
 	t.Parallel()
 	h := lambda.WrapEach(idem.New(downStore{}, callertest.Anybody), quiet(lambda.SQS), (&worker{}).message)
-	payload, _ := json.Marshal(batch(message("1", "")))
-	_, err := h.Invoke(t.Context(), payload)
-	if refusal, ok := err.(messages.InvokeResponse_Error); !ok || refusal.Type != "IdempotencyStoreUnavailable" { //nolint:errorlint // as the runtime has it
+	_, err := h.Invoke(t.Context(), []byte(marshalled(t, batch(message("1", "")))))
+	if refusal, ok := errors.AsType[messages.InvokeResponse_Error](err); !ok || refusal.Type != "IdempotencyStoreUnavailable" {
 		t.Errorf("got %#v", err)
 	}
 }
@@ -422,121 +418,141 @@ func TestDirectNested(t *testing.T) {
 	}
 }
 
+// What a result is the first time and again: a phase's answer counts, one that JSON can't hold
+// is done all the same, and one that can't be read back is no other one.
 func TestDirectResults(t *testing.T) {
 	t.Parallel()
-	key := func(string) (string, error) { return "k", nil }
-	t.Run("no JSON form", func(t *testing.T) {
-		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, float64](key), func(context.Context, string) (float64, error) {
-			return math.NaN(), nil
-		})
-		if out, err := h.Invoke(t.Context(), []byte(`"in"`)); err == nil || out != nil {
-			t.Errorf("got %s, %v", out, err)
-		}
-	})
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, any](key), func(context.Context, string) (any, error) { return nil, nil })
-		for range 2 {
-			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "null" || err != nil {
-				t.Errorf("got %s, %v", out, err)
-			}
-		}
-	})
-	t.Run("a type that JSON can't give back", func(t *testing.T) {
-		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, fmt.Stringer](key), func(context.Context, string) (fmt.Stringer, error) {
-			return time.Second, nil
-		})
-		if re, err := h.Handle(t.Context(), "in"); re != time.Second || err != nil {
-			t.Errorf("first: got %v, %v", re, err)
-		}
-		if re, err := h.Handle(t.Context(), "in"); re != nil || !errors.Is(err, idem.ErrCorrupt) {
-			t.Errorf("replay: got %v, %v", re, err)
-		}
-		for range 2 {
-			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "1000000000" || err != nil {
-				t.Errorf("Invoke: got %s, %v", out, err)
-			}
-		}
-	})
-	t.Run("too large to keep", func(t *testing.T) {
-		t.Parallel()
-		runs := 0
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
-			runs++
-			return strings.Repeat("x", defaults.MaxBody), nil
-		})
-		if re, err := h.Handle(t.Context(), "in"); len(re) != defaults.MaxBody || err != nil {
-			t.Errorf("first: %d bytes, %v", len(re), err)
-		}
-		if _, err := h.Handle(t.Context(), "in"); !errors.Is(err, idem.ErrNotKept) || runs != 1 {
-			t.Errorf("second: %v, %d runs", err, runs)
-		}
-	})
-	t.Run("of a phase", func(t *testing.T) {
-		t.Parallel()
-		for name, end := range map[string]func(context.Context) (string, error){
-			"Respond": func(context.Context) (string, error) { return "", idem.Respond("stored") },
-			"Finish": func(ctx context.Context) (string, error) {
-				return idem.Finish(ctx, func(context.Context, *idem.Tx) (string, error) { return "stored", nil })
-			},
-		} {
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(ctx context.Context, _ string) (string, error) {
-				return end(ctx)
-			})
-			for range 2 {
-				if re, err := h.Handle(t.Context(), "in"); re != "stored" || err != nil {
-					t.Errorf("%s: got %q, %v", name, re, err)
+	finish := func(ctx context.Context) (any, error) {
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (string, error) { return "stored", nil })
+	}
+	responds := func(v any) func(context.Context) (any, error) {
+		return func(context.Context) (any, error) { return nil, idem.Respond(v) }
+	}
+	is := func(v any) func(context.Context) (any, error) {
+		return func(context.Context) (any, error) { return v, nil }
+	}
+	failed := idem.Response{Status: 500, Body: []byte(`"failed for good"`)}
+	for name, tc := range map[string]struct {
+		handler   func(context.Context) (any, error)
+		out       string // of Invoke, each time
+		err       error
+		runs      int
+		unkept    bool // it is answered once
+		converted any  // by Handle, again
+	}{
+		"text":                      {handler: is("x"), out: `"x"`, runs: 1, converted: "x"},
+		"none":                      {handler: is(nil), out: "null", runs: 1},
+		"no JSON form":              {handler: is(math.NaN()), err: idem.ErrNotKept, runs: 1},
+		"too large to keep":         {handler: is(strings.Repeat("x", defaults.MaxBody)), err: idem.ErrNotKept, runs: 1, unkept: true},
+		"Respond":                   {handler: responds("stored"), out: `"stored"`, runs: 1, converted: "stored"},
+		"Finish":                    {handler: finish, out: `"stored"`, runs: 1, converted: "stored"},
+		"Respond, without a body":   {handler: responds(idem.Response{Status: 204}), out: "null", runs: 1},
+		"Respond, an answer of 500": {handler: responds(failed), out: `"failed for good"`, runs: 1, converted: "failed for good"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := lambda.Wrap(anEngine(), lambda.Direct[string, any](func(string) (string, error) { return "k", nil }),
+				func(ctx context.Context, _ string) (any, error) { runs++; return tc.handler(ctx) })
+			for i := range 2 {
+				out, err := h.Invoke(t.Context(), []byte(`"in"`))
+				if first := i == 0 && tc.unkept; first && err != nil || !first && ((tc.err == nil) != (err == nil) || string(out) != tc.out) {
+					t.Errorf("Invoke %d: got %.40s, %v; want %s, %v", i, out, err, tc.out, tc.err)
 				}
 			}
-			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != `"stored"` || err != nil {
-				t.Errorf("%s: got %s, %v", name, out, err)
+			if re, err := h.Handle(t.Context(), "in"); !errors.Is(err, tc.err) || re != tc.converted || runs != tc.runs {
+				t.Errorf("Handle: got %v, %v after %d runs; want %v, %v after %d", re, err, runs, tc.converted, tc.err, tc.runs)
 			}
-		}
-	})
-	t.Run("of a phase, without a body", func(t *testing.T) {
-		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
-			return "", idem.Respond(idem.Response{Status: 204})
 		})
-		for range 2 {
-			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "null" || err != nil {
-				t.Errorf("got %s, %v", out, err)
-			}
-			if re, err := h.Handle(t.Context(), "in"); re != "" || err != nil {
-				t.Errorf("got %q, %v", re, err)
-			}
-		}
-	})
-	t.Run("of a phase, of another type", func(t *testing.T) {
-		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
-			return "", idem.Respond(42)
-		})
-		if re, err := h.Handle(t.Context(), "in"); re != "" || !errors.Is(err, idem.ErrResult) {
-			t.Errorf("got %q, %v", re, err)
-		}
-	})
+	}
+	h := lambda.Wrap(anEngine(), lambda.Direct[string, fmt.Stringer](func(string) (string, error) { return "k", nil }),
+		func(context.Context, string) (fmt.Stringer, error) { return time.Second, nil })
+	if re, err := h.Handle(t.Context(), "in"); re != time.Second || err != nil {
+		t.Errorf("a type that JSON can't give back, first: got %v, %v", re, err)
+	}
+	if re, err := h.Handle(t.Context(), "in"); re != nil || !errors.Is(err, idem.ErrCorrupt) {
+		t.Errorf("a type that JSON can't give back, again: got %v, %v", re, err)
+	}
+	other := lambda.Wrap(anEngine(), lambda.Direct[string, string](func(string) (string, error) { return "k", nil }),
+		func(context.Context, string) (string, error) { return "", idem.Respond(42) })
+	if re, err := other.Handle(t.Context(), "in"); re != "" || !errors.Is(err, idem.ErrResult) {
+		t.Errorf("a phase's answer of another type: got %q, %v", re, err)
+	}
 }
 
-func TestDirectWithoutEngine(t *testing.T) {
+// A phase that has failed is done by the next try, whatever the handler made of its error.
+func TestDirectAfterAFailedPhase(t *testing.T) {
 	t.Parallel()
-	store := &watched{}
-	h, runs, fail := charging(idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Mode = idem.ModeOff }))
-	for i, id := range []string{"o-1", "o-1", ""} {
-		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
-			t.Errorf("got %+v, %v", re, err)
+	fails, phases := true, 0
+	var result float64
+	h := lambda.Wrap(anEngine(), lambda.Direct[order, float64](orderID), func(ctx context.Context, _ order) (float64, error) {
+		_, _ = idem.Atomic(ctx, "pay", func(context.Context, *idem.Tx) (int, error) {
+			if fails {
+				return 0, errBad
+			}
+			phases++
+			return 1, nil
+		}) // swallowed
+		return result, nil
+	})
+	for id, re := range map[string]float64{"one": 1, "nan": math.NaN()} {
+		fails, result, phases = true, re, 0
+		_, _ = h.Handle(t.Context(), order{ID: id})
+		fails, result = false, 2
+		if _, err := h.Handle(t.Context(), order{ID: id}); phases != 1 || err != nil {
+			t.Errorf("%s: the phase that failed was done %d times, %v", id, phases, err)
 		}
 	}
-	*fail = errBad
-	if _, err := h.Invoke(t.Context(), []byte(`{}`)); err != errBad { //nolint:errorlint // this very value
-		t.Errorf("got %v", err)
+}
+
+// The mode of an engine that is shared with HTTP routes: an event has no status to look at, so a
+// duplicate of a running one is refused, never answered as done.
+func TestAcceptIsForHTTP(t *testing.T) {
+	t.Parallel()
+	accepts := func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
+	var twin error
+	var deliver func() error
+	queue := lambda.WrapEach(anEngine(accepts), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error {
+		twin = deliver()
+		return nil
+	})
+	deliver = func() error { _, err := queue.Handle(t.Context(), batch(message("1", "pay"))); return err }
+	if err := deliver(); err != nil || !errors.Is(twin, idem.ErrInFlight) {
+		t.Errorf("a message: %v; its second delivery meanwhile: %v, want ErrInFlight", err, twin)
 	}
-	if *runs != 4 {
-		t.Errorf("%d runs", *runs)
+	var out []byte
+	var invoke func() ([]byte, error)
+	direct := lambda.Wrap(anEngine(accepts), lambda.Direct[order, string](orderID, func(o *lambda.DirectOptions[order]) { o.Synchronous = true }),
+		func(context.Context, order) (string, error) {
+			out, twin = invoke()
+			return "paid", nil
+		})
+	invoke = func() ([]byte, error) { return direct.Invoke(t.Context(), []byte(`{"id":"1"}`)) }
+	if _, err := invoke(); err != nil || twin == nil || out != nil {
+		t.Errorf("an event: %v; its second meanwhile: %s, %v", err, out, twin)
 	}
-	store.untouched(t)
+}
+
+// An operation in the handler that is refused is the handler's business: nothing is said of the
+// event's own, which is new.
+func TestDirectReportsInnerRefusalAsOwn(t *testing.T) {
+	t.Parallel()
+	memory, now := process{new(idem.MemoryStore)}, time.Now()
+	clock := func(o *idem.Options) { o.Now = func() time.Time { return now } }
+	inner := idem.New(memory, callertest.Anybody, clock, func(o *idem.Options) { o.Namespace = "inner"; o.Tombstone = 24 * time.Hour })
+	use := func(ctx context.Context) error {
+		_, err := inner.Do(ctx, idem.Request{Key: "shared", Scope: "s"}, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
+		return err
+	}
+	_ = use(t.Context())
+	now = now.Add(30 * time.Hour)
+	h := lambda.Wrap(idem.New(memory, callertest.Anybody, clock), lambda.Direct[order, receipt](orderID), func(ctx context.Context, _ order) (receipt, error) {
+		return receipt{}, use(ctx)
+	})
+	_, err := h.Invoke(t.Context(), []byte(`{"id":"new"}`))
+	if m, ok := errors.AsType[messages.InvokeResponse_Error](err); ok || !errors.Is(err, idem.ErrExpired) {
+		t.Errorf("reported as %s: %v", m.Type, err)
+	}
 }
 
 func TestDirectBadPayload(t *testing.T) {
@@ -544,20 +560,11 @@ func TestDirectBadPayload(t *testing.T) {
 	store := &watched{}
 	h, runs, _ := charging(idem.New(store, callertest.Anybody))
 	for _, payload := range []string{``, `{`, `[]`, `{"id":1}`, `"warm"`} {
-		if out, err := h.Invoke(t.Context(), []byte(payload)); !errors.Is(err, lambda.ErrEvent) || out != nil {
-			t.Errorf("%q: got %s, %v", payload, out, err)
+		if out, err := h.Invoke(t.Context(), []byte(payload)); !errors.Is(err, lambda.ErrEvent) || out != nil || *runs != 0 {
+			t.Errorf("%q: got %s, %v after %d runs", payload, out, err, *runs)
 		}
-	}
-	if *runs != 0 {
-		t.Errorf("%d runs", *runs)
 	}
 	store.untouched(t)
-	defer func() {
-		if r := recover(); r == nil {
-			t.Error("no panic for a nil key")
-		}
-	}()
-	lambda.Direct[order, receipt, func(order) (string, error)](nil)
 }
 
 // What is stored of an event is enough to make it again.
@@ -641,6 +648,126 @@ func TestErrorsOfPayloadsHaveNoValues(t *testing.T) {
 	for _, payload := range []string{`{"id":"1","Number":4111111111111111}`, `{"id":"1","Until":"4111111111111111"}`} {
 		if _, err := h.Invoke(t.Context(), []byte(payload)); err == nil || strings.Contains(err.Error(), "4111") {
 			t.Errorf("%s: got %v", payload, err)
+		}
+	}
+}
+
+// An error of the key is its caller's, with a scope too; but a handler that ran all the same has
+// the last word.
+func TestKeyThatFails(t *testing.T) {
+	t.Parallel()
+	failing := errors.New("there is no key")
+	key := func(order) (string, error) { return "", failing }
+	scoped := func(o *lambda.DirectOptions[order]) {
+		o.Scope = func(context.Context, order) (string, error) { return "s", nil }
+	}
+	off := func(o *idem.Options) { o.Mode = idem.ModeOff }
+	runs := 0
+	works := func(context.Context, order) (any, error) { runs++; return func() {}, nil }
+	h := lambda.Wrap(anEngine(), lambda.Direct[order, any](key, scoped), works, named("pay"))
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, failing) || !errors.Is(err, idem.ErrKeyInvalid) || runs != 0 {
+		t.Errorf("got %v after %d runs", err, runs)
+	}
+	h = lambda.Wrap(anEngine(off), lambda.Direct[order, any](key), works)
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, idem.ErrNotKept) || errors.Is(err, failing) || runs != 1 {
+		t.Errorf("switched off: got %v after %d runs", err, runs)
+	}
+	foreign := lambda.Direct[order, any](key)
+	foreign.Request = func(context.Context, order) (idem.Request, error) { return idem.Request{}, lambda.ErrEvent }
+	h = lambda.Wrap(anEngine(off), foreign, works)
+	if _, err := h.Handle(t.Context(), order{}); !errors.Is(err, lambda.ErrEvent) || runs != 1 {
+		t.Errorf("an event of another kind: got %v after %d runs", err, runs)
+	}
+}
+
+// What becomes of an event whose key function finds none is the engine's Options.Key to say, as it
+// is over HTTP. A key function that fails has not found that there is none: that is refused in every
+// mode. A source brings a record again by itself: a key that is made up for one delivery would be
+// another for the next one, so KeyGenerate refuses a record as KeyRequired does.
+func TestKeyModes(t *testing.T) {
+	t.Parallel()
+	const (
+		required, optional, generate = idem.KeyRequired, idem.KeyOptional, idem.KeyGenerate
+		observing                    = idem.KeyMode(-1)
+	)
+	key := func(text string) (string, error) {
+		switch text {
+		case "fails":
+			return "", errBad
+		case "panics":
+			panic(errBad)
+		}
+		return text, nil
+	}
+	for _, tc := range []struct {
+		mode    idem.KeyMode
+		key     string
+		refused error
+		runs    int // of two invocations
+		records int
+		queue   error // what a message is refused with; nil: as an event
+	}{
+		{required, "", idem.ErrKeyMissing, 0, 0, nil},
+		{required, "fails", errBad, 0, 0, nil},
+		{required, "o-1", nil, 1, 1, nil},
+		{optional, "", nil, 2, 0, nil},
+		{optional, "fails", errBad, 0, 0, nil},
+		{optional, "panics", errBad, 0, 0, nil},
+		{optional, "ö", idem.ErrKeyInvalid, 0, 0, nil},
+		{optional, "o-1", nil, 1, 1, nil},
+		{generate, "", nil, 2, 2, idem.ErrKeyMissing},
+		{generate, "fails", errBad, 0, 0, nil},
+		{generate, "panics", errBad, 0, 0, nil},
+		{generate, "ö", idem.ErrKeyInvalid, 0, 0, nil},
+		{generate, "o-1", nil, 1, 1, nil},
+		{observing, "", nil, 2, 0, nil},
+		{observing, "fails", nil, 2, 0, nil},
+		{observing, "o-1", nil, 2, 1, nil},
+	} {
+		for _, source := range []string{"Direct", "SQS"} {
+			t.Run(fmt.Sprintf("%s, mode %d, %q", source, tc.mode, tc.key), func(t *testing.T) {
+				t.Parallel()
+				store, runs := new(idem.MemoryStore), 0
+				var refused []error
+				e := idem.New(store, callertest.Anybody, func(o *idem.Options) {
+					o.Logger, o.Key = slog.New(slog.DiscardHandler), max(tc.mode, 0)
+					if tc.mode == observing {
+						o.Mode = idem.ModeObserve
+					}
+					o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = append(refused, ev.Err) }
+				})
+				want := tc
+				h := lambda.Wrap(e, lambda.Direct[order, int](func(o order) (string, error) { return key(o.ID) }),
+					func(context.Context, order) (int, error) { runs++; return runs, nil })
+				handle := func() error { _, err := h.Handle(t.Context(), order{ID: tc.key}); return err }
+				if source == "SQS" {
+					if tc.queue != nil {
+						want.refused, want.runs, want.records = tc.queue, 0, 0
+					}
+					q := lambda.WrapEach(e, quiet(lambda.SQS.WithKey(func(m events.SQSMessage) (string, error) { return key(m.Body) })),
+						func(context.Context, events.SQSMessage) error { runs++; return nil })
+					handle = func() error { _, err := q.Handle(t.Context(), batch(message("1", tc.key))); return err }
+				}
+				for range 2 {
+					var err error
+					said := panicOf(func() { err = handle() })
+					if source == "Direct" && tc.key == "panics" {
+						if said == "" && err == nil {
+							t.Error("a key function that panics is taken for one that finds no key")
+						}
+						continue
+					}
+					if !errors.Is(err, want.refused) || want.refused == nil && err != nil || said != "" {
+						t.Errorf("got %v, want %v; panicked with %q", err, want.refused, said)
+					}
+				}
+				if n := len(store.Records()); runs != want.runs || n != want.records {
+					t.Errorf("%d runs and %d records, want %d and %d", runs, n, want.runs, want.records)
+				}
+				if source == "Direct" && tc.key != "panics" && (len(refused) == 2) != (want.refused != nil) {
+					t.Errorf("Hooks.Refused was told %v", refused)
+				}
+			})
 		}
 	}
 }

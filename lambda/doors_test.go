@@ -530,3 +530,7 @@ func withoutKey() call {
 	delete(c.header, "Idempotency-Key")
 	return c
 }
+
+func named(name string) func(*lambda.HandlerOptions) {
+	return func(o *lambda.HandlerOptions) { o.Name = name }
+}

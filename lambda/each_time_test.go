@@ -1,11 +1,9 @@
 package lambda_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -101,27 +99,6 @@ func TestRecordsShareTheTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-// With a worker for each, nobody waits, and each has all the time.
-func TestRecordsWithAWorkerEachHaveAllTheTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(ctx context.Context, m events.SQSMessage) error {
-			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) != 20*time.Second-defaults.Reserve {
-				t.Errorf("%s has %v", m.MessageId, time.Until(ends))
-			}
-			return nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		var messages []events.SQSMessage
-		for i := range 10 {
-			messages = append(messages, message(fmt.Sprint(i), ""))
-		}
-		re, err := h.Handle(ctx, batch(messages...))
-		reported(t, re, err)
-	})
 }
 
 // One record that hangs takes its own time, and no more.
@@ -224,40 +201,6 @@ func TestLateHandlerCountsUntilTheReport(t *testing.T) {
 	})
 }
 
-// Records of one key wait for a handler that doesn't come back, and are not tried.
-func TestSameKeyWaitsForAnOverdueHandler(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newHanging()
-		b := w.hooked(lambda.SQS)
-		b.RecordTimeout = time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
-		re, err := h.Handle(t.Context(), batch(keyed(message("1", "ignore"), "k"), keyed(message("2", "ignore"), "k"), message("3", "")))
-		reported(t, re, err, "1", "2")
-		w.ran(t, "1", "3")
-		w.told.ran(t, "failed 1", "not tried 2")
-		close(w.free)
-		synctest.Wait()
-	})
-}
-
-// What wasn't tried is one line of the log, and no failure.
-func TestNotTriedIsLogged(t *testing.T) {
-	var log bytes.Buffer
-	old := slog.Default()
-	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-	t.Cleanup(func() { slog.SetDefault(old) })
-	w := &worker{}
-	w.failing("a1")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, w.message)
-	re, err := h.Handle(t.Context(), batch(inGroup("A", "a1"), inGroup("A", "a2"), inGroup("A", "a3"), inGroup("B", "b1")))
-	reported(t, re, err, "a1", "a2", "a3")
-	const want = `level=WARN msg="records were not tried and come again" records=2 of=4 first=a2 error="not tried: an earlier record of its group failed"` + "\n"
-	if got := log.String(); !strings.Contains(got, want) || strings.Count(got, "record failed") != 1 {
-		t.Errorf("the log is\n%s", got)
-	}
-}
-
 // Who calls Handle in a function of his own can't have the program begin anew.
 //
 //nolint:paralleltest // the environment is this process's
@@ -275,27 +218,6 @@ func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 			close(w.free)
 		}()
 		_, _ = h.Handle(t.Context(), batch(message("1", "ignore"), message("2", "")))
-	})
-}
-
-// A queue delivers ten by default: none of them waits for another.
-func TestConcurrencyByDefault(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SQS, func(context.Context, events.SQSMessage) error {
-			time.Sleep(time.Second) //nolint:forbidigo // virtual
-			return nil
-		})
-		var messages []events.SQSMessage
-		for i := range 11 {
-			messages = append(messages, message(fmt.Sprint(i), ""))
-		}
-		begun := time.Now()
-		re, err := h.Handle(t.Context(), batch(messages...))
-		reported(t, re, err)
-		if took := time.Since(begun); took != 2*time.Second {
-			t.Errorf("%d records of a second took %v, want 2s", len(messages), took)
-		}
 	})
 }
 
@@ -387,5 +309,116 @@ func TestReportWaitsForWhatIsBeingStored(t *testing.T) {
 		re, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
 		reported(t, re, err)
 		w.told.ran(t)
+	})
+}
+
+// As many records are at work as Concurrency allows, ten by default; one group is one order, however
+// much is allowed, and each record has all the time if none waits.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		concurrency, records, groups int
+		took                         time.Duration
+		most                         int
+	}{
+		"of five": {5, 20, 0, 4 * time.Second, 5}, "by default": {0, 11, 0, 2 * time.Second, 10}, "of groups": {100, 30, 3, 10 * time.Second, 3},
+		"a worker for each": {0, 10, 0, time.Second, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				now, most := 0, 0
+				order := make(map[string][]string)
+				b := lambda.SQS
+				b.Concurrency = tc.concurrency
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				h := lambda.WrapEach(anEngine(), b, func(ctx context.Context, m events.SQSMessage) error {
+					mu.Lock()
+					now++
+					most = max(most, now)
+					mu.Unlock()
+					if ends, ok := ctx.Deadline(); name == "a worker for each" && (!ok || time.Until(ends) != time.Minute-defaults.Reserve) {
+						t.Errorf("%s has %v", m.MessageId, time.Until(ends))
+					}
+					time.Sleep(time.Second) //nolint:forbidigo // virtual
+					mu.Lock()
+					defer mu.Unlock()
+					now--
+					g := m.Attributes["MessageGroupId"]
+					order[g] = append(order[g], m.MessageId)
+					return nil
+				})
+				var messages []events.SQSMessage
+				for i := range tc.records {
+					m := message(fmt.Sprint(100+i), "")
+					if tc.groups > 0 {
+						m = inGroup(fmt.Sprint(i%tc.groups), fmt.Sprint(100+i))
+					}
+					messages = append(messages, m)
+				}
+				begun := time.Now()
+				re, err := h.Handle(ctx, batch(messages...))
+				reported(t, re, err)
+				if took := time.Since(begun); took != tc.took || most != tc.most {
+					t.Errorf("took %v, at most %d at once; want %v, %d", took, most, tc.took, tc.most)
+				}
+				for g, ids := range order {
+					if tc.groups > 0 && (len(ids) != tc.records/tc.groups || !slices.IsSorted(ids)) {
+						t.Errorf("group %s was done as %v", g, ids)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Records of one key wait for a handler that doesn't come back, and are not tried; what it fails
+// with in the end is told no more.
+func TestSameKeyWaitsForAnOverdueHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, free := newHanging(), make(chan struct{})
+		b := w.hooked(lambda.SQS)
+		b.RecordTimeout = time.Second
+		h := lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error {
+			if _ = w.do(m.MessageId); m.MessageId == "1" {
+				<-free
+				return errors.New("late")
+			}
+			return nil
+		})
+		re, err := h.Handle(t.Context(), batch(keyed(message("1", ""), "k"), keyed(message("2", ""), "k"), message("3", "")))
+		reported(t, re, err, "1", "2")
+		if why := w.why["2"]; !errors.Is(why, lambda.ErrNotRun) || !strings.Contains(why.Error(), "with its key") {
+			t.Errorf("the second of its key isn't run: %v", why)
+		}
+		close(free)
+		synctest.Wait()
+		w.ran(t, "1", "3")
+		w.told.ran(t, "failed 1", "not tried 2")
+		if !errors.Is(w.why["1"], lambda.ErrOverdue) {
+			t.Errorf("the first is told as %v", w.why["1"])
+		}
+	})
+}
+
+// Records without a key are not one another's: they don't wait for each other.
+func TestEachWithoutKeyAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "", nil })
+		b.Concurrency = 2
+		var both sync.WaitGroup
+		both.Add(b.Concurrency)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
+			func(context.Context, events.SQSMessage) error {
+				both.Done()
+				both.Wait() // for ever, one after the other
+				return nil
+			})
+		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "")))
+		reported(t, re, err)
 	})
 }

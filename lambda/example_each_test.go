@@ -131,52 +131,6 @@ func ExampleWrapEach_charge() {
 	// charging 20: call 2 with this key
 }
 
-// An event of a bus, which may be delivered more than once.
-func ExampleWrapEach_eventBridge() {
-	invoice := func(_ context.Context, ev events.EventBridgeEvent) error {
-		fmt.Println("invoiced", string(ev.Detail))
-		return nil
-	}
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 72 * time.Hour })
-	h := lambda.WrapEach(engine, lambda.EventBridge, invoice)
-
-	payload := []byte(`{
-		"version": "0", "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718", "detail-type": "Ride Completed", "source": "rides",
-		"account": "123456789012", "time": "2026-11-21T09:30:00Z", "region": "eu-central-1", "resources": [],
-		"detail": {"ride": "ride-1"}
-	}`)
-	for range 2 {
-		_, err := h.Invoke(context.Background(), payload)
-		fmt.Println(err)
-	}
-	// Output:
-	// invoiced {"ride": "ride-1"}
-	// <nil>
-	// <nil>
-}
-
-// The messages of a topic. SNS takes no report of single messages: a failure is
-// the invocation's.
-func ExampleWrapEach_sns() {
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
-	h := lambda.WrapEach(engine, lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error {
-		fmt.Println("mailed", r.SNS.Message)
-		return nil
-	})
-	ev := events.SNSEvent{Records: []events.SNSEventRecord{{
-		EventSource: "aws:sns",
-		SNS:         events.SNSEntity{MessageID: "1", TopicArn: "arn:aws:sns:eu-central-1:123456789012:rides", Message: "ride-1"},
-	}}}
-	for range 2 {
-		_, err := h.Handle(context.Background(), ev)
-		fmt.Println(err)
-	}
-	// Output:
-	// mailed ride-1
-	// <nil>
-	// <nil>
-}
-
 // A function that is invoked by its name: the result is stored and given again.
 func ExampleDirect() {
 	type order struct {

@@ -120,30 +120,3 @@ func ExampleWrapEach_kinesis() {
 	// tracked home
 	// go on from: [] <nil>
 }
-
-// The jobs that a drain has sent to a queue: each has its id in the message's
-// idempotency-key attribute, so SQS needs no key function.
-func ExampleSQS_jobs() {
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
-	h := lambda.WrapEach(engine, lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
-		fmt.Println(*m.MessageAttributes[lambda.KindAttribute].StringValue, m.Body)
-		return nil
-	})
-	text := func(s string) events.SQSMessageAttribute {
-		return events.SQSMessageAttribute{DataType: "String", StringValue: &s}
-	}
-	for _, id := range []string{"message-1", "message-2"} { // the drain died before it noted the first
-		_, err := h.Handle(context.Background(), events.SQSEvent{Records: []events.SQSMessage{{
-			MessageId: id, Body: `{"ride":"ride-1"}`,
-			EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:receipts",
-			MessageAttributes: map[string]events.SQSMessageAttribute{
-				lambda.KeyAttribute: text("op-1.2.0"), lambda.KindAttribute: text("send_receipt"),
-			},
-		}}})
-		fmt.Println(err)
-	}
-	// Output:
-	// send_receipt {"ride":"ride-1"}
-	// <nil>
-	// <nil>
-}

@@ -2,7 +2,6 @@ package lambda_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -41,59 +40,6 @@ func ExampleWrap() {
 	// 201 hello, world  <nil>
 	// 201 hello, world true <nil>
 	// 422 application/problem+json <nil>
-}
-
-// The same behind a REST API.
-func ExampleWrap_rest() {
-	hello := func(_ context.Context, req events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
-		fmt.Println("handler runs")
-		return events.APIGatewayProxyResponse{StatusCode: 201, Body: "hello, " + req.Body}, nil
-	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.REST, hello)
-
-	req := events.APIGatewayProxyRequest{
-		HTTPMethod:        "POST",
-		Resource:          "/hello",
-		Path:              "/hello",
-		MultiValueHeaders: map[string][]string{"Idempotency-Key": {"8e03978e-40d5-43e8-bc93-6894a57f9324"}},
-		Body:              "world",
-	}
-	req.RequestContext.Authorizer = map[string]any{"claims": map[string]any{"iss": "https://id.example", "sub": "jane"}} // of Cognito
-	for range 2 {
-		resp, err := h.Handle(context.Background(), req)
-		fmt.Println(resp.StatusCode, resp.Body, resp.Headers["Idempotent-Replayed"], err)
-	}
-	// Output:
-	// handler runs
-	// 201 hello, world  <nil>
-	// 201 hello, world true <nil>
-}
-
-// The same behind a function URL with the AuthType AWS_IAM.
-func ExampleWrap_functionURL() {
-	hello := func(_ context.Context, req events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
-		fmt.Println("handler runs")
-		return events.LambdaFunctionURLResponse{StatusCode: 201, Body: "hello, " + req.Body}, nil
-	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.FunctionURL, hello)
-
-	req := events.LambdaFunctionURLRequest{
-		RawPath: "/hello",
-		Headers: map[string]string{"idempotency-key": "8e03978e-40d5-43e8-bc93-6894a57f9324"},
-		Body:    "world",
-	}
-	req.RequestContext.HTTP.Method = "POST"
-	req.RequestContext.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{
-		IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:iam::123456789012:user/jane"},
-	}
-	for range 2 {
-		resp, err := h.Handle(context.Background(), req)
-		fmt.Println(resp.StatusCode, resp.Body, resp.Headers["Idempotent-Replayed"], err)
-	}
-	// Output:
-	// handler runs
-	// 201 hello, world  <nil>
-	// 201 hello, world true <nil>
 }
 
 // The same behind an Application Load Balancer, whose target group has
@@ -162,18 +108,4 @@ func ExampleAdapter() {
 	// bob 201 true
 	// carol 201 false
 	// dave 500 false
-}
-
-// A function that is wired to the wrong source says so.
-func ExampleHandler_Invoke() {
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI,
-		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-			return events.APIGatewayV2HTTPResponse{}, nil
-		})
-	_, err := h.Invoke(context.Background(), []byte(`{"Records": [{"eventSource": "aws:sqs", "body": "hello"}]}`))
-	fmt.Println(errors.Is(err, lambda.ErrEvent))
-	fmt.Println(err)
-	// Output:
-	// true
-	// lambda: event of another kind: want an HTTP API event (payload format 2.0): it has no requestContext.http.method; the payload is records of "aws:sqs"
 }

@@ -309,33 +309,6 @@ func TestHandlerCompletesWithoutItsClient(t *testing.T) {
 	}
 }
 
-// Mistakes in the program show at cold start.
-func TestWrapHandlerRefusesMistakes(t *testing.T) {
-	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{})
-	for name, make := range map[string]func(){
-		"no handler": func() { lambda.WrapHandler(engine, lambda.HTTPAPI, nil) },
-		"no engine":  func() { lambda.WrapHandler(nil, lambda.HTTPAPI, http.NotFoundHandler()) },
-		"no requests": func() {
-			lambda.WrapHandler(engine, lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply}, http.NewServeMux())
-		},
-		"no adapter": func() { lambda.WrapHandler(engine, lambda.Adapter[int, int]{}, http.NotFoundHandler()) },
-		"an adapter without HTTP": func() {
-			lambda.WrapHandler(engine, lambda.Direct[string, string](func(string) (string, error) { return "k", nil }), http.NotFoundHandler())
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			defer func() {
-				if v := recover(); v == nil || !strings.Contains(fmt.Sprint(v), "lambda: Wrap") {
-					t.Errorf("got %v", v)
-				}
-			}()
-			make()
-		})
-	}
-}
-
 // Equal paths of two hosts are two routes where the patterns name the hosts: the same
 // through a Router, WrapHandler and Middleware.
 func TestHostsOfPatterns(t *testing.T) {

@@ -154,23 +154,6 @@ func TestOtherWorkInAnEnvelopeIsRefused(t *testing.T) {
 	}
 }
 
-// Two messages that say the same are two, unless they carry one key.
-func TestEqualMessagesInEnvelopesAreTwo(t *testing.T) {
-	t.Parallel()
-	for name, body := range map[string]func(n string) string{
-		"SNS": func(n string) string { return published(t, n, "tick", nil) },
-		"bus": func(n string) string { return put(t, n, map[string]any{"tick": true}) },
-	} {
-		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
-		re, err := h.Handle(t.Context(), batch(message("first", body("1")), message("second", body("2"))))
-		reported(t, re, err)
-		if t.Logf("%s", name); len(w.did) != 2 {
-			t.Errorf("%s: worked on %v, want both", name, w.did)
-		}
-	}
-}
-
 // An envelope that can't be read is not run under the message's id: the job in it
 // might be one that is done already. The error says what to do.
 func TestUnreadableEnvelope(t *testing.T) {
@@ -285,16 +268,6 @@ func TestOwnMessageIsNoEnvelope(t *testing.T) {
 	}
 }
 
-// A key of the SQS message itself goes before anything in its body.
-func TestKeyOfTheMessageGoesFirst(t *testing.T) {
-	t.Parallel()
-	m := keyed(message("1", published(t, "1", "m", jobAttributes)), "mine")
-	_, _, reqs := readBatch(t, lambda.SQS, []byte(marshalled(t, batch(m))))
-	if reqs[0].Key != "mine" || string(reqs[0].Body) != m.Body {
-		t.Errorf("got %+v", reqs[0])
-	}
-}
-
 // A bus in front of a topic that invokes a function: EventBridge may publish twice.
 func TestEventThroughSNSIsDoneOnce(t *testing.T) {
 	t.Parallel()
@@ -321,29 +294,6 @@ func TestEventThroughSNSIsDoneOnce(t *testing.T) {
 				t.Errorf("%d runs, want 1", runs)
 			}
 		})
-	}
-}
-
-// A job on a bus has its id without a word from the program.
-func TestJobOnABusIsDoneOnce(t *testing.T) {
-	t.Parallel()
-	runs := 0
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.EventBridge, func(context.Context, events.EventBridgeEvent) error {
-		runs++
-		return nil
-	})
-	for _, n := range []string{"1", "2"} {
-		if _, err := h.Invoke(t.Context(), []byte(put(t, n, staged))); err != nil {
-			t.Error(err)
-		}
-	}
-	if runs != 1 {
-		t.Errorf("%d runs, want 1", runs)
-	}
-	j := maps.Clone(staged)
-	j["idempotency_key"] = ""
-	if _, err := h.Invoke(t.Context(), []byte(put(t, "3", j))); err == nil || !strings.Contains(err.Error(), "idempotency_key is empty") {
-		t.Errorf("a job without a key: got %v", err)
 	}
 }
 
@@ -408,4 +358,84 @@ func FuzzInner(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What stands in an envelope beside the members that its service writes is part of
+// what is asked for. A message of one's own that looks like an event, with the id of
+// a customer, would else be done once for all amounts.
+func TestMembersBesideAnEnvelopesAreCompared(t *testing.T) {
+	t.Parallel()
+	notification := func(change ...func(map[string]any)) map[string]any {
+		return map[string]any{"EventSource": "aws:sns", "Sns": json.RawMessage(published(t, "1", "m", jobAttributes, change...))}
+	}
+	records := func(r map[string]any, change ...func(map[string]any)) string {
+		m := map[string]any{"Records": []any{r}}
+		for _, c := range change {
+			c(m)
+		}
+		return marshalled(t, m)
+	}
+	amount := func(n int) func(map[string]any) { return changing("amount", n) }
+	for name, body := range map[string]func(n int) string{
+		"SNS": func(n int) string { return published(t, "1", "m", jobAttributes, amount(n)) },
+		"own, like an event": func(n int) string {
+			return marshalled(t, map[string]any{"id": "customer-7", "source": "web", "detail-type": "charge", "amount": n})
+		},
+		"event":        func(n int) string { return put(t, "1", staged, amount(n)) },
+		"event in SNS": func(n int) string { return published(t, "1", put(t, "1", staged, amount(n)), nil) },
+		"SNS around an event": func(n int) string {
+			return published(t, "1", put(t, "1", staged), nil, amount(n))
+		},
+		"event of SNS":                    func(n int) string { return records(notification(amount(n))) },
+		"event of SNS, beside its record": func(n int) string { return records(notification(), amount(n)) },
+		"event of SNS, in its record": func(n int) string {
+			r := notification()
+			r["amount"] = n
+			return records(r)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &worker{}
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
+			for _, id := range []string{"first", "again"} {
+				re, err := h.Handle(t.Context(), batch(message(id, body(20))))
+				reported(t, re, err)
+			}
+			if _, err := h.Handle(t.Context(), batch(message("other", body(30)))); !errors.Is(err, idem.ErrMismatch) {
+				t.Errorf("another amount: got %v, want ErrMismatch", err)
+			}
+			w.ran(t, "first")
+		})
+	}
+}
+
+// A body can be made to look like an envelope with any id: it isn't taken for the work
+// of a message that has that key, in neither order, and an attribute goes before it.
+func TestForgedEnvelopeIsOtherWork(t *testing.T) {
+	t.Parallel()
+	own := keyed(message("own", "pay 20"), "order-7")
+	for name, body := range map[string]string{
+		"SNS, by its id": published(t, "1", "pay 20", nil, changing("MessageId", "order-7")),
+		"SNS, by a key":  published(t, "1", "pay 20", map[string]string{lambda.KeyAttribute: "order-7"}),
+		"event":          put(t, "1", "pay 20", changing("id", "order-7")),
+		"job":            `{"idempotency_key":"order-7","operation":"","kind":"","args":"pay 20"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			forged := message("forged", body)
+			for _, order := range [][2]events.SQSMessage{{own, forged}, {forged, own}} {
+				w := &worker{}
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
+				re, err := h.Handle(t.Context(), batch(order[0]))
+				reported(t, re, err)
+				if _, err := h.Handle(t.Context(), batch(order[1])); !errors.Is(err, idem.ErrMismatch) {
+					t.Errorf("%s after %s: got %v, want ErrMismatch", order[1].MessageId, order[0].MessageId, err)
+				}
+				w.ran(t, order[0].MessageId)
+				re, err = h.Handle(t.Context(), batch(keyed(forged, "its-own")))
+				reported(t, re, err)
+			}
+		})
+	}
 }

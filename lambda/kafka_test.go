@@ -104,39 +104,6 @@ func TestUnreadableKafkaEvent(t *testing.T) {
 	}
 }
 
-// A producer's key that can't be used fails its record: the record's place instead
-// would do one job twice.
-func TestUnusableKeyOfAKafkaRecord(t *testing.T) {
-	t.Parallel()
-	for name, keys := range map[string][]string{"empty": {""}, "not ASCII": {"schlüssel"}, "two": {"a", "b"}, "too long": {strings.Repeat("k", 256)}} {
-		w := &worker{}
-		h := lambda.WrapEach(idem.New(&watched{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
-		if _, err := h.Handle(t.Context(), partitions(namedRecord(moved(0, 1, "1"), keys...))); !errors.Is(err, idem.ErrKeyInvalid) {
-			t.Errorf("%s: got %v, want ErrKeyInvalid", name, err)
-		}
-		w.ran(t)
-	}
-}
-
-// Headers of HTTP have names in any case, and producers copy them.
-func TestKafkaKeyHeaderInAnyCase(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY"} {
-		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
-		for offset := range int64(2) {
-			if _, err := h.Handle(t.Context(), partitions(header(moved(0, offset, "1"), name, "k1"))); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		}
-		w.ran(t, "1")
-		two := header(namedRecord(moved(0, 2, "1"), "k1"), name, "k2")
-		if _, err := h.Handle(t.Context(), partitions(two)); !errors.Is(err, idem.ErrKeyInvalid) {
-			t.Errorf("%s, twice: got %v, want ErrKeyInvalid", name, err)
-		}
-	}
-}
-
 // Under one key of a producer's the record's key, value and headers must be the same,
 // and a header can't pass for a key.
 func TestSameKafkaRecord(t *testing.T) {

@@ -299,112 +299,6 @@ func TestRouterBefore(t *testing.T) {
 	})
 }
 
-func TestRouterMistakesAreRefused(t *testing.T) {
-	t.Parallel()
-	none := func(context.Context, events.APIGatewayV2HTTPRequest) (re events.APIGatewayV2HTTPResponse, _ error) {
-		return re, nil
-	}
-	engine := func() *idem.Engine { return idem.New(new(idem.MemoryStore), callertest.Anybody) }
-	router := func() *lambda.Router[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse] {
-		return lambda.NewRouter(lambda.HTTPAPI)
-	}
-	for name, fn := range map[string]func(){
-		"an adapter without requests": func() {
-			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply})
-		},
-		"an adapter without responses": func() {
-			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply})
-		},
-		"an adapter without replies": func() {
-			lambda.NewRouter(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Response: lambda.HTTPAPI.Response})
-		},
-		"no problem":                   func() { lambda.NewRouter(lambda.HTTPAPI, func(o *lambda.RouterOptions) { o.Problem = nil }) },
-		"an adapter without functions": func() { lambda.NewRouter(lambda.Adapter[int, int]{}) },
-		"an adapter that isn't HTTP": func() {
-			lambda.NewRouter(lambda.Direct[int, int](func(int) (string, error) { return "", nil }))
-		},
-		"no handler":        func() { router().Route("/a", nil) },
-		"no keyed handler":  func() { router().Keyed("/a", engine(), nil) },
-		"no engine":         func() { router().Keyed("/a", nil, none) },
-		"no pattern":        func() { router().Route("", none) },
-		"a bad pattern":     func() { router().Route("POST /{", none) },
-		"two of a pattern":  func() { r := router(); r.Route("/a", none); r.Keyed("/a", engine(), none) },
-		"an ambiguous pair": func() { r := router(); r.Route("/a/{x}", none); r.Route("/{y}/b", none) },
-		"two of a name": func() {
-			r := router()
-			r.Keyed("/a", engine(), none, named("x"))
-			r.Keyed("/b", engine(), none, named("x"))
-		},
-		"no name": func() { router().Keyed("/a", engine(), none, named("")) },
-		"a name that another accepts": func() {
-			r := router()
-			r.Keyed("/a", engine(), none, func(o *lambda.HandlerOptions) { o.Accepts = []store.HandlerID{{Name: "/b"}} })
-			r.Keyed("/b", engine(), none)
-		},
-		"a name that is too long": func() { router().Keyed("/a", engine(), none, named(strings.Repeat("x", 257))) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			fn()
-		})
-	}
-}
-
-// What a program declares keyed is keyed, or panics at cold start.
-func TestRouterKeysWhatItDeclares(t *testing.T) {
-	t.Parallel()
-	type opts = []func(*idem.Options)
-	put := func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }
-	skip := func(o *idem.Options) { o.Fingerprint.SkipPath = true }
-	byRoute := func(o *idem.Options) { o.ScopeRoute = true }
-	for name, tc := range map[string]struct {
-		pattern string
-		opt     opts
-		says    string // of the panic; "": none
-	}{
-		"POST":                            {"POST /wallets", nil, ""},
-		"PATCH":                           {"PATCH /wallets/{id}", nil, ""},
-		"any method":                      {"/wallets/{id}", nil, ""},
-		"PUT":                             {"PUT /wallets/{id}", nil, "Options.Methods"},
-		"DELETE":                          {"DELETE /wallets/{id}", nil, "Options.Methods"},
-		"GET":                             {"GET /wallets/{id}", nil, "Options.Methods"},
-		"PUT, on the list":                {"PUT /wallets/{id}", opts{put}, ""},
-		"PATCH, not on the list":          {"PATCH /wallets/{id}", opts{put}, "Options.Methods"},
-		"DELETE under a preset":           {"DELETE /wallets/{id}", opts{idem.Stripe}, ""},
-		"PATCH under a preset":            {"PATCH /wallets/{id}", opts{idem.StripeV1}, "Options.Methods"},
-		"switched off":                    {"PUT /wallets/{id}", opts{func(o *idem.Options) { o.Mode = idem.ModeOff }}, ""},
-		"a skipped path with a wildcard":  {"POST /wallets/{id}/charge", opts{skip}, "SkipPath"},
-		"the same, the route in scope":    {"POST /wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},
-		"the same, any method":            {"/wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},
-		"the same, a host":                {"POST shop.example/wallets/{id}", opts{skip, byRoute}, "SkipPath"},
-		"the same, at a slash":            {"POST /wallets/{id}/{$}", opts{skip, byRoute}, "SkipPath"},
-		"a skipped path without wildcard": {"POST /wallets", opts{skip, byRoute}, ""},
-		"the same, only its end":          {"POST /wallets/{$}", opts{skip, byRoute}, ""},
-		"whatever is below":               {"POST /wallets/{rest...}", opts{skip}, "SkipPath"},
-		"the same, the path in scope":     {"POST /wallets/{rest...}", opts{skip, byRoute}, ""},
-		"another fingerprint":             {"POST /wallets/{id}", opts{skip, func(o *idem.Options) { o.Fingerprint.Func, o.Fingerprint.FuncName = wholePath, "path" }}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			defer func() {
-				got := recover()
-				if (got != nil) != (tc.says != "") || !strings.Contains(fmt.Sprint(got), tc.says) {
-					t.Errorf("panic %v, want one that says %q", got, tc.says)
-				}
-			}()
-			lambda.NewRouter(lambda.HTTPAPI).Keyed(tc.pattern, idem.New(new(idem.MemoryStore), tc.opt...),
-				func(context.Context, v2Request) (re v2Response, _ error) { return re, nil })
-		})
-	}
-}
-
-func wholePath(r *idem.Request) ([]byte, error) { return []byte(r.Path), nil }
-
 // A PATCH isn't idempotent, so both halves key it; a route for any method says on the
 // others that it protects none.
 func TestRouterProtectsPATCH(t *testing.T) {
@@ -467,19 +361,6 @@ func TestRouterHostsAndProblems(t *testing.T) {
 		if re, err := r.Handle(t.Context(), ev); host == "shop.example" && (err != nil || re.Body != "method_not_allowed" || re.Headers["Allow"] != "GET, HEAD") {
 			t.Errorf("POST to %s: %+v, %v", host, re, err)
 		}
-	}
-}
-
-// A check that fails answers nothing, and the key stays new.
-func TestRouterBeforeFails(t *testing.T) {
-	t.Parallel()
-	r, runs, failed := lambda.NewRouter(lambda.HTTPAPI), 0, errors.New("the check fails")
-	r.Keyed("POST /rides", idem.New(new(idem.MemoryStore), callertest.Anybody), func(context.Context, v2Request) (re v2Response, _ error) {
-		runs++
-		return re, nil
-	}).Before(func(context.Context, v2Request) (*v2Response, error) { return nil, failed })
-	if re, err := r.Handle(t.Context(), post("k", "")); !errors.Is(err, failed) || re.StatusCode != 0 || runs != 0 {
-		t.Errorf("got %+v, %v, after %d runs", re, err, runs)
 	}
 }
 

@@ -8,11 +8,8 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/webhook"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -121,62 +118,6 @@ func TestMiddlewareKnowsTheFacts(t *testing.T) {
 			}
 			if re, err := r.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 || runs != max(1, i) {
 				t.Errorf("%s, %s: %d %s, %v, %d runs", name, role, re.StatusCode, re.Body, err, runs)
-			}
-		}
-	}
-}
-
-// Lambda's tenants are apart in a Middleware as they are in an adapter.
-func TestMiddlewareKnowsTheTenant(t *testing.T) {
-	t.Parallel()
-	inner := idem.New(new(idem.MemoryStore), callertest.Anybody)
-	runs := 0
-	h := inHTTP(inner.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ })))
-	r := lambda.NewRouter(lambda.HTTPAPI)
-	r.Route("/", h)
-	for i, tenant := range []string{"a", "b", "a", "b"} {
-		ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: tenant})
-		if _, err := r.Handle(ctx, post("k", "{}")); err != nil || runs != min(i+1, 2) {
-			t.Errorf("request %d of tenant %s: %d runs, %v", i, tenant, runs, err)
-		}
-	}
-}
-
-// anyEvent takes every delivery for the same event.
-type anyEvent struct{}
-
-func (anyEvent) Verify(http.Header, []byte) (webhook.Event, error) {
-	return webhook.Event{ID: "evt_1"}, nil
-}
-
-// Two tenants' events and operations are apart, also where no adapter makes the request.
-func TestTenantsOfWebhooksAndOwnOperations(t *testing.T) {
-	t.Parallel()
-	runs := 0
-	hook := func() *webhook.Handler {
-		return webhook.New(new(idem.MemoryStore), "stripe", anyEvent{}, func(context.Context, webhook.Event) error { runs++; return nil })
-	}
-	engine := idem.New(new(idem.MemoryStore))
-	for name, h := range map[string]func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error){
-		"a webhook":             lambda.Webhook(lambda.HTTPAPI, hook()).Handle,
-		"a webhook in a router": inHTTP(hook()),
-		"an operation of its own": inHTTP(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-			_, err := engine.Do(r.Context(), idem.Request{Key: "k", Scope: "the shop"}, func(context.Context) (idem.Response, error) {
-				runs++
-				return idem.Response{}, nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})),
-	} {
-		r := lambda.NewRouter(lambda.HTTPAPI)
-		r.Route("/", h)
-		runs = 0
-		for i, tenant := range []string{"a", "b", "a", "b"} {
-			ctx := lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{TenantID: tenant})
-			if re, err := r.Handle(ctx, post("k", "{}")); err != nil || re.StatusCode != 200 || runs != min(i+1, 2) {
-				t.Errorf("%s, request %d of tenant %s: %d, %d runs, %v", name, i, tenant, re.StatusCode, runs, err)
 			}
 		}
 	}

@@ -125,22 +125,17 @@ const (
 	overdue // the report was made without it
 )
 
-// enter lets the handler begin, with a context that ends when the handler must
-// return. It refuses if the time is over. A merged claim that takes over a record
-// begins the handler a second time, without more time.
+// enter lets the handler begin, once, with a context that ends when the handler must
+// return. It refuses if the time is over, or if the report was made without it.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
-	switch {
-	case ctx.Err() != nil || passed(t.lane):
-		return nil, nil, false
-	case t.handler.CompareAndSwap(notRun, running):
-		t.until = t.lane
-		if t.limit > 0 {
-			t.until = earliest(t.lane, time.Now().Add(t.limit))
-		}
-		close(t.begun)
-	case passed(t.until) || !t.handler.CompareAndSwap(returned, running):
+	if ctx.Err() != nil || passed(t.lane) || !t.handler.CompareAndSwap(notRun, running) {
 		return nil, nil, false
 	}
+	t.until = t.lane
+	if t.limit > 0 {
+		t.until = earliest(t.lane, time.Now().Add(t.limit))
+	}
+	close(t.begun)
 	if t.until.IsZero() {
 		ctx, cancel := context.WithCancel(ctx)
 		return ctx, cancel, true

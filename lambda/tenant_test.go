@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -18,39 +19,103 @@ func asTenant(ctx context.Context, tenant string) context.Context {
 	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{InvokedFunctionArn: functionARN, TenantID: tenant})
 }
 
-// Two tenants of one function have keys of their own, whoever calls for them.
-func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
-	t.Parallel()
-	each(t, sources, func(t *testing.T, s source) {
-		for _, user := range []string{"", "alice"} {
-			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
-			for i, tenant := range []string{"blue", "green", "blue", ""} {
-				c := newCall("k")
-				c.user = user
-				ctx, cancel := context.WithTimeout(asTenant(t.Context(), tenant), ample)
-				out, err := wrapped.Invoke(ctx, s.payload(t, c))
-				cancel()
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.result(t, out).accepted(t, 201, createdBody, i == 2)
-			}
-			ran(t, runs, 3)
-		}
-	})
+// anyEvent takes every delivery for the same event.
+type anyEvent struct{}
+
+func (anyEvent) Verify(http.Header, []byte) (webhook.Event, error) {
+	return webhook.Event{ID: "evt_1"}, nil
 }
 
-func TestTenantsOfDirectInvocations(t *testing.T) {
+// Two tenants of one function have keys of their own, whoever calls for them and whatever names
+// the caller. AWS hands a function with tenant isolation no events of queues: if it begins to, or
+// if a program invokes it with such an event, tenants keep their keys.
+func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
-	for i, tenant := range []string{"blue", "green", "blue", ""} {
-		if _, err := h.Handle(asTenant(t.Context(), tenant), order{ID: "o-1"}); err != nil {
-			t.Error(err)
+	type way = func(t *testing.T, runs *int) func(context.Context) error
+	ways := make(map[string]way)
+	for _, s := range sources {
+		for _, user := range []string{"", "alice"} {
+			ways[s.name+" of "+user] = func(t *testing.T, runs *int) func(context.Context) error {
+				h := s.wrap(anEngine(), func(context.Context, []byte) (idem.Response, error) { *runs++; return idem.Response{Status: 201}, nil })
+				c := newCall("k")
+				c.user = user
+				payload := s.payload(t, c)
+				return func(ctx context.Context) error { _, err := h.Invoke(ctx, payload); return err }
+			}
 		}
-		if want := []int{1, 2, 2, 3}[i]; *runs != want {
-			t.Errorf("%d runs after tenant %q, want %d", *runs, tenant, want)
+	}
+	ways["Direct"] = func(_ *testing.T, runs *int) func(context.Context) error {
+		h := lambda.Wrap(anEngine(), lambda.Direct[order, int](orderID), func(context.Context, order) (int, error) { *runs++; return 1, nil })
+		return func(ctx context.Context) error { _, err := h.Handle(ctx, order{ID: "o-1"}); return err }
+	}
+	for name, b := range map[string]queueBatch{"a queue": lambda.SQS, "a queue, a scope of one's own": lambda.SQS.WithScope("orders")} {
+		ways[name] = func(_ *testing.T, runs *int) func(context.Context) error {
+			h := lambda.WrapEach(anEngine(), b, func(context.Context, events.SQSMessage) error { *runs++; return nil })
+			return func(ctx context.Context) error { _, err := h.Handle(ctx, batch(message("1", ""))); return err }
 		}
+	}
+	own := lambda.HTTPAPI
+	own.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
+		req, err := lambda.HTTPAPI.Request(ctx, ev)
+		req.Scope = "acct_7"
+		return req, err
+	}
+	acct := func(context.Context, *idem.Request) (string, error) { return "acct_7", nil }
+	session := post("k", "{}")
+	session.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:sts::1:assumed-role/Checkout/s"},
+	}
+	for name, tc := range map[string]struct {
+		adapter lambda.Adapter[v2Request, v2Response]
+		scope   func(context.Context, *idem.Request) (string, error)
+	}{"Options.Scope": {lambda.HTTPAPI, acct}, "Request.Scope": {own, nil}, "RoleScope": {lambda.HTTPAPI, lambda.RoleScope}} {
+		ways[name] = func(_ *testing.T, runs *int) func(context.Context) error {
+			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = tc.scope }), tc.adapter,
+				func(context.Context, v2Request) (v2Response, error) { *runs++; return v2Response{StatusCode: 201}, nil })
+			return func(ctx context.Context) error { _, err := h.Handle(ctx, session); return err }
+		}
+	}
+	routed := func(open func(runs *int) func(context.Context, v2Request) (v2Response, error)) way {
+		return func(_ *testing.T, runs *int) func(context.Context) error {
+			r := lambda.NewRouter(lambda.HTTPAPI)
+			r.Route("/", open(runs))
+			return func(ctx context.Context) error { _, err := r.Handle(ctx, post("k", "{}")); return err }
+		}
+	}
+	hook := func(runs *int) *webhook.Handler {
+		return webhook.New(new(idem.MemoryStore), "stripe", anyEvent{}, func(context.Context, webhook.Event) error { *runs++; return nil })
+	}
+	ways["Middleware"] = routed(func(runs *int) func(context.Context, v2Request) (v2Response, error) {
+		return inHTTP(anEngine().Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *runs++ })))
+	})
+	ways["a webhook"] = routed(func(runs *int) func(context.Context, v2Request) (v2Response, error) {
+		return lambda.Webhook(lambda.HTTPAPI, hook(runs)).Handle
+	})
+	ways["a webhook in a router"] = routed(func(runs *int) func(context.Context, v2Request) (v2Response, error) { return inHTTP(hook(runs)) })
+	ways["an operation of its own"] = routed(func(runs *int) func(context.Context, v2Request) (v2Response, error) {
+		e := idem.New(new(idem.MemoryStore))
+		return inHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if _, err := e.Do(r.Context(), idem.Request{Key: "k", Scope: "the shop"}, func(context.Context) (idem.Response, error) {
+				*runs++
+				return idem.Response{}, nil
+			}); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+			}
+		}))
+	})
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			send := open(t, &runs)
+			for i, tenant := range []string{"blue", "green", "blue", ""} {
+				ctx, cancel := context.WithTimeout(asTenant(t.Context(), tenant), ample)
+				err := send(ctx)
+				if cancel(); err != nil || runs != []int{1, 2, 2, 3}[i] {
+					t.Errorf("%d runs after tenant %q, %v; want %d", runs, tenant, err, []int{1, 2, 2, 3}[i])
+				}
+			}
+		})
 	}
 }
 
@@ -71,6 +136,8 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 		{"a", idem.Identity{Kind: "jwt", Subject: "x|one:"}},
 		{"a", idem.Identity{Kind: "jwt", Subject: "x"}},
 		{"", idem.Identity{Kind: "jwt", Subject: "x"}},
+		{"", idem.Identity{Kind: "lambda", Subject: "a|jwt:x"}},
+		{"", idem.Identity{Kind: "apikey", Subject: "x"}},
 	} {
 		store := &idem.MemoryStore{}
 		_, err := idem.New(store, callertest.Anybody).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
@@ -90,17 +157,14 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 // The status of an operation is its tenant's, too.
 func TestTenantsStatus(t *testing.T) {
 	t.Parallel()
-	h, _ := counted(created)
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := anEngine(accepting)
 	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), ample)
 	defer cancel()
-	if _, err := httpAPI.wrap(e, h).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
+	if _, err := httpAPI.wrap(e, created).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
 		t.Fatal(err)
 	}
 	for tenant, want := range map[string]int{"blue": 201, "green": 404} {
-		c := newCall("k")
-		c.method, c.path, c.body = "GET", "/operations/k", nil
-		out, err := lambda.StatusHandler(e, lambda.HTTPAPI).Invoke(asTenant(ctx, tenant), httpAPI.payload(t, c))
+		out, err := lambda.StatusHandler(e, lambda.HTTPAPI).Invoke(asTenant(ctx, tenant), httpAPI.payload(t, on("", "GET", "/operations/k")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,64 +174,32 @@ func TestTenantsStatus(t *testing.T) {
 	}
 }
 
-// Tenants have keys of their own whoever names the caller: the program, for all or for
-// one request.
-func TestTenantsUnderAScope(t *testing.T) {
+// The tenant that an adapter has found goes before the invocation's.
+func TestTenantOfAnAdapter(t *testing.T) {
 	t.Parallel()
-	acct := func(context.Context, *idem.Request) (string, error) { return "acct_7", nil }
-	own := lambda.HTTPAPI
-	own.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
-		req, err := lambda.HTTPAPI.Request(ctx, ev)
-		req.Scope = "acct_7"
-		return req, err
-	}
-	for name, tc := range map[string]struct {
-		adapter lambda.Adapter[v2Request, v2Response]
-		scope   func(context.Context, *idem.Request) (string, error)
-	}{
-		"Options.Scope": {lambda.HTTPAPI, acct}, "Request.Scope": {own, nil}, "RoleScope": {lambda.HTTPAPI, lambda.RoleScope},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			runs := 0
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = tc.scope }), tc.adapter,
-				func(context.Context, v2Request) (v2Response, error) { runs++; return v2Response{StatusCode: 201}, nil })
-			ev := post("k", "{}")
-			ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
-				IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:sts::1:assumed-role/Checkout/s"},
+	for own, want := range map[string]string{"own": "own", "": "lambda's"} {
+		api, b := lambda.HTTPAPI, lambda.SQS
+		api.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
+			req, err := lambda.HTTPAPI.Request(ctx, ev)
+			req.Tenant = own
+			return req, err
+		}
+		b.Request = func(ctx context.Context, m events.SQSMessage) (idem.Request, error) {
+			req, err := lambda.SQS.Request(ctx, m)
+			req.Tenant = own
+			return req, err
+		}
+		store, ctx := new(idem.MemoryStore), asTenant(t.Context(), "lambda's")
+		e := idem.New(store, callertest.Anybody)
+		_, err1 := lambda.Wrap(e, api, noContent).Handle(ctx, post("k", ""))
+		_, err2 := lambda.WrapEach(e, b, func(context.Context, events.SQSMessage) error { return nil }).Handle(ctx, batch(message("1", "")))
+		if err1 != nil || err2 != nil || len(store.Records()) != 2 {
+			t.Errorf("%v, %v, %d records, want 2", err1, err2, len(store.Records()))
+		}
+		for _, r := range store.Records() {
+			if r.Tenant != want {
+				t.Errorf("the record is of the tenant %q, want %q", r.Tenant, want)
 			}
-			for i, tenant := range []string{"blue", "green", "blue", ""} {
-				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || re.StatusCode != 201 {
-					t.Errorf("%q: %+v, %v", tenant, re, err)
-				}
-				if want := []int{1, 2, 2, 3}[i]; runs != want {
-					t.Errorf("%d runs after tenant %q, want %d", runs, tenant, want)
-				}
-			}
-		})
-	}
-}
-
-// AWS hands a function with tenant isolation no events of queues. If it begins to, or
-// if a program invokes it with such an event, tenants keep their keys.
-func TestTenantsOfAQueue(t *testing.T) {
-	t.Parallel()
-	for name, batch := range map[string]lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
-		"the queue's scope": lambda.SQS, "a scope of one's own": lambda.SQS.WithScope("orders"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			runs := 0
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
-			ev := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:1:orders"}}}
-			for i, tenant := range []string{"blue", "green", "blue", ""} {
-				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || len(re.BatchItemFailures) > 0 {
-					t.Errorf("%+v, %v", re, err)
-				}
-				if want := []int{1, 2, 2, 3}[i]; runs != want {
-					t.Errorf("%d runs after tenant %q, want %d", runs, tenant, want)
-				}
-			}
-		})
+		}
 	}
 }

@@ -134,30 +134,6 @@ func TestWebhookWrongKindOfEvent(t *testing.T) {
 	}
 }
 
-func TestWebhookPanicsOnMistakes(t *testing.T) {
-	t.Parallel()
-	endpoint := webhook.New(&idem.MemoryStore{}, "e", noVerifier{}, func(context.Context, webhook.Event) error { return nil })
-	direct := lambda.Direct[string, string](func(s string) (string, error) { return s, nil })
-	for name, wrap := range map[string]func(){
-		"endpoint": func() { lambda.Webhook(lambda.HTTPAPI, nil) },
-		"adapter":  func() { lambda.Webhook(lambda.Adapter[v2Request, v2Response]{}, endpoint) },
-		"direct":   func() { lambda.Webhook(direct, endpoint) },
-		"half of one": func() {
-			lambda.Webhook(lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request}, endpoint)
-		},
-		"another half": func() { lambda.Webhook(lambda.Adapter[v2Request, v2Response]{Reply: lambda.HTTPAPI.Reply}, endpoint) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			wrap()
-		}()
-	}
-}
-
 type noVerifier struct{}
 
 func (noVerifier) Verify(http.Header, []byte) (webhook.Event, error) {
@@ -177,33 +153,5 @@ func TestWebhookHandle(t *testing.T) {
 	re, err = lambda.Webhook(lambda.HTTPAPI, endpoint).Handle(t.Context(), v2Request{})
 	if !errors.Is(err, lambda.ErrEvent) || re.StatusCode != 0 {
 		t.Errorf("got %+v, %v", re, err)
-	}
-}
-
-// Mistakes in the program show at cold start.
-func TestEndpointsRefuseMistakes(t *testing.T) {
-	t.Parallel()
-	e, h := idem.New(&idem.MemoryStore{}), webhook.New(&idem.MemoryStore{}, "any", trusting{}, func(context.Context, webhook.Event) error { return nil })
-	typed := lambda.Direct[int, int](func(int) (string, error) { return "", nil })
-	for name, make := range map[string]func(){
-		"no engine":                   func() { lambda.StatusHandler(nil, lambda.HTTPAPI) },
-		"no adapter":                  func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{}) },
-		"an adapter without replies":  func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{Request: typed.Request}) },
-		"values instead of HTTP":      func() { lambda.StatusHandler(e, typed) },
-		"an adapter without requests": func() { lambda.StatusHandler(e, lambda.Adapter[int, int]{Reply: typed.Reply}) },
-		"webhooks without requests":   func() { lambda.Webhook(lambda.Adapter[int, int]{Reply: typed.Reply}, h) },
-		"no endpoint":                 func() { lambda.Webhook(lambda.HTTPAPI, nil) },
-		"no adapter of webhooks":      func() { lambda.Webhook(lambda.Adapter[int, int]{}, h) },
-		"webhooks without replies":    func() { lambda.Webhook(lambda.Adapter[int, int]{Request: typed.Request}, h) },
-		"webhooks that are no HTTP":   func() { lambda.Webhook(typed, h) },
-	} {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Errorf("%s: no panic", name)
-				}
-			}()
-			make()
-		}()
 	}
 }

@@ -36,39 +36,6 @@ func post(key, body string) v2Request {
 	return ev
 }
 
-func TestWrapPanicsOnNil(t *testing.T) {
-	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
-	h := func(context.Context, v2Request) (v2Response, error) { return v2Response{}, nil }
-	for name, wrap := range map[string]func(){
-		"engine":  func() { lambda.Wrap(nil, lambda.HTTPAPI, h) },
-		"handler": func() { lambda.Wrap(e, lambda.HTTPAPI, nil) },
-		"adapter": func() { lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{}, h) },
-		"an adapter without replies": func() {
-			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Response: lambda.HTTPAPI.Response}, h)
-		},
-		"an adapter without requests": func() {
-			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Response: lambda.HTTPAPI.Response, Reply: lambda.HTTPAPI.Reply}, h)
-		},
-		"a name that is too long": func() {
-			lambda.Wrap(e, lambda.HTTPAPI, h, func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 257) })
-		},
-		"half an adapter": func() {
-			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply}, h)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			defer func() {
-				if r := recover(); r == nil {
-					t.Error("no panic")
-				}
-			}()
-			wrap()
-		})
-	}
-}
-
 // Without a key, what the engine has nothing to do with must come back as the handler
 // made it, also what the adapter could not even express.
 func TestPassedRequestIsUntouched(t *testing.T) {
@@ -152,20 +119,6 @@ func TestModeOpenIsMarked(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("err %v, response (-want +got):\n%s", err, diff)
 	}
-}
-
-// The handler does not run unprotected.
-func TestA31StoreDown(t *testing.T) {
-	t.Parallel()
-	each(t, sources, func(t *testing.T, s source) {
-		h, runs := counted(created)
-		a := s.send(t, s.wrap(idem.New(downStore{}, callertest.Anybody), h), newCall("k"))
-		a.refused(t, 503, "store_unavailable")
-		if a.value("Retry-After") == "" {
-			t.Error("no Retry-After")
-		}
-		ran(t, runs, 0)
-	})
 }
 
 type downStore struct{}
@@ -352,43 +305,6 @@ func TestInvokeLeavesHTMLAlone(t *testing.T) {
 	}
 }
 
-// 6 MB is what Lambda takes and gives.
-func TestLargeBodies(t *testing.T) {
-	t.Parallel()
-	const limit = 6291556 // bytes of a response's payload
-	for name, body := range map[string][]byte{
-		"text":     []byte(strings.Repeat(`<a href="x">é</a>`, 5<<20/18)),
-		"binary":   []byte(strings.Repeat("\xff\x00", 4400<<10/2)),
-		"controls": []byte(strings.Repeat("\x00\x01", 4400<<10/2)), // valid UTF-8: as text it would be six times as long
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
-				return idem.Response{Status: 201, Body: body}, nil
-			})
-			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }), h)
-			c := newCall("k")
-			if name == "binary" {
-				c.body = body
-			}
-			payload := httpAPI.payload(t, c)
-			for i := range 2 {
-				out, err := wrapped.Invoke(t.Context(), payload)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(out) > limit {
-					t.Errorf("answer %d has %d bytes, at most %d are possible", i+1, len(out), limit)
-				}
-				if a := httpAPI.result(t, out); a.status != 201 || string(a.body) != string(body) {
-					t.Errorf("answer %d: status %d, body of %d bytes is another", i+1, a.status, len(a.body))
-				}
-			}
-			ran(t, runs, 1)
-		})
-	}
-}
-
 // Adapters for events of one's own: what they return is taken as it is.
 func TestOwnAdapter(t *testing.T) {
 	t.Parallel()
@@ -483,48 +399,6 @@ func TestRespondInTheHandlersType(t *testing.T) {
 	}
 	if re, err := h.Handle(t.Context(), post("k", "")); re.StatusCode != 500 || err != nil {
 		t.Errorf("another type: got %+v, %v", re, err)
-	}
-}
-
-// A name may have 256 bytes, and an engine for HTTP may keep no 200.
-func TestWrapTakesWhatItMay(t *testing.T) {
-	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 201 } })
-	lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (re v2Response, _ error) { return re, nil },
-		func(o *lambda.HandlerOptions) { o.Name = strings.Repeat("n", 256) })
-}
-
-// The tenant that an adapter has found goes before the invocation's.
-func TestTenantOfAnAdapter(t *testing.T) {
-	t.Parallel()
-	for own, want := range map[string]string{"own": "own", "": "lambda's"} {
-		api := lambda.HTTPAPI
-		api.Request = func(ctx context.Context, ev v2Request) (idem.Request, error) {
-			req, err := lambda.HTTPAPI.Request(ctx, ev)
-			req.Tenant = own
-			return req, err
-		}
-		b := lambda.SQS
-		b.Request = func(ctx context.Context, m events.SQSMessage) (idem.Request, error) {
-			req, err := lambda.SQS.Request(ctx, m)
-			req.Tenant = own
-			return req, err
-		}
-		stores := []*idem.MemoryStore{new(idem.MemoryStore), new(idem.MemoryStore)}
-		h := lambda.Wrap(idem.New(stores[0], callertest.Anybody), api, func(context.Context, v2Request) (v2Response, error) { return v2Response{StatusCode: 201}, nil })
-		each := lambda.WrapEach(idem.New(stores[1], callertest.Anybody), b, func(context.Context, events.SQSMessage) error { return nil })
-		_, err1 := h.Handle(asTenant(t.Context(), "lambda's"), post("k", ""))
-		_, err2 := each.Handle(asTenant(t.Context(), "lambda's"), batch(message("1", "")))
-		if err1 != nil || err2 != nil {
-			t.Error(err1, err2)
-		}
-		for _, st := range stores {
-			for _, r := range st.Records() {
-				if r.Tenant != want {
-					t.Errorf("the record is of the tenant %q, want %q", r.Tenant, want)
-				}
-			}
-		}
 	}
 }
 

@@ -42,7 +42,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "a function URL with AWS_IAM has no caller",
-			in: "lambda.functionURLRequest", old: `$req.Identity, $req.Facts = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestA10StatusResource$",
+			in: "lambda.functionURLRequest", old: `$req.Identity, $req.Facts = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestStatusResource$",
 		},
 		{
 			rule: "HTTPIdentity", what: "the claims of a token aren't read",
@@ -50,7 +50,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "callers signed by IAM aren't told apart",
-			in: "lambda.httpAPIIdentity", old: "$a.IAM != nil", new: "false", run: "^TestRoleScope$",
+			in: "lambda.httpAPIIdentity", old: "$a.IAM != nil", new: "false", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "HTTPIdentity", what: "an authorized caller without a name passes for nobody in particular",
@@ -90,7 +90,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "IdentityParts", what: "all users of an identity pool are one caller",
-			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestSessionsAreCallersByChoice$",
+			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "IdentityParts", what: "an authorizer's empty principalId hides its sub",
@@ -102,19 +102,19 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "RoleScope", what: "a request without a verified role gets a scope",
-			in: "lambda.iamScope", old: `$r.Identity.Kind != "iam" || $r.Identity.Subject == ""`, new: "false", run: "^TestRoleScopeNeedsAVerifiedRole$",
+			in: "lambda.iamScope", old: `$r.Identity.Kind != "iam" || $r.Identity.Subject == ""`, new: "false", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "RoleScope", what: "each session of a role has keys of its own",
-			in: "lambda.RoleScope", old: `return "iam:" + $session[:$i], nil`, new: `_ = $i; return "iam:" + $session, nil`, run: "^TestRoleScope$",
+			in: "lambda.RoleScope", old: `return "iam:" + $session[:$i], nil`, new: `_ = $i; return "iam:" + $session, nil`, run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "HTTPSame", what: "the same path in two spellings is two requests",
-			in: "internal/base/scope.Path", old: "$s = $u", new: "_ = $u", pkg: "lambda", run: "^TestA10StatusResource$",
+			in: "internal/base/scope.Path", old: "$s = $u", new: "_ = $u", pkg: "lambda", run: "^TestStatusResource$",
 		},
 		{
 			rule: "HTTPSame", what: "under net/http a path in another spelling is another operation",
-			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "scope.Escape(sentPath($r))", pkg: "lambda", run: "^TestPathInAnotherSpelling$",
+			in: "idem.httpRequest", old: "scope.Path(sentPath($r))", new: "scope.Escape(sentPath($r))", pkg: "lambda", run: "^TestACP$",
 		},
 		{
 			rule: "HTTPSame", what: "a named stage is a part of the path",
@@ -134,19 +134,19 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPSame", what: "a REST API's query with several values has only the last",
-			in: "lambda.restRequest", old: "encodedQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "encodedQuery($ev.QueryStringParameters, nil)", run: "^TestEventMadeAgain$",
+			in: "lambda.restRequest", old: "encodedQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "encodedQuery($ev.QueryStringParameters, nil)", run: "^TestGoldenEvents$",
 		},
 		{
 			rule: "HTTPSame", what: "a load balancer's query with several values has only the last",
-			in: "lambda.albRequest", old: "rawQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "rawQuery($ev.QueryStringParameters, nil)", run: "^TestA16ReplayAcrossSources$",
+			in: "lambda.albRequest", old: "rawQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "rawQuery($ev.QueryStringParameters, nil)", run: "^TestReplayAcrossSources$",
 		},
 		{
 			rule: "HTTPSame", what: "two keys in a REST API's headers pass for the last",
-			in: "lambda.restRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestEventMadeAgain$",
+			in: "lambda.restRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestGoldenEvents$",
 		},
 		{
 			rule: "HTTPSame", what: "two keys in a load balancer's headers pass for the last",
-			in: "lambda.albRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestA17Expired$",
+			in: "lambda.albRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "HTTPSame", what: "a header that is in both of an event's maps has all values twice",
@@ -162,11 +162,11 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPBody", what: "an answer of any bytes goes out as text",
-			in: "lambda.textBody", old: "utf8.Valid($b) && (len($b) <= $small || !inflates($b))", new: "true || len($b) > $small", run: "^TestA16ReplayAcrossSources$",
+			in: "lambda.textBody", old: "utf8.Valid($b) && (len($b) <= $small || !inflates($b))", new: "true || len($b) > $small", run: "^TestReplayAcrossSources$",
 		},
 		{
 			rule: "HTTPBody", what: "an answer of control characters outgrows the answer's limit",
-			in: "lambda.textBody", old: "|| !inflates($b))", new: "|| true)", run: "^TestLargeBodies$",
+			in: "lambda.textBody", old: "|| !inflates($b))", new: "|| true)", run: "^TestBodies$",
 		},
 		{
 			rule: "HTTPBody", what: "a handler's body that isn't base64 is lost, though its effect has happened",
@@ -178,7 +178,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPBody", what: "a resumed request's bytes are taken as text",
-			in: "lambda.eventBody", old: "!$was && utf8.Valid($b)", new: "!$was || utf8.Valid($b)", run: "^TestEventMadeAgain$",
+			in: "lambda.eventBody", old: "!$was && utf8.Valid($b)", new: "!$was || utf8.Valid($b)", run: "^TestCertificateAndBodyMadeAgain$",
 		},
 		{
 			rule: "HTTPHeaders", what: "the cookies of a request in format 2.0 aren't read",
@@ -186,7 +186,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPHeaders", what: "the cookies of an answer in format 2.0 are left out",
-			in: "lambda.httpAPIReply", old: ", Cookies: $r.Header[setCookie]", new: "", run: "^TestA16ReplayAcrossSources$",
+			in: "lambda.httpAPIReply", old: ", Cookies: $r.Header[setCookie]", new: "", run: "^TestReplayAcrossSources$",
 		},
 		{
 			rule: "HTTPHeaders", what: "a cookie of an answer in format 2.0 is a header too",
@@ -194,15 +194,15 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPHeaders", what: "cookies of a load balancer's answer are joined by commas",
-			in: "lambda.joined", old: "case $name == setCookie: $single[$name] = $values[len($values)-1]", new: "", run: "^TestA16ReplayAcrossSources$",
+			in: "lambda.joined", old: "case $name == setCookie: $single[$name] = $values[len($values)-1]", new: "", run: "^TestReplayAcrossSources$",
 		},
 		{
 			rule: "HTTPHeaders", what: "an answer's header with several values keeps one, over REST",
-			in: "lambda.restReply", old: "$re.MultiValueHeaders[$name] = $values", new: "$re.Headers[$name] = $values[0]", run: "^TestA16ReplayAcrossSources$",
+			in: "lambda.restReply", old: "$re.MultiValueHeaders[$name] = $values", new: "$re.Headers[$name] = $values[0]", run: "^TestReplayAcrossSources$",
 		},
 		{
 			rule: "HTTPHeaders", what: "a load balancer with multi-value headers gets none",
-			in: "lambda.albReply", old: "$re.MultiValueHeaders[$name] = $values", new: "_, _ = $name, $values", run: "^TestA17Expired$",
+			in: "lambda.albReply", old: "$re.MultiValueHeaders[$name] = $values", new: "_, _ = $name, $values", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "Resumed", what: "a request runs again for a caller that its record doesn't name",

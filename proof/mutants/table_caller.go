@@ -87,19 +87,19 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "Nobody", what: "a session of a role is a caller without being asked for",
-			in: "lambda.iamIdentity", where: "$id, $facts := idem.Identity", old: "$facts.Session = $userARN", new: "$id.Subject = $userARN", run: "^TestSessionsAreCallersByChoice$",
+			in: "lambda.iamIdentity", where: "$id, $facts := idem.Identity", old: "$facts.Session = $userARN", new: "$id.Subject = $userARN", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "Nobody", what: "a person of IAM Identity Center is a session like any other",
-			in: "lambda.iamIdentity", old: "strings.Contains($userARN, assumedRole+identityCenter)", new: "false", run: "^TestSessionsAreCallersByChoice$",
+			in: "lambda.iamIdentity", old: "strings.Contains($userARN, assumedRole+identityCenter)", new: "false", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "APIKey", what: "an API key without a person is told from others by nobody's choice",
-			in: "lambda.restIdentity", where: "$caller = jwtIdentity($iss, $sub)", old: "$facts.APIKey = $id.APIKeyID", new: `$caller = idem.Identity{Kind: "apikey", Subject: $id.APIKeyID}`, run: "^TestAPIKeysAreCallersByChoice$",
+			in: "lambda.restIdentity", where: "$caller = jwtIdentity($iss, $sub)", old: "$facts.APIKey = $id.APIKeyID", new: `$caller = idem.Identity{Kind: "apikey", Subject: $id.APIKeyID}`, run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "Certificate", what: "two CAs' certificates of one subject are one caller",
-			in: "lambda.CertificateScope", old: "join($r.Facts.Issuer, $r.Facts.Certificate)", new: "$r.Facts.Certificate", run: "^TestCertificatesAreCallersByChoice$",
+			in: "lambda.CertificateScope", old: "join($r.Facts.Issuer, $r.Facts.Certificate)", new: "$r.Facts.Certificate", run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "OneScope", what: "callers who share a scope may use guessable keys",
@@ -152,7 +152,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "Issuer", what: "two authorizers' equal names are one caller",
-			in: "lambda.lambdaIdentity", old: "$id.Subject = join($api, $s)", new: "$id.Subject = $s", run: "^TestNamesOfAuthorizersCountWithinTheirAPI$",
+			in: "lambda.lambdaIdentity", old: "$id.Subject = join($api, $s)", new: "$id.Subject = $s", run: "^TestCallersByChoice$",
 		},
 	}
 }

@@ -17,7 +17,7 @@ func commerceMutants() []mutant {
 		},
 		{
 			rule: "CommerceQuery", what: "another query gets the answer of the first one",
-			in: "idem.commerce", old: `if $query := canonicalQuery($r.Query); $query != "" {`, new: `if $query := canonicalQuery($r.Query); $query != "" && false {`, pkg: "lambda", run: "^TestQueryOfACheckout$",
+			in: "idem.commerce", old: `if $query := canonicalQuery($r.Query); $query != "" {`, new: `if $query := canonicalQuery($r.Query); $query != "" && false {`, pkg: "lambda", run: "^TestACP$",
 		},
 		{
 			rule: "CommerceStored", what: "a refusal of the merchant runs again",

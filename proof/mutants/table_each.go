@@ -22,7 +22,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachKey", what: "all messages of a queue have one key",
-			in: "lambda.sqsContent", old: "content($keyed, $m.MessageId, $m.Body)", new: "content($keyed, \"m\", $m.Body)", run: "^TestConcurrencyByDefault$",
+			in: "lambda.sqsContent", old: "content($keyed, $m.MessageId, $m.Body)", new: "content($keyed, \"m\", $m.Body)", run: "^TestConcurrency$",
 		},
 		{
 			rule: "EachKey", what: "a producer's key is passed over",
@@ -90,11 +90,11 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachOrder", what: "messages of a FIFO queue have no order",
-			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `!strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestNotTriedIsLogged$",
+			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `!strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestLogOfABatch$",
 		},
 		{
 			rule: "EachOrder", what: "messages of a standard queue wait for each other",
-			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestFailuresAreLogged$",
+			in: "lambda.sqsGroup", old: `!strings.HasSuffix($m.EventSourceARN, ".fifo")`, new: `strings.HasSuffix($m.EventSourceARN, ".none")`, run: "^TestFIFOGroupStopsAtItsFirstFailure$",
 		},
 		{
 			rule: "EachOrder", what: "records of a shard have no order",
@@ -102,7 +102,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachOrder", what: "a group goes on after a failure",
-			in: "lambda.course.run", old: `!$ended || $task.came != nil && $task.group != ""`, new: "!$ended", run: "^TestNotTriedIsLogged$",
+			in: "lambda.course.run", old: `!$ended || $task.came != nil && $task.group != ""`, new: "!$ended", run: "^TestLogOfABatch$",
 		},
 		{
 			rule: "EachOrder", what: "two deliveries of one key run side by side",
@@ -202,7 +202,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachReport", what: "a record that panics takes the others' report with it",
-			in: "lambda.EachHandler.try", old: "$err = panicked($v)", new: "panic($v)", run: "^TestFailuresAreLogged$",
+			in: "lambda.EachHandler.try", old: "$err = panicked($v)", new: "panic($v)", run: "^TestFIFOGroupStopsAtItsFirstFailure$",
 		},
 		{
 			rule: "EachSame", what: "a trace makes the same message other work",
@@ -222,15 +222,15 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "TellNothing", what: "a record whose handler ran says that it didn't",
-			in: "lambda.EachHandler.try", old: "errors.Is($err, idem.ErrNoTime) && !$t.ran()", new: "errors.Is($err, idem.ErrNoTime)", run: "^TestPhasesErrorIsNoReport$",
+			in: "lambda.EachHandler.try", old: "errors.Is($err, idem.ErrNoTime) && !$t.ran()", new: "errors.Is($err, idem.ErrNoTime)", run: "^TestNilAfterAFailedPhase$",
 		},
 		{
 			rule: "EachReport", what: "a record counts as done whose phase failed with an error of another operation",
-			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept)", new: "case (errors.Is($err, idem.ErrNotKept)", run: "^TestPhasesErrorIsNoReport$",
+			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept)", new: "case (errors.Is($err, idem.ErrNotKept)", run: "^TestNilAfterAFailedPhase$",
 		},
 		{
 			rule: "EachTenant", what: "two tenants share the keys of a queue",
-			in: "lambda.EachHandler.read", old: "$t.req.Tenant = tenantOf($ctx)", new: "_ = $t", run: "^TestTenantsOfAQueue$",
+			in: "lambda.EachHandler.read", old: "$t.req.Tenant = tenantOf($ctx)", new: "_ = $t", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{
 			rule: "DirectScope", what: "an event without a scope shares its keys with all others",
@@ -250,11 +250,11 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "DirectSame", what: "a result without a JSON form is done again",
-			in: "lambda.Handler.neutral", old: "return idem.Response{Body: []byte(noForm + $err.Error())}", new: "return idem.Response{Status: 500}", run: "^TestDirectResultWithoutJSONIsDoneAllTheSame$",
+			in: "lambda.Handler.neutral", old: "return idem.Response{Body: []byte(noForm + $err.Error())}", new: "return idem.Response{Status: 500}", run: "^TestDirectResults$",
 		},
 		{
 			rule: "DirectSame", what: "a result without a JSON form is answered by its text",
-			in: "lambda.Handler.do", old: "if strings.HasPrefix(string($res.Body), noForm) {", new: "if false && strings.HasPrefix(string($res.Body), noForm) {", run: "^TestDirectResultWithoutJSONIsDoneAllTheSame$",
+			in: "lambda.Handler.do", old: "if strings.HasPrefix(string($res.Body), noForm) {", new: "if false && strings.HasPrefix(string($res.Body), noForm) {", run: "^TestDirectResults$",
 		},
 		{
 			rule: "DirectSame", what: "a caller gets a result that isn't the stored one",
@@ -266,7 +266,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "RouterOne", what: "two routes have one name, so a completer finds the first",
-			in: "lambda.Router.Keyed", old: `$r.named($name) != nil || $opt.Name == ""`, new: `$opt.Name == ""`, run: "^TestRouterMistakesAreRefused$",
+			in: "lambda.Router.Keyed", old: `$r.named($name) != nil || $opt.Name == ""`, new: `$opt.Name == ""`, run: "^TestMistakesPanic$",
 		},
 		{
 			rule: "RouterOne", what: "a check before the key runs after it",

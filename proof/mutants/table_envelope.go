@@ -9,7 +9,7 @@ func envelopeMutants() []mutant {
 		},
 		{
 			rule: "EnvelopeKey", what: "a job in an event is known by the event's id",
-			in: "lambda.detailKey", where: "$id string", old: "return jobKey($m)", new: "return $id, nil", run: "^TestJobOnABusIsDoneOnce$",
+			in: "lambda.detailKey", where: "$id string", old: "return jobKey($m)", new: "return $id, nil", run: "^TestWhatComesAgain$",
 		},
 		{
 			rule: "EnvelopeKey", what: "an event that reached a function through a topic is known by the notification's id",

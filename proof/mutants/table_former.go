@@ -61,7 +61,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "who comes without an API key any more is refused",
-			in: "lambda.nobody", old: `fmt.Errorf("%w: lambda: %s", idem.ErrScope, $why)`, new: `fmt.Errorf("lambda: %s", $why)`, run: "^TestAChoiceOfCallersComesToAnEnd$",
+			in: "lambda.nobody", old: `fmt.Errorf("%w: lambda: %s", idem.ErrScope, $why)`, new: `fmt.Errorf("lambda: %s", $why)`, run: "^TestCallersByChoice$",
 		},
 		{
 			rule: "FormerPreset", what: "a change of preset looks for the former one's keys where its own are",

@@ -6,7 +6,7 @@ func heldMutants() []mutant {
 	return []mutant{
 		{
 			rule: "WholeBody", what: "the fingerprint covers the first 4,096 bytes of a body",
-			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:min(len($body), 4096)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
+			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:min(len($body), 4096)])", pkg: "idem", run: "^TestFingerprintCoversTheWholeBody$",
 		},
 		{
 			rule: "WholeBody", what: "the fingerprint covers the first 64 KB of canonical JSON",
@@ -18,7 +18,7 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "WholeBody", what: "the last byte doesn't count",
-			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:max(0, len($body)-1)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
+			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:max(0, len($body)-1)])", pkg: "idem", run: "^TestFingerprintCoversTheWholeBody$",
 		},
 		{
 			rule: "ResumedEvent", what: "a request is run again without its query",
@@ -59,11 +59,11 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "CorruptIsAnswered", what: "a record in an unknown state is anything but corrupt",
-			in: "internal/state.Corrupt", where: "($r *store.Record)", old: "return !$known ||", new: `return !$known && $r.Owner == "" ||`, pkg: "lambda", run: "^TestBadInputOverHTTP$/^24_corrupt_record$",
+			in: "internal/state.Corrupt", where: "($r *store.Record)", old: "return !$known ||", new: `return !$known && $r.Owner == "" ||`, pkg: "lambda", run: "^TestCORSOfOwnAnswers$",
 		},
 		{
 			rule: "CorruptIsAnswered", what: "a finished record without an answer is anything but corrupt",
-			in: "internal/state.Corrupt", old: "|| $r.State == store.Done && $r.Response == nil", new: "", pkg: "lambda", run: "^TestBadInputOverHTTP$/^24_corrupt_record$",
+			in: "internal/state.Corrupt", old: "|| $r.State == store.Done && $r.Response == nil", new: "", pkg: "lambda", run: "^TestCORSOfOwnAnswers$",
 		},
 		{
 			rule: "ConflictAnswered", what: "a conflict that lasts is an internal error to the client",

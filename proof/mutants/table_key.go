@@ -76,7 +76,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Sender", what: "a middleware in a handler doesn't know the tenant",
-			in: "idem.httpRequest", old: "Tenant: $from.tenant", new: "Tenant: \"\"", pkg: "lambda", run: "^TestMiddlewareKnowsTheTenant$",
+			in: "idem.httpRequest", old: "Tenant: $from.tenant", new: "Tenant: \"\"", pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{
 			rule: "Sender", what: "an engine that leaves a request alone hides who was verified",
@@ -98,19 +98,19 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "FailedKey", what: "an event whose key function fails runs as one without a key",
-			in: "lambda.Handler.do", old: "$req.Key = unreadable", new: `$req.Key = ""`, run: "^TestDirectKeyModes$",
+			in: "lambda.Handler.do", old: "$req.Key = unreadable", new: `$req.Key = ""`, run: "^TestKeyModes$",
 		},
 		{
 			rule: "FailedKey", what: "a record whose key function fails runs as one without a key",
-			in: "lambda.keyOf", old: "return unreadable, &idem.Error{", new: `return "", &idem.Error{`, run: "^TestEachKeyModes$",
+			in: "lambda.keyOf", old: "return unreadable, &idem.Error{", new: `return "", &idem.Error{`, run: "^TestKeyModes$",
 		},
 		{
 			rule: "FailedKey", what: "a record whose key function panics runs as one without a key",
-			in: "lambda.EachHandler.read", old: "$t.req.Key, $t.err = unreadable, panicked($v)", new: `$t.req.Key, $t.err = "", panicked($v)`, run: "^TestEachKeyModes$",
+			in: "lambda.EachHandler.read", old: "$t.req.Key, $t.err = unreadable, panicked($v)", new: `$t.req.Key, $t.err = "", panicked($v)`, run: "^TestKeyModes$",
 		},
 		{
 			rule: "MadeKey", what: "a key is made for what comes again with another",
-			in: "idem.core.keyless", old: "case !$generates || $r.Redelivered:", new: "case !$generates:", pkg: "lambda", run: "^TestEachKeyModes$",
+			in: "idem.core.keyless", old: "case !$generates || $r.Redelivered:", new: "case !$generates:", pkg: "lambda", run: "^TestKeyModes$",
 		},
 		{
 			rule: "MadeKey", what: "a key is made inside of an operation, whose completer would make another",

@@ -38,11 +38,11 @@ func lookMutants() []mutant {
 		},
 		{
 			rule: "LookSign", what: "a stream's record that was done says nothing of the next",
-			in: "lambda.course.run", old: "!$task.ran() && $n+1 < len($lane)", new: "!$task.ran() && $n > len($lane)", run: "^TestRecordAfterADoneOneIsReadFirst$",
+			in: "lambda.course.run", old: "!$task.ran() && $n+1 < len($lane)", new: "!$task.ran() && $n > len($lane)", run: "^TestRecordThatComesAgainIsReadFirst$",
 		},
 		{
 			rule: "LookSign", what: "a stream's new record says that the next comes again",
-			in: "lambda.course.run", old: "!$task.ran() && $n+1 < len($lane)", new: "$n+1 < len($lane)", run: "^TestRecordAfterADoneOneIsReadFirst$",
+			in: "lambda.course.run", old: "!$task.ran() && $n+1 < len($lane)", new: "$n+1 < len($lane)", run: "^TestRecordThatComesAgainIsReadFirst$",
 		},
 		{
 			rule: "LookSign", what: "a provider's mark of a repeated delivery counts for nothing",

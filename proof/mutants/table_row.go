@@ -56,12 +56,12 @@ func keyRowMutants() []mutant {
 		{
 			rule: "KeyAnyCase", what: "a key's header is found in one spelling only",
 			in: "idem.headerValues", old: "len($n) == len($name) && strings.EqualFold($n, $name)", new: "$n == strings.ToLower($name)",
-			pkg: "lambda", run: "^TestBadInputOverHTTP$/^08_any_case$",
+			pkg: "lambda", run: "^TestBadInput$/^any_case$",
 		},
 		{
 			rule: "KeyRequired", what: "a request without a key passes",
 			in: "idem.core.keyless", old: `case !$generates || $r.Redelivered: return false, &Error{Op: "key", Err: ErrKeyMissing}`, new: "case !$generates || $r.Redelivered: return false, nil",
-			pkg: "lambda", run: "^TestA05MissingKey$",
+			pkg: "lambda", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "KeyMade", what: "all requests without a key get the same",
@@ -69,11 +69,11 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "KeyOptional", what: "a key is required where it is optional",
-			in: "idem.Options.keyOptional", old: "$o.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
+			in: "idem.Options.keyOptional", old: "$o.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "KeyLength", what: "a key of any length is taken",
-			in: "idem.checkKey", old: "case len($key) > $maxLen:", new: "case len($key) > 100*$maxLen:", pkg: "lambda", run: "^TestBadInputOverHTTP$/^03_key_too_long$",
+			in: "idem.checkKey", old: "case len($key) > $maxLen:", new: "case len($key) > 100*$maxLen:", pkg: "lambda", run: "^TestBadInput$/^key_too_long$",
 		},
 		{
 			rule: "KeyOpaque", what: "a key that reads null is none",
@@ -102,7 +102,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own",
-			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "case $by.path || $by.route:", new: `case $by.path || $by.route && $r.Route == "":`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "case $by.path || $by.route:", new: `case $by.path || $by.route && $r.Route == "":`, pkg: "lambda", run: "^TestKeyOnAnotherRoute$",
 		},
 		{
 			rule: "FingerprintParts", what: "the method isn't compared",
@@ -124,7 +124,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "FingerprintParts", what: "the path isn't compared",
-			in: "idem.Fingerprint.digest", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.Fingerprint.digest", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestKeyOnAnotherRoute$",
 		},
 		{
 			rule: "MismatchIsNew", what: "another request is none of its own where it has to be",
@@ -160,7 +160,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "StoredByDefault", what: "a declined card is asked again",
-			in: "idem.DefaultStored", old: "return $status < http.StatusInternalServerError", new: "return $status < http.StatusBadRequest", pkg: "lambda", run: "^TestA11DeclinedCard$",
+			in: "idem.DefaultStored", old: "return $status < http.StatusInternalServerError", new: "return $status < http.StatusBadRequest", pkg: "lambda", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "StoredByProgram", what: "the program's own policy doesn't count",
@@ -185,7 +185,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "HandlerError", what: "a handler's error is an answer of 200",
-			in: "idem.failed", old: "Status: 500,", new: "Status: 200,", pkg: "lambda", run: "^TestHandlerError$",
+			in: "idem.failed", old: "Status: 500,", new: "Status: 200,", pkg: "lambda", run: "^TestLifeOfAKey$",
 		},
 		{
 			rule: "StripeRetention", what: "a key of Stripe's first contract is forgotten an hour early",

@@ -34,7 +34,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantInContext", what: "an operation that no adapter makes is of no tenant",
-			in: "idem.Engine.Do", old: `$r.Tenant == ""`, new: "$r.Tenant == \"none\"", pkg: "lambda", run: "^TestTenantsOfWebhooksAndOwnOperations$",
+			in: "idem.Engine.Do", old: `$r.Tenant == ""`, new: "$r.Tenant == \"none\"", pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{
 			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie",

@@ -20,7 +20,7 @@ func shareMutants() []mutant {
 		},
 		{
 			rule: "FairShare", what: "one record after the other by default",
-			in: "lambda.course.queue", old: "$c.workers = defaultConcurrency", new: "$c.workers = 1", run: "^TestConcurrencyByDefault$",
+			in: "lambda.course.queue", old: "$c.workers = defaultConcurrency", new: "$c.workers = 1", run: "^TestConcurrency$",
 		},
 		{
 			rule: "RecordTimeout", what: "a record's own limit is not kept",

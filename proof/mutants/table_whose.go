@@ -50,11 +50,11 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "SecondWrap", what: "two handlers with one name are on one engine",
-			in: "idem.Engine.AddHandler", old: "case $e.handlers.name[$name]:", new: "case false:", pkg: "lambda", run: "^TestWrapOnAResumableEngineWantsAName$",
+			in: "idem.Engine.AddHandler", old: "case $e.handlers.name[$name]:", new: "case false:", pkg: "lambda", run: "^TestHandlersThatShareKeysPanic$",
 		},
 		{
 			rule: "SecondWrap", what: "a handler of a Resumable engine needs no name",
-			in: "idem.Engine.AddHandler", old: `case $name == "":`, new: "case false:", pkg: "lambda", run: "^TestWrapOnAResumableEngineWantsAName$",
+			in: "idem.Engine.AddHandler", old: `case $name == "":`, new: "case false:", pkg: "lambda", run: "^TestHandlersThatShareKeysPanic$",
 		},
 		{
 			rule: "SecondWrap", what: "two engines of a process have a handler of one kind without a name each",

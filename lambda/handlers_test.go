@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,42 +20,128 @@ import (
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
-// Of a handler without a name, or two with the same one, on a Resumable engine, an
-// abandoned request would end in the wrong one: in the other, or in the one that took
-// its place under another route. It shows at cold start.
-func TestWrapOnAResumableEngineWantsAName(t *testing.T) {
+// Equal keys of two handlers are two operations: a refund of an order is not its
+// charge.
+func TestTwoDirectHandlersHaveTheirOwnKeys(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	panics := func(fn func()) (text string) {
-		defer func() { text, _ = recover().(string) }()
-		fn()
-		return ""
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	answers := func(what string) *lambda.Handler[order, string] {
+		return lambda.Wrap(e, lambda.Direct[order, string](orderID),
+			func(context.Context, order) (string, error) { return what, nil }, named(what))
 	}
-	for name, tc := range map[string]struct {
-		optFns []func(*idem.Options)
-		names  []string
-		want   string // in the panic; "" for none
+	charge, refund := answers("charged"), answers("refunded")
+	for range 2 {
+		for want, h := range map[string]*lambda.Handler[order, string]{"charged": charge, "refunded": refund} {
+			if got, err := h.Handle(t.Context(), order{ID: "o-1", Amount: 20}); got != want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+	}
+}
+
+// Each consumer of a topic's messages does its own work, also where two of them
+// are in one function.
+func TestTwoConsumersHaveTheirOwnKeys(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	w := &worker{}
+	for _, name := range []string{"mails", "ledger", ""} {
+		h := lambda.WrapEach(e, quiet(lambda.SNS.WithName(name)), func(_ context.Context, r events.SNSEventRecord) error { return w.do(name) })
+		for range 2 {
+			if _, err := h.Handle(invoked(t.Context(), functionARN), events.SNSEvent{Records: []events.SNSEventRecord{notification("1")}}); err != nil {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		w.ran(t, name)
+	}
+}
+
+// A handler that gets a name, or another one, can keep the keys it had.
+func TestAFormerNamesKeysAreFound(t *testing.T) {
+	t.Parallel()
+	store := process{&idem.MemoryStore{}}
+	runs := 0
+	call := func(name, operation string) {
+		t.Helper()
+		h := lambda.Wrap(idem.New(store, callertest.Anybody), lambda.Direct[order, string](orderID), func(context.Context, order) (string, error) {
+			runs++
+			return "", nil
+		}, func(o *lambda.HandlerOptions) { o.Name, o.Operation = name, operation })
+		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); err != nil {
+			t.Error(err)
+		}
+	}
+	for i, step := range []struct {
+		name, operation string
+		runs            int
 	}{
-		"without a name":           {nil, []string{""}, "no name"},
-		"two names":                {nil, []string{"charges", "refunds"}, ""},
-		"one name twice":           {nil, []string{"charges", "charges"}, `"charges"`},
-		"nothing is completed":     {[]func(*idem.Options){func(o *idem.Options) { o.Resumable = false }}, []string{"", ""}, ""},
-		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Function, o.Mode, o.Resumable = "f", idem.ModeOff, false }}, []string{"", ""}, ""},
+		{"", "", 1},
+		{"charge", lambda.Unnamed, 1},
+		{"charge", "", 2}, // another operation
+		{"pay", "charge", 2},
+		{"pay", "", 3},
+		{"", lambda.Unnamed, 3},
+		{"", "pay", 3},
+	} {
+		if call(step.name, step.operation); runs != step.runs {
+			t.Errorf("step %d, %+v: %d runs", i, step, runs)
+		}
+	}
+}
+
+// What a record's scope says is what an operator reads: the operation, and then
+// the scope as it would be without.
+func TestTheOperationIsInTheScope(t *testing.T) {
+	t.Parallel()
+	store := &idem.MemoryStore{}
+	h := lambda.WrapEach(idem.New(store, callertest.Anybody), lambda.SQS.WithName("a|b"), func(context.Context, events.SQSMessage) error { return nil })
+	m := message("1", "")
+	re, err := h.Handle(t.Context(), batch(m))
+	reported(t, re, err)
+	for _, r := range store.Records() {
+		if want := "operation:a%7Cb|source:" + m.EventSourceARN; r.Scope != want {
+			t.Errorf("scope %q, want %q", r.Scope, want)
+		}
+	}
+}
+
+// Routes with one engine have the path between their keys, or else the route.
+func TestRoutesThatSkipThePathHaveTheirOwnKeysByScopeRoute(t *testing.T) {
+	t.Parallel()
+	type (
+		in  = events.APIGatewayV2HTTPRequest
+		out = events.APIGatewayV2HTTPResponse
+	)
+	for name, tc := range map[string]struct {
+		skip, scope bool
+		want        string
+	}{
+		"by the path":  {false, false, "422 "},
+		"by the scope": {true, true, "200 refunded"},
+		"by nothing":   {true, false, "200 charged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){callertest.Anybody, func(o *idem.Options) {
-				o.Function, o.Resumable, o.Now = "f", true, func() time.Time { return now }
-			}}, tc.optFns...)...)
-			got := panics(func() {
-				for _, n := range tc.names {
-					lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-						return events.APIGatewayV2HTTPResponse{}, nil
-					}, named(n))
+			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
+			router := lambda.NewRouter(lambda.HTTPAPI)
+			answers := map[string]string{"/charge": "charged", "/refund": "refunded"}
+			for path, said := range answers {
+				router.Keyed("POST "+path, e, func(context.Context, in) (out, error) { return out{StatusCode: 200, Body: said}, nil })
+			}
+			got := ""
+			for _, path := range []string{"/charge", "/refund"} {
+				ev := in{RawPath: path, Headers: map[string]string{"idempotency-key": "k"}}
+				ev.RequestContext.HTTP.Method = "POST"
+				re, err := router.Handle(t.Context(), ev)
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
-			if (got != "") != (tc.want != "") || !strings.Contains(got, tc.want) {
-				t.Errorf("panicked with %q, want %q", got, tc.want)
+				if got = fmt.Sprint(re.StatusCode, " "); re.StatusCode == 200 {
+					got += re.Body
+				}
+			}
+			if got != tc.want {
+				t.Errorf("refund: got %q, want %q", got, tc.want)
 			}
 		})
 	}
