@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -70,7 +69,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 					dies.Store(true)
 					defer synctest.Wait()
 					defer close(gone)
-					engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
+					engine := anEngine(func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
 					invoke := handler(engine, func() error {
 						if dies.Load() {
 							<-gone // the process died

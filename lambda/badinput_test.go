@@ -75,7 +75,7 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			eachDoor(t, func(t *testing.T, d door) {
 				h, runs := counted(created)
-				send := d.open(t, idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
+				send := d.open(t, anEngine(), h)
 				for i, edit := range edits {
 					c := newCall("k")
 					edit(&c)
@@ -98,7 +98,7 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			eachDoor(t, func(t *testing.T, d door) {
 				h, runs := counted(created)
-				send := d.open(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }), h)
+				send := d.open(t, anEngine(func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }), h)
 				c := newCall("k")
 				c.query = "a=1"
 				send(c).accepted(t, 201, createdBody, false)

@@ -396,7 +396,7 @@ func TestInvokeEach(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
+			h := goldenOf(t, file).counted(anEngine(), &runs)
 			for range 3 {
 				out, err := h.Invoke(t.Context(), loadBatch(t, file))
 				if string(out) != want.answer || err != nil {

@@ -5,9 +5,6 @@ import (
 	"strconv"
 	"testing"
 	"time"
-
-	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
 // What wrapping costs, without the store's calls: decode, claim, run, finish,
@@ -17,7 +14,7 @@ func BenchmarkInvoke(b *testing.B) {
 	defer cancel()
 	for _, s := range []source{httpAPI, rest} {
 		b.Run(s.name+"/new", func(b *testing.B) {
-			h := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), created)
+			h := s.wrap(anEngine(), created)
 			payloads := make([][]byte, 0, 1<<16)
 			for i := range cap(payloads) {
 				payloads = append(payloads, s.payload(b, newCall(strconv.Itoa(i))))
@@ -26,7 +23,7 @@ func BenchmarkInvoke(b *testing.B) {
 			i := 0
 			for b.Loop() {
 				if i == len(payloads) { // keys are used up: begin anew
-					h, i = s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), created), 0
+					h, i = s.wrap(anEngine(), created), 0
 				}
 				if _, err := h.Invoke(ctx, payloads[i]); err != nil {
 					b.Fatal(err)
@@ -35,7 +32,7 @@ func BenchmarkInvoke(b *testing.B) {
 			}
 		})
 		b.Run(s.name+"/replay", func(b *testing.B) {
-			h := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), created)
+			h := s.wrap(anEngine(), created)
 			payload := s.payload(b, newCall("k"))
 			b.ReportAllocs()
 			for b.Loop() {

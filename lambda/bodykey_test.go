@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -163,7 +162,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 	none := func(o *idem.Options) { o.Key = idem.KeyOptional } // it isn't for what can't be read
 	doors := map[string]func(runs *int) func(body string) error{
 		"batch": func(runs *int) func(string) error {
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, none), quiet(lambda.SQS.WithBodyKey(key)), func(context.Context, events.SQSMessage) error {
+			h := lambda.WrapEach(anEngine(none), quiet(lambda.SQS.WithBodyKey(key)), func(context.Context, events.SQSMessage) error {
 				*runs++
 				return nil
 			})
@@ -176,7 +175,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 		},
 		"Direct": func(runs *int) func(string) error {
 			type nothing struct{} // the key is read from the payload, whatever the type keeps
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, none), lambda.Direct[nothing, int](key), func(context.Context, nothing) (int, error) {
+			h := lambda.Wrap(anEngine(none), lambda.Direct[nothing, int](key), func(context.Context, nothing) (int, error) {
 				*runs++
 				return *runs, nil
 			})
@@ -186,7 +185,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 			}
 		},
 		"HTTP": func(runs *int) func(string) error {
-			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, none, idem.OneScope, func(o *idem.Options) { o.KeyFrom = key.From })
+			e := anEngine(none, idem.OneScope, func(o *idem.Options) { o.KeyFrom = key.From })
 			h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *runs++ }))
 			return func(body string) error {
 				w := httptest.NewRecorder()
@@ -243,7 +242,7 @@ func TestComparing(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
 	key := lambda.JSONKey("/order/id").Comparing("/order", "/note")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS.WithBodyKey(key)), w.message)
+	h := lambda.WrapEach(anEngine(), quiet(lambda.SQS.WithBodyKey(key)), w.message)
 	for i, step := range []struct {
 		body string
 		err  error
@@ -548,7 +547,7 @@ func FuzzBodyKey(f *testing.F) {
 				t.Errorf("%s: first %q, then %q, %v", name, key, k2, err)
 			}
 			r.Key = key
-			_, err = idem.New(&idem.MemoryStore{}, callertest.Anybody).Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
+			_, err = anEngine().Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
 			if unread == nil && err != nil || unread != nil && !errors.Is(err, idem.ErrRequest) {
 				t.Errorf("%s: the engine says %v to %q, which is unread by %v", name, err, key, unread)
 			}

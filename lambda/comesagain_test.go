@@ -16,7 +16,6 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -172,7 +171,7 @@ func TestWhatComesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
+			h := sourceHandler(t, row.source, anEngine(), &runs)
 			for _, d := range []delivery{row.first, row.second} {
 				invoke(t, h, d)
 			}
@@ -208,7 +207,7 @@ func TestHowLongIsRemembered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const retention = 30 * 24 * time.Hour
 				var runs atomic.Int64
-				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Retention = retention }), &runs)
+				h := sourceHandler(t, source, anEngine(func(o *idem.Options) { o.Retention = retention }), &runs)
 				for i, step := range []struct {
 					wait time.Duration
 					runs int64
@@ -259,7 +258,7 @@ func TestASourceThatOutlastsTheRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			tc.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+			tc.wrap(anEngine(func(o *idem.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				tc.options(o)
 			}), tc.keeps)

@@ -175,7 +175,7 @@ func TestCORSOfUndecodable(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		a := bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, shopCORS), created), newCall("k").from(shopOrigin))
+		a := bad.send(t, s.wrap(anEngine(shopCORS), created), newCall("k").from(shopOrigin))
 		a.refused(t, 400, "request_invalid")
 		a.readable(t)
 	})
@@ -246,7 +246,7 @@ func TestCORSOfTheRouter(t *testing.T) {
 func TestCORSOfTheStatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, accepting, shopCORS)
+		e := anEngine(accepting, shopCORS)
 		resource := s.status(e)
 		ask := func(method, key string) answer {
 			return s.send(t, resource, on("", method, "/operations/"+key).from(shopOrigin))

@@ -52,7 +52,7 @@ func charging(e *idem.Engine, optFns ...func(*lambda.DirectOptions[order])) (h *
 
 func TestDirectReplaysTheResult(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
+	h, runs, _ := charging(anEngine())
 	const want = `{"order":"o-1","run":1,"note":"<&>` + "\\u2028" + `"}`
 	for range 3 {
 		out, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`))
@@ -316,7 +316,7 @@ func TestDirectRequestError(t *testing.T) {
 
 func TestDirectScope(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
+	h, runs, _ := charging(anEngine())
 	call := func(h *lambda.Handler[order, receipt], arn, tenant string, want int) {
 		t.Helper()
 		if _, err := h.Handle(invoked(t.Context(), arn), order{ID: "o-1", Tenant: tenant}); err != nil || *runs != want {
@@ -329,7 +329,7 @@ func TestDirectScope(t *testing.T) {
 	call(h, functionARN+":live", "", 2)
 	call(h, functionARN+"-2", "", 3)
 
-	h, runs, _ = charging(idem.New(&idem.MemoryStore{}, callertest.Anybody), func(o *lambda.DirectOptions[order]) {
+	h, runs, _ = charging(anEngine(), func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(_ context.Context, o order) (string, error) { return "tenant " + o.Tenant, nil }
 	})
 	call(h, functionARN, "a", 1)
@@ -352,7 +352,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		"an unknown name": {`{"id":"o-1","amount":20,"currency":"usd"}`, false, false},
 	} {
 		for _, canonical := range []bool{false, true} {
-			h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
+			h, runs, _ := charging(anEngine(func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
 			if _, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -367,7 +367,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		}
 	}
 
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
+	h := lambda.Wrap(anEngine(), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
 		func(context.Context, oneWay) (string, error) { return "done", nil })
 	if _, err := h.Invoke(t.Context(), []byte(`{"amount":20}`)); err != nil {
 		t.Fatal(err)

@@ -190,7 +190,7 @@ func TestFIFOGroupStopsAtItsFirstFailure(t *testing.T) {
 			w := &worker{}
 			b := quiet(lambda.SQS)
 			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
+			h := lambda.WrapEach(anEngine(), b, w.message)
 			fair1, fair2 := message("d1", ""), message("d2", "") // groups of standard queues are no order
 			fair1.Attributes = map[string]string{"MessageGroupId": "tenant"}
 			fair2.Attributes = fair1.Attributes
@@ -216,7 +216,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 		w := &worker{}
 		b := quiet(lambda.Kinesis)
 		b.Concurrency = 8 // makes no difference within a shard
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, r events.KinesisEventRecord) error {
+		h := lambda.WrapEach(anEngine(), b, func(_ context.Context, r events.KinesisEventRecord) error {
 			return w.do(string(r.Kinesis.Data))
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -230,7 +230,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 	t.Run("DynamoDBStream", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
+		h := lambda.WrapEach(anEngine(), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
 			return w.do(r.Change.SequenceNumber)
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -276,7 +276,7 @@ func stopsAtFirst(t *testing.T, w *worker, deliver func(seqs ...string) (any, er
 func TestNothingDoneFailsTheInvocation(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), w.message)
 	w.failing("1", "2", "3", "4", "5")
 	re, err := h.Handle(t.Context(), batch(message("1", "")))
 	if err != errBad || len(re.BatchItemFailures) != 0 { //nolint:errorlint // it must be the handler's own, for its errorType
@@ -299,7 +299,7 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 				w := &worker{}
 				b := quiet(lambda.SQS)
 				b.Concurrency = concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(ctx context.Context, m events.SQSMessage) error {
+				h := lambda.WrapEach(anEngine(), b, func(ctx context.Context, m events.SQSMessage) error {
 					time.Sleep(time.Second) //nolint:forbidigo // virtual
 					return w.message(ctx, m)
 				})
@@ -350,7 +350,7 @@ func TestMismatchIsReported(t *testing.T) {
 			var why error
 			b := lambda.SQS
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
+			h := lambda.WrapEach(anEngine(), b, w.message)
 			re, err := h.Handle(t.Context(), batch(keyed(message("1", "same"), "job-1"), tc.second))
 			if tc.refused {
 				reported(t, re, err, "2")
@@ -412,7 +412,7 @@ func TestKeyInTwoGroupsIsRefused(t *testing.T) {
 					defer mu.Unlock()
 					refused[m.MessageId] = err
 				}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
+				h := lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
 				one, other := m("A", "a1"), m("B", "b1")
 				one.Body, other.Body = "pay 20", "pay 20"
 				for range 2 { // what was refused comes again
@@ -433,7 +433,7 @@ func TestHookThatPanicsKeepsTheReport(t *testing.T) {
 	t.Parallel()
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) { panic("the hook's own") }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error {
 		if m.MessageId != "2" {
 			return errors.New("no such address")
 		}
@@ -500,7 +500,7 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	}
 	t.Run("not kept", func(t *testing.T) {
 		t.Parallel()
-		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.MaxBody = 1 })
+		e := anEngine(func(o *idem.Options) { o.MaxBody = 1 })
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte("too large")}, nil
 		}); err != nil {
@@ -551,7 +551,7 @@ func TestPhasesInARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs, fail := 0, true
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+			h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
 				_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (int, error) {
 					runs++
 					return runs, nil
@@ -588,7 +588,7 @@ func TestManyRecords(t *testing.T) {
 			w := &worker{}
 			b := quiet(lambda.SQS)
 			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.message)
+			h := lambda.WrapEach(anEngine(), b, w.message)
 			var messages []events.SQSMessage
 			var all, bad []string
 			for i := range 200 {
@@ -694,7 +694,7 @@ func TestPanicIsTheRecordsFailure(t *testing.T) {
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
 			w := &worker{}
 			panicking := true
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(ctx context.Context, m events.SQSMessage) error {
+			h := lambda.WrapEach(anEngine(), b, func(ctx context.Context, m events.SQSMessage) error {
 				if m.MessageId == "2" && panicking {
 					panic("can't parse " + m.Body)
 				}
@@ -719,7 +719,7 @@ func TestPanicIsTheRecordsFailure(t *testing.T) {
 	}
 	t.Run("of the Go runtime", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {
 			_ = m.MessageAttributes["none"].StringListValues[len(m.Body)]
 			return nil
 		})
@@ -739,7 +739,7 @@ func TestGoexitLeavesNothingDone(t *testing.T) {
 	t.Parallel()
 	b := quiet(lambda.SQS)
 	b.Concurrency = 2
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error {
 		if m.MessageId != "1" {
 			runtime.Goexit()
 		}
@@ -765,7 +765,7 @@ func TestBatchWithoutRecords(t *testing.T) {
 	t.Parallel()
 	b := lambda.SQS
 	b.Records = func(events.SQSEvent) ([]events.SQSMessage, error) { return nil, nil }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(context.Context, events.SQSMessage) error { return errors.New("ran") })
+	h := lambda.WrapEach(anEngine(), b, func(context.Context, events.SQSMessage) error { return errors.New("ran") })
 	re, err := h.Handle(t.Context(), events.SQSEvent{})
 	reported(t, re, err)
 }
@@ -774,7 +774,7 @@ func TestBatchWithoutRecords(t *testing.T) {
 func TestMessageOverTheQuotaComesBack(t *testing.T) {
 	t.Parallel()
 	ran, now := make(map[string]int), time.Now()
-	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+	engine := anEngine(func(o *idem.Options) {
 		o.Quota = quota.New(quota.Limits{PerMinute: 1}, func(o *quota.Options) { o.Now = func() time.Time { return now } })
 	})
 	h := lambda.WrapEach(engine, quiet(lambda.SQS), func(_ context.Context, m events.SQSMessage) error {

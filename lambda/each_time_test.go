@@ -75,7 +75,7 @@ func TestRecordsShareTheTime(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
 				b.Concurrency = tc.concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
+				h := lambda.WrapEach(anEngine(), b, w.handle)
 				var messages []events.SQSMessage
 				var all []string
 				for i := range tc.records {
@@ -108,7 +108,7 @@ func TestRecordTimeout(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.Concurrency, b.RecordTimeout = 1, 2*time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
+		h := lambda.WrapEach(anEngine(), b, w.handle)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		begun := time.Now()
@@ -134,7 +134,7 @@ func TestOverdueHandlerIsLeftBehind(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
 				b.Concurrency = concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
+				h := lambda.WrapEach(anEngine(), b, w.handle)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				re, err := h.Handle(ctx, batch(
@@ -175,7 +175,7 @@ func TestLateHandlerCountsUntilTheReport(t *testing.T) {
 		b.RecordTimeout = 2 * time.Second
 		var mu sync.Mutex
 		runs := 0
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
+		h := lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error {
 			mu.Lock()
 			runs++
 			mu.Unlock()
@@ -210,7 +210,7 @@ func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 		w := newHanging()
 		b := w.hooked(lambda.SQS)
 		b.RecordTimeout = time.Second
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, w.handle)
+		h := lambda.WrapEach(anEngine(), b, w.handle)
 		defer func() {
 			if err, ok := recover().(error); !ok || !errors.Is(err, lambda.ErrOverdue) {
 				t.Errorf("panicked %t, with %v", ok, err)
@@ -331,7 +331,7 @@ func TestConcurrency(t *testing.T) {
 				now, most := 0, 0
 				order := make(map[string][]string)
 				b := lambda.SQS
-				b.Concurrency = tc.concurrency
+				b.Concurrency, b.RecordTimeout = tc.concurrency, time.Hour // more than there is
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				h := lambda.WrapEach(anEngine(), b, func(ctx context.Context, m events.SQSMessage) error {
@@ -412,7 +412,7 @@ func TestEachWithoutKeyAtOnce(t *testing.T) {
 		b.Concurrency = 2
 		var both sync.WaitGroup
 		both.Add(b.Concurrency)
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
+		h := lambda.WrapEach(anEngine(func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
 			func(context.Context, events.SQSMessage) error {
 				both.Done()
 				both.Wait() // for ever, one after the other

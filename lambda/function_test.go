@@ -109,7 +109,7 @@ func started(t *testing.T, function string) {
 
 func startFunction() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	h := func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		if ev.Body == "panic" {
 			panic("boom: secret")
@@ -142,7 +142,7 @@ func (trusting) Verify(_ http.Header, body []byte) (webhook.Event, error) {
 //
 //nolint:paralleltest // the environment is this process's
 func TestPanicOfHandleInAFunctionGoesOn(t *testing.T) {
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI,
+	h := lambda.Wrap(anEngine(), lambda.HTTPAPI,
 		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			panic("boom")
 		})
@@ -168,7 +168,7 @@ func overdueFunction() {
 	start := rand.Text()
 	b := lambda.SQS
 	b.RecordTimeout = time.Second
-	lambda.Start(lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, m events.SQSMessage) error {
+	lambda.Start(lambda.WrapEach(anEngine(), b, func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println("start", start, os.Getpid(), m.MessageId)
 		if m.Body == "ignore" {
 			<-make(chan struct{})

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -38,7 +37,7 @@ func fuzzInvoke(f *testing.F, kind string, s source) {
 	f.Add([]byte(`null`))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), h)
+		wrapped := s.wrap(anEngine(), h)
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := wrapped.Invoke(ctx, payload)
@@ -117,7 +116,7 @@ func FuzzSameRequest(f *testing.F) {
 		c.header["X-Any"] = []string{header}
 		c.body = body
 		h, runs := counted(created)
-		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
+		e := anEngine(func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
 		for i, s := range []source{httpAPI, rest, functionURL, albMulti} {
 			s.send(t, s.wrap(e, h), c).accepted(t, 201, "made: "+string(body), i > 0)
 		}
@@ -135,7 +134,7 @@ func FuzzBatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source byte, payload []byte) {
 		file := batchFiles[int(source)%len(batchFiles)]
 		var runs atomic.Int64
-		h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, callertest.Anybody), &runs)
+		h := goldenOf(t, file).counted(anEngine(), &runs)
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)
@@ -209,7 +208,7 @@ func fuzzAgain[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], payload []byt
 	if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(idem.Request{}, "Query")); diff != "" {
 		t.Errorf("the request of the event made again (-want +got):\n%s", diff)
 	}
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	for i, req := range []idem.Request{before, after} {
 		req.Key, req.Scope = "k", "s"
 		res, err := e.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
@@ -227,7 +226,7 @@ func FuzzDirect(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Add([]byte("{\"id\":\"o-1\",\"tenant\":\"\\ud800\xff\"}"))
 	f.Fuzz(func(t *testing.T, payload []byte) {
-		h, runs, _ := charging(idem.New(&idem.MemoryStore{}, callertest.Anybody))
+		h, runs, _ := charging(anEngine())
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)

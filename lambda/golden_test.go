@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -208,5 +207,5 @@ func spy[Ev, Re any](a lambda.Adapter[Ev, Re], got *idem.Request) awslambda.Hand
 		return req, err
 	}
 	stores := func(o *idem.Options) { o.Resumable, o.Function = true, "rides" }
-	return lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, stores), a, func(context.Context, Ev) (re Re, err error) { return re, nil }, named("spy"))
+	return lambda.Wrap(anEngine(stores), a, func(context.Context, Ev) (re Re, err error) { return re, nil }, named("spy"))
 }

@@ -24,7 +24,7 @@ import (
 // charge.
 func TestTwoDirectHandlersHaveTheirOwnKeys(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	answers := func(what string) *lambda.Handler[order, string] {
 		return lambda.Wrap(e, lambda.Direct[order, string](orderID),
 			func(context.Context, order) (string, error) { return what, nil }, named(what))
@@ -43,7 +43,7 @@ func TestTwoDirectHandlersHaveTheirOwnKeys(t *testing.T) {
 // are in one function.
 func TestTwoConsumersHaveTheirOwnKeys(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	w := &worker{}
 	for _, name := range []string{"mails", "ledger", ""} {
 		h := lambda.WrapEach(e, quiet(lambda.SNS.WithName(name)), func(_ context.Context, r events.SNSEventRecord) error { return w.do(name) })
@@ -122,7 +122,7 @@ func TestRoutesThatSkipThePathHaveTheirOwnKeysByScopeRoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
+			e := anEngine(func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
 			router := lambda.NewRouter(lambda.HTTPAPI)
 			answers := map[string]string{"/charge": "charged", "/refund": "refunded"}
 			for path, said := range answers {

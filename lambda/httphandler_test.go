@@ -17,7 +17,6 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -343,7 +342,7 @@ func TestHostsOfPatterns(t *testing.T) {
 		for _, byRoute := range []bool{false, true} {
 			for _, path := range []string{"/do", "/in/1"} {
 				var done []string
-				send := open(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.ScopeRoute = byRoute }), &done)
+				send := open(anEngine(func(o *idem.Options) { o.ScopeRoute = byRoute }), &done)
 				for i, host := range []string{"pay.example", "refund.example", "pay.example"} {
 					ev := post("k", "{}")
 					ev.RawPath, ev.Headers["host"] = path, host

@@ -108,7 +108,7 @@ func TestJobInAnEnvelopeIsDoneOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), w.message)
 			for i, body := range bodies {
 				m := message([]string{"first", "second"}[i], body)
 				if name == "bus" { // as EventBridge's own dead-letter queue has it
@@ -123,29 +123,53 @@ func TestJobInAnEnvelopeIsDoneOnce(t *testing.T) {
 	}
 }
 
-// What is the same under one key is what the producer has said.
+// What is the same under one key is what the producer has said, with what stands in an envelope
+// beside the members that its service writes. A message of one's own that looks like an event, with
+// the id of a customer, would else be done once for all amounts.
 func TestOtherWorkInAnEnvelopeIsRefused(t *testing.T) {
 	t.Parallel()
 	first := published(t, "1", "pay 20", jobAttributes)
 	event := put(t, "1", map[string]any{"amount": 20})
 	more := maps.Clone(jobAttributes)
 	more["currency"] = "EUR"
+	amount := func(n int) func(map[string]any) { return changing("amount", n) }
+	own := func(n int) string {
+		return marshalled(t, map[string]any{"id": "customer-7", "source": "web", "detail-type": "charge", "amount": n})
+	}
+	records := func(change, record, sns func(map[string]any)) string { // an event of SNS
+		r := map[string]any{"EventSource": "aws:sns", "Sns": json.RawMessage(published(t, "1", "m", jobAttributes, sns))}
+		record(r)
+		m := map[string]any{"Records": []any{r}}
+		change(m)
+		return marshalled(t, m)
+	}
+	nothing := func(map[string]any) {}
 	for name, tc := range map[string]struct{ first, second string }{
-		"another message":   {first, published(t, "2", "pay 30", jobAttributes)},
-		"another attribute": {first, published(t, "2", "pay 20", more)},
-		"another subject":   {first, published(t, "2", "pay 20", jobAttributes, changing("Subject", "now"))},
-		"another topic":     {first, published(t, "2", "pay 20", jobAttributes, changing("TopicArn", topicARN+"-of-others"))},
-		"another detail":    {event, put(t, "1", map[string]any{"amount": 30})},
-		"another type":      {event, put(t, "1", map[string]any{"amount": 20}, changing("detail-type", "refund"))},
-		"another source":    {event, put(t, "1", map[string]any{"amount": 20}, changing("source", "others"))},
-		"another resource":  {event, put(t, "1", map[string]any{"amount": 20}, changing("resources", []string{"arn:x"}))},
+		"another message":         {first, published(t, "2", "pay 30", jobAttributes)},
+		"another attribute":       {first, published(t, "2", "pay 20", more)},
+		"another subject":         {first, published(t, "2", "pay 20", jobAttributes, changing("Subject", "now"))},
+		"another topic":           {first, published(t, "2", "pay 20", jobAttributes, changing("TopicArn", topicARN+"-of-others"))},
+		"another detail":          {event, put(t, "1", map[string]any{"amount": 30})},
+		"another type":            {event, put(t, "1", map[string]any{"amount": 20}, changing("detail-type", "refund"))},
+		"another source":          {event, put(t, "1", map[string]any{"amount": 20}, changing("source", "others"))},
+		"another resource":        {event, put(t, "1", map[string]any{"amount": 20}, changing("resources", []string{"arn:x"}))},
+		"beside a message":        {published(t, "1", "m", jobAttributes, amount(20)), published(t, "1", "m", jobAttributes, amount(30))},
+		"beside an event":         {put(t, "1", staged, amount(20)), put(t, "1", staged, amount(30))},
+		"beside an event, in SNS": {published(t, "1", put(t, "1", staged, amount(20)), nil), published(t, "1", put(t, "1", staged, amount(30)), nil)},
+		"around an event":         {published(t, "1", put(t, "1", staged), nil, amount(20)), published(t, "1", put(t, "1", staged), nil, amount(30))},
+		"in an event of SNS":      {records(nothing, nothing, amount(20)), records(nothing, nothing, amount(30))},
+		"in its record":           {records(nothing, amount(20), nothing), records(nothing, amount(30), nothing)},
+		"beside its record":       {records(amount(20), nothing, nothing), records(amount(30), nothing, nothing)},
+		"own, like an event":      {own(20), own(30)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
-			re, err := h.Handle(t.Context(), batch(message("first", tc.first)))
-			reported(t, re, err)
+			h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), w.message)
+			for _, id := range []string{"first", "again"} {
+				re, err := h.Handle(t.Context(), batch(message(id, tc.first)))
+				reported(t, re, err)
+			}
 			if _, err := h.Handle(t.Context(), batch(message("second", tc.second))); !errors.Is(err, idem.ErrMismatch) {
 				t.Errorf("got %v, want ErrMismatch", err)
 			}
@@ -218,7 +242,7 @@ func TestUnreadableEnvelope(t *testing.T) {
 			store.untouched(t)
 
 			mine := func(events.SQSMessage) (string, error) { return "k", nil } // the way out
-			re, err := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS.WithKey(mine)), w.message).Handle(t.Context(), batch(message("1", body)))
+			re, err := lambda.WrapEach(anEngine(), quiet(lambda.SQS.WithKey(mine)), w.message).Handle(t.Context(), batch(message("1", body)))
 			reported(t, re, err)
 			w.ran(t, "1")
 		})
@@ -279,7 +303,7 @@ func TestEventThroughSNSIsDoneOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.SNS, func(context.Context, events.SNSEventRecord) error {
+			h := lambda.WrapEach(anEngine(), lambda.SNS, func(context.Context, events.SNSEventRecord) error {
 				runs++
 				return nil
 			})
@@ -360,56 +384,6 @@ func FuzzInner(f *testing.F) {
 	})
 }
 
-// What stands in an envelope beside the members that its service writes is part of
-// what is asked for. A message of one's own that looks like an event, with the id of
-// a customer, would else be done once for all amounts.
-func TestMembersBesideAnEnvelopesAreCompared(t *testing.T) {
-	t.Parallel()
-	notification := func(change ...func(map[string]any)) map[string]any {
-		return map[string]any{"EventSource": "aws:sns", "Sns": json.RawMessage(published(t, "1", "m", jobAttributes, change...))}
-	}
-	records := func(r map[string]any, change ...func(map[string]any)) string {
-		m := map[string]any{"Records": []any{r}}
-		for _, c := range change {
-			c(m)
-		}
-		return marshalled(t, m)
-	}
-	amount := func(n int) func(map[string]any) { return changing("amount", n) }
-	for name, body := range map[string]func(n int) string{
-		"SNS": func(n int) string { return published(t, "1", "m", jobAttributes, amount(n)) },
-		"own, like an event": func(n int) string {
-			return marshalled(t, map[string]any{"id": "customer-7", "source": "web", "detail-type": "charge", "amount": n})
-		},
-		"event":        func(n int) string { return put(t, "1", staged, amount(n)) },
-		"event in SNS": func(n int) string { return published(t, "1", put(t, "1", staged, amount(n)), nil) },
-		"SNS around an event": func(n int) string {
-			return published(t, "1", put(t, "1", staged), nil, amount(n))
-		},
-		"event of SNS":                    func(n int) string { return records(notification(amount(n))) },
-		"event of SNS, beside its record": func(n int) string { return records(notification(), amount(n)) },
-		"event of SNS, in its record": func(n int) string {
-			r := notification()
-			r["amount"] = n
-			return records(r)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
-			for _, id := range []string{"first", "again"} {
-				re, err := h.Handle(t.Context(), batch(message(id, body(20))))
-				reported(t, re, err)
-			}
-			if _, err := h.Handle(t.Context(), batch(message("other", body(30)))); !errors.Is(err, idem.ErrMismatch) {
-				t.Errorf("another amount: got %v, want ErrMismatch", err)
-			}
-			w.ran(t, "first")
-		})
-	}
-}
-
 // A body can be made to look like an envelope with any id: it isn't taken for the work
 // of a message that has that key, in neither order, and an attribute goes before it.
 func TestForgedEnvelopeIsOtherWork(t *testing.T) {
@@ -426,7 +400,7 @@ func TestForgedEnvelopeIsOtherWork(t *testing.T) {
 			forged := message("forged", body)
 			for _, order := range [][2]events.SQSMessage{{own, forged}, {forged, own}} {
 				w := &worker{}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.SQS), w.message)
+				h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), w.message)
 				re, err := h.Handle(t.Context(), batch(order[0]))
 				reported(t, re, err)
 				if _, err := h.Handle(t.Context(), batch(order[1])); !errors.Is(err, idem.ErrMismatch) {

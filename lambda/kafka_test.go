@@ -21,7 +21,7 @@ import (
 func TestPartitionStopsAtItsFirstFailure(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
+	h := lambda.WrapEach(anEngine(), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error {
 		return w.do(string(r.Data))
 	})
 	deliver := func(want string, records ...events.KafkaRecord) {
@@ -121,7 +121,7 @@ func TestSameKafkaRecord(t *testing.T) {
 		"an odd header": {func(r *events.KafkaRecord) { *r = header(*r, "@key", "") }, true},
 	} {
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
+		h := lambda.WrapEach(anEngine(), quiet(lambda.Kafka), func(_ context.Context, r lambda.KafkaRecord) error { return w.do(string(r.Data)) })
 		if _, err := h.Handle(t.Context(), partitions(namedRecord(moved(0, 1, "1"), "k"))); err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestKafkaReplyOfOtherIDs(t *testing.T) {
 	t.Parallel()
 	b := quiet(lambda.Kafka)
 	b.ID = func(r lambda.KafkaRecord) string { return url.QueryEscape(string(r.Data)) }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, callertest.Anybody), b, func(_ context.Context, r lambda.KafkaRecord) error {
+	h := lambda.WrapEach(anEngine(), b, func(_ context.Context, r lambda.KafkaRecord) error {
 		if string(r.Data) == "1" {
 			return nil
 		}

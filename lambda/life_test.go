@@ -76,7 +76,7 @@ func TestLifeOfAKey(t *testing.T) {
 			each(t, sources, func(t *testing.T, s source) {
 				now, does := time.Now(), handler(nil)
 				h, runs := counted(func(ctx context.Context, body []byte) (idem.Response, error) { return does(ctx, body) })
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+				wrapped := s.wrap(anEngine(func(o *idem.Options) {
 					o.Now, o.Logger = func() time.Time { return now }, slog.New(slog.DiscardHandler)
 					if tc.opt != nil {
 						tc.opt(o)
@@ -132,7 +132,7 @@ func TestKeyOnAnotherRoute(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		for _, byRoute := range []bool{false, true} {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.ScopeRoute = byRoute }), h)
+			wrapped := s.wrap(anEngine(func(o *idem.Options) { o.ScopeRoute = byRoute }), h)
 			tips := editedSource(s, func(ev map[string]any) {
 				if _, ok := ev["resource"]; ok {
 					ev["resource"] = "/tips"
@@ -161,7 +161,7 @@ func TestPhasesOfARetry(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		rides, calls := 0, 0
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), func(ctx context.Context, body []byte) (idem.Response, error) {
+		wrapped := s.wrap(anEngine(), func(ctx context.Context, body []byte) (idem.Response, error) {
 			if _, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { rides++; return rides, nil }); err != nil {
 				return idem.Response{}, err
 			}
@@ -196,7 +196,7 @@ func TestObserve(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		var would []error
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
+		wrapped := s.wrap(anEngine(func(o *idem.Options) {
 			o.Mode, o.Logger = idem.ModeObserve, slog.New(slog.DiscardHandler)
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) { would = append(would, ev.Err) }
 		}), h)
@@ -228,7 +228,7 @@ func TestSecretsAreNotReplayed(t *testing.T) {
 		"X-Session-Token": "secret",
 	}
 	eachDoor(t, func(t *testing.T, d door) {
-		send := d.open(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.StoreHeaders = []string{"x-ride-id", "X-Evil"} }),
+		send := d.open(t, anEngine(func(o *idem.Options) { o.StoreHeaders = []string{"x-ride-id", "X-Evil"} }),
 			func(context.Context, []byte) (idem.Response, error) {
 				r := idem.Response{Status: 201, Header: http.Header{"X-Evil": {"a\r\nX-Injected: b"}, "X-Evil\r\nX-Injected": {"b"}}}
 				for _, m := range []map[string]string{kept, secrets} {
@@ -284,7 +284,7 @@ func TestReplayAcrossSources(t *testing.T) {
 			t.Run(first.name+" then "+second.name, func(t *testing.T) {
 				t.Parallel()
 				h, runs := counted(handle)
-				e := idem.New(&idem.MemoryStore{}, callertest.Anybody) // they have hosts of their own
+				e := anEngine() // they have hosts of their own
 				was := first.send(t, first.wrap(e, h), request())
 				was.accepted(t, 201, png, false)
 				want := cookies
@@ -317,7 +317,7 @@ func TestConcurrentSources(t *testing.T) {
 	t.Parallel()
 	const rounds = 10
 	h, runs := counted(created)
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody) // they have hosts of their own
+	e := anEngine() // they have hosts of their own
 	outs, errs := make([][]byte, rounds*len(sources)), make([]error, rounds*len(sources))
 	var wg sync.WaitGroup
 	for i := range outs {
@@ -359,7 +359,7 @@ func TestDuplicateWhileRunning(t *testing.T) {
 			twin = send(newCall("k")) // not in ctx: another invocation
 			return created(ctx, body)
 		})
-		send = d.open(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } }), h)
+		send = d.open(t, anEngine(func(o *idem.Options) { o.Now = func() time.Time { return now } }), h)
 		send(newCall("k")).accepted(t, 201, createdBody, false)
 		twin.refused(t, 409, "idempotency_in_flight")
 		if got := twin.value("Retry-After"); got != "5" {
@@ -420,7 +420,7 @@ func (s source) status(e *idem.Engine) awslambda.Handler {
 func TestStatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		e := idem.New(&idem.MemoryStore{}, callertest.Anybody, accepting)
+		e := anEngine(accepting)
 		get, post := newCall(""), newCall(`a/b%"c:d?`)
 		get.method, get.path, get.header, get.body = "GET", "/operations/a%2Fb%25%22c:d%3F", http.Header{}, nil
 		get.user, post.user = "jane", "jane"

@@ -70,7 +70,7 @@ func TestARedriveIsTheSameOperation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+			e := anEngine()
 			b := &bank{down: errBad}
 			h := lambda.WrapEach(e, quiet(tc.batch), b.message)
 			for range 2 {
@@ -193,8 +193,7 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 	}
 }
 
-// What was begun before such calls were refused is finished, as is what was refused
-// once the program says that it knows.
+// What was refused is finished once the program says that it knows.
 func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 	t.Parallel()
 	reserve := func(b *bank) func(context.Context, events.SQSMessage) error {
@@ -205,25 +204,6 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 			return b.charge(ctx)
 		}
 	}
-	t.Run("claimed by an earlier version", func(t *testing.T) {
-		t.Parallel()
-		store := process{&idem.MemoryStore{}}
-		b := &bank{}
-		earlier := lambda.WrapEach(idem.New(store, callertest.Anybody), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
-			if _, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
-				return err
-			}
-			return errBad
-		}) // its records say nothing of their keys
-		if _, err := earlier.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, errBad) {
-			t.Fatal(err)
-		}
-		re, err := lambda.WrapEach(idem.New(store, callertest.Anybody), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
-		reported(t, re, err)
-		if len(b.keys) != 1 {
-			t.Errorf("%d charges", len(b.keys))
-		}
-	})
 	t.Run("refused in its second phase", func(t *testing.T) {
 		t.Parallel()
 		store := process{&idem.MemoryStore{}}
@@ -253,7 +233,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 // get all records.
 func TestWithScope(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	w := &worker{}
 	queue := lambda.WrapEach(e, lambda.SQS.WithScope("orders"), w.message)
 	topic := lambda.WrapEach(e, lambda.SNS.WithScope("orders"), func(_ context.Context, r events.SNSEventRecord) error { return w.do(r.SNS.MessageID) })

@@ -587,7 +587,7 @@ func TestAdapterConvertsAnswers(t *testing.T) {
 		req.Answer = func(any) (idem.Response, error) { converted++; return idem.Response{Status: 207}, nil }
 		return req, err
 	}
-	h := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), api, answersInAPhase)
+	h := lambda.Wrap(anEngine(), api, answersInAPhase)
 	if re, err := h.Handle(t.Context(), post("k", "")); err != nil || re.StatusCode != 207 || converted != 1 {
 		t.Errorf("got %+v, %v, converted %d times", re, err, converted)
 	}
@@ -598,7 +598,7 @@ func TestAdapterConvertsAnswers(t *testing.T) {
 		req.Answer = func(any) (idem.Response, error) { converted++; return idem.Response{Body: []byte("7")}, nil }
 		return req, err
 	}
-	d := lambda.Wrap(idem.New(new(idem.MemoryStore), callertest.Anybody), typed, func(ctx context.Context, _ order) (int, error) {
+	d := lambda.Wrap(anEngine(), typed, func(ctx context.Context, _ order) (int, error) {
 		_, err := answersInAPhase(ctx, v2Request{})
 		return 0, err
 	})

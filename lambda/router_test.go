@@ -91,9 +91,9 @@ func TestRouterFindsItsRoute(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		r := s.shop()
-		engine := idem.New(new(idem.MemoryStore), callertest.Anybody)
+		engine := anEngine()
 		r.keyed("POST /rides", engine, says("book"))
-		r.keyed("POST /rides/{id}/refunds", idem.New(new(idem.MemoryStore), callertest.Anybody), says("refund "))
+		r.keyed("POST /rides/{id}/refunds", anEngine(), says("refund "))
 		r.route("GET /rides/{id}", says("show "))
 		r.route("GET /rides/latest", says("latest"))
 		r.route("/files/{id...}", says("file "))
@@ -297,6 +297,14 @@ func TestRouterBefore(t *testing.T) {
 		s.send(t, r, newCall("k")).accepted(t, 201, createdBody, false)
 		ran(t, runs, 1)
 	})
+	fails := lambda.NewRouter(lambda.HTTPAPI)
+	fails.Keyed("POST /rides", anEngine(), func(context.Context, v2Request) (re v2Response, _ error) {
+		t.Error("the handler ran behind a check that failed")
+		return re, nil
+	}).Before(func(context.Context, v2Request) (*v2Response, error) { return nil, errBad })
+	if re, err := fails.Handle(t.Context(), post("k", "")); !errors.Is(err, errBad) || re.StatusCode != 0 {
+		t.Errorf("a check that fails: got %+v, %v", re, err)
+	}
 }
 
 // A PATCH isn't idempotent, so both halves key it; a route for any method says on the
@@ -306,7 +314,7 @@ func TestRouterProtectsPATCH(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		r := s.shop()
 		h, runs := counted(created)
-		r.keyed("/wallets/{id}", idem.New(new(idem.MemoryStore), callertest.Anybody), h)
+		r.keyed("/wallets/{id}", anEngine(), h)
 		for i := range 3 {
 			s.send(t, r, on("k", "PATCH", "/wallets/1")).accepted(t, 201, createdBody, i > 0)
 		}

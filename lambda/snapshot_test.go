@@ -210,8 +210,8 @@ func TestEmptyAuthorizers(t *testing.T) {
 // its engines does.
 func TestSnapshotOnlyOfStoredRequests(t *testing.T) {
 	t.Parallel()
-	plain := idem.New(&idem.MemoryStore{}, callertest.Anybody)
-	stores := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Resumable, o.Function = true, "rides" })
+	plain := anEngine()
+	stores := anEngine(func(o *idem.Options) { o.Resumable, o.Function = true, "rides" })
 	var got idem.Request
 	api := lambda.HTTPAPI
 	api.Request = func(ctx context.Context, ev v2Request) (req idem.Request, err error) {

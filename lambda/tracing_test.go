@@ -120,9 +120,11 @@ func TestTraceContextMakesNoJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			key, err := lambda.EventBridge.Key(events.EventBridgeEvent{ID: "e", Detail: json.RawMessage(detail)})
-			if key != "e" || err != nil {
-				t.Errorf("got %q, %v", key, err)
+			ev := events.EventBridgeEvent{ID: "e", Source: "s", DetailType: "d", Detail: json.RawMessage(detail)}
+			key, err1 := lambda.EventBridge.Key(ev)
+			req, err2 := lambda.EventBridge.Request(t.Context(), ev)
+			if key != "e" || req.Trace != (trace.Context{}) || err1 != nil || err2 != nil {
+				t.Errorf("got the key %q, %v, and the trace %+v, %v", key, err1, req.Trace, err2)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func (downStore) Load(context.Context, string) (*store.Record, error) { return n
 func TestUndecodableResponse(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+	h := lambda.Wrap(anEngine(), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
 		return v2Response{StatusCode: 201, Body: "{}", IsBase64Encoded: true}, nil
 	})
@@ -211,7 +211,7 @@ func TestWrongKindOfEvent(t *testing.T) {
 	}
 	t.Run("through Handle", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(anEngine(), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			t.Error("the handler ran")
 			return v2Response{}, nil
 		})
@@ -246,7 +246,7 @@ func TestHandlerContext(t *testing.T) {
 	type key struct{}
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), ample)
 	defer cancel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
+	h := lambda.Wrap(anEngine(), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
 		outer, _ := ctx.Deadline()
 		inner, ok := hctx.Deadline()
 		if got := outer.Sub(inner); !ok || got != defaults.Reserve {
@@ -268,7 +268,7 @@ func TestHandlerContext(t *testing.T) {
 // A wrapper in a wrapper would else answer "in flight" to itself.
 func TestNestedWrapper(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, callertest.Anybody)
+	e := anEngine()
 	runs := 0
 	inner := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
@@ -299,7 +299,7 @@ func TestInvokeLeavesHTMLAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
+	got, err := lambda.Wrap(anEngine(), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
 		t.Errorf("err %v; the runtime's encoding (-) and ours (+):\n%s", err, diff)
 	}
@@ -323,7 +323,7 @@ func TestOwnAdapter(t *testing.T) {
 		},
 	}
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), adapter, func(context.Context, order) (string, error) {
+	h := lambda.Wrap(anEngine(), adapter, func(context.Context, order) (string, error) {
 		runs++
 		return fmt.Sprint("run ", runs), nil
 	})
@@ -350,7 +350,7 @@ func TestUnencodableResponse(t *testing.T) {
 		Response: func(chan int) (idem.Response, error) { return idem.Response{}, nil },
 		Reply:    func(idem.Response) chan int { return nil },
 	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
+	h := lambda.Wrap(anEngine(), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
 	if out, err := h.Invoke(t.Context(), []byte(`""`)); err == nil || out != nil {
 		t.Errorf("got %s, %v, want an error", out, err)
 	}
@@ -363,7 +363,7 @@ func TestRespondWithoutKey(t *testing.T) {
 		"optional key": func(o *idem.Options) { o.Key = idem.KeyOptional },
 		"disabled":     func(o *idem.Options) { o.Mode = idem.ModeOff },
 	} {
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(anEngine(optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			return v2Response{}, idem.Respond(v2Response{StatusCode: 402, Body: "declined"})
 		})
 		re, err := h.Handle(t.Context(), post("", ""))
@@ -377,7 +377,7 @@ func TestRespondWithoutKey(t *testing.T) {
 // its status.
 func TestRespondInTheHandlersType(t *testing.T) {
 	t.Parallel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, callertest.Anybody), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
+	h := lambda.Wrap(anEngine(), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
 		switch ev.Body {
 		case "finish":
 			return idem.Finish(ctx, func(context.Context, *idem.Tx) (v2Response, error) {
@@ -407,7 +407,7 @@ func TestRespondInTheHandlersType(t *testing.T) {
 //nolint:paralleltest // the environment is this process's
 func TestFunctionGoesOn(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
-	e := func() *idem.Engine { return idem.New(&idem.MemoryStore{}, callertest.Anybody) }
+	e := func() *idem.Engine { return anEngine() }
 	each := lambda.WrapEach(e(), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error { return nil })
 	if re, err := each.Handle(t.Context(), batch(message("1", ""))); err != nil || len(re.BatchItemFailures) != 0 {
 		t.Errorf("a batch: %+v, %v", re, err)

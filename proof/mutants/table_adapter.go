@@ -50,7 +50,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "callers signed by IAM aren't told apart",
-			in: "lambda.httpAPIIdentity", old: "$a.IAM != nil", new: "false", run: "^TestCallersByChoice$",
+			in: "lambda.httpAPIIdentity", old: "$a.IAM != nil", new: "false", run: "^TestHTTPAPIIdentity$",
 		},
 		{
 			rule: "HTTPIdentity", what: "an authorized caller without a name passes for nobody in particular",

@@ -202,7 +202,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachReport", what: "a record that panics takes the others' report with it",
-			in: "lambda.EachHandler.try", old: "$err = panicked($v)", new: "panic($v)", run: "^TestFIFOGroupStopsAtItsFirstFailure$",
+			in: "lambda.EachHandler.try", old: "$err = panicked($v)", new: "panic($v)", run: "^TestPanicIsTheRecordsFailure$",
 		},
 		{
 			rule: "EachSame", what: "a trace makes the same message other work",
