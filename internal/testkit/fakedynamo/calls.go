@@ -49,10 +49,23 @@ func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...f
 		return nil, err
 	}
 	out := &dynamodb.UpdateItemOutput{}
-	if in.ReturnValues == types.ReturnValueAllNew {
+	switch in.ReturnValues {
+	case types.ReturnValueAllNew:
 		out.Attributes = next
+	case types.ReturnValueUpdatedNew:
+		out.Attributes = updated(next, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames)
 	}
 	return out, nil
+}
+
+// updated returns the attributes that an update has set, as they are now.
+func updated(next Item, update string, names map[string]string) Item {
+	out, s := make(Item), &scope{names: names}
+	for _, a := range parseUpdate(update).upd.set {
+		name := s.name(a.path[0])
+		out[name] = next[name]
+	}
+	return out
 }
 
 // TransactWriteItems implements dynamo.API. It ignores tokens: a transaction that
@@ -252,21 +265,28 @@ func (f *filter) lets(it Item) (bool, error) {
 	return ok, f.scope.err
 }
 
-// projected returns the attributes of an item that a projection names: whole ones.
+// projected returns what a projection names of an item.
 func projected(it Item, expr *string, names map[string]string) (Item, error) {
 	if expr == nil || it == nil {
 		return it, nil
 	}
 	out := make(Item)
-	s := &scope{names: names}
-	for path := range strings.SplitSeq(*expr, ",") {
-		parts := strings.Split(strings.TrimSpace(path), ".")
-		if len(parts) > 1 {
-			return nil, invalid("this package projects no paths")
+	s := &scope{it: it, names: names}
+	for text := range strings.SplitSeq(*expr, ",") {
+		path := strings.Split(strings.TrimSpace(text), ".")
+		v, in := s.at(path), out
+		if v == nil {
+			continue
 		}
-		if v := it[s.name(parts[0])]; v != nil {
-			out[s.name(parts[0])] = v
+		for _, part := range path[:len(path)-1] {
+			m, ok := in[s.name(part)].(*types.AttributeValueMemberM)
+			if !ok {
+				m = &types.AttributeValueMemberM{Value: make(Item)}
+				in[s.name(part)] = m
+			}
+			in = m.Value
 		}
+		in[s.name(path[len(path)-1])] = v
 	}
 	return out, s.err
 }

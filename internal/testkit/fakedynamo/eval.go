@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -44,19 +45,27 @@ func (s *scope) name(part string) string {
 
 // at returns the value at a path; nil if there is none.
 func (s *scope) at(path []string) value {
-	in := s.it
+	var v value
 	for i, part := range path {
-		v := in[s.name(part)]
-		if i == len(path)-1 {
-			return v
-		}
-		m, ok := v.(*types.AttributeValueMemberM)
-		if !ok {
+		switch in := v.(type) {
+		case nil:
+			if i > 0 {
+				return nil
+			}
+			v = s.it[s.name(part)]
+		case *types.AttributeValueMemberM:
+			v = in.Value[s.name(part)]
+		case *types.AttributeValueMemberL:
+			n, err := strconv.Atoi(strings.TrimPrefix(part, "["))
+			if err != nil || n >= len(in.Value) {
+				return nil
+			}
+			v = in.Value[n]
+		default:
 			return nil
 		}
-		in = m.Value
 	}
-	return nil
+	return v
 }
 
 // value returns the value of an operand; nil if there is none.
@@ -260,6 +269,10 @@ func (s *scope) apply(c *changes) Item {
 
 // put sets or, with nil, removes the value at a path. Maps on the way are copied once.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
+	if strings.HasPrefix(path[len(path)-1], "[") {
+		s.fail("this package sets no element of a list")
+		return
+	}
 	name := s.name(path[0])
 	if len(path) == 1 {
 		if v == nil {

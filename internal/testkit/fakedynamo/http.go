@@ -100,14 +100,16 @@ type request struct {
 	Limit, Segment, TotalSegments    *int32
 	ConsistentRead, ScanIndexForward bool
 	TransactItems                    []map[string]*request
+	RequestItems                     map[string]json.RawMessage
 }
 
 // answer has the members of all answers.
 type answer struct {
-	Item             itemjson.Item   `json:",omitempty"`
-	Attributes       itemjson.Item   `json:",omitempty"`
-	Items            []itemjson.Item `json:",omitempty"`
-	LastEvaluatedKey itemjson.Item   `json:",omitempty"`
+	Item             itemjson.Item              `json:",omitempty"`
+	Attributes       itemjson.Item              `json:",omitempty"`
+	Items            []itemjson.Item            `json:",omitempty"`
+	Responses        map[string][]itemjson.Item `json:",omitempty"`
+	LastEvaluatedKey itemjson.Item              `json:",omitempty"`
 	Count            int32
 	ScannedCount     int32
 
@@ -214,6 +216,46 @@ func (s *Server) answer(ctx context.Context, op string, in *request) (*answer, e
 			return nil, err
 		}
 		return out, db.all(writes)
+	case "BatchGetItem":
+		for table, raw := range in.RequestItems {
+			var asked struct {
+				Keys           []itemjson.Item
+				ConsistentRead bool
+			}
+			if err := json.Unmarshal(raw, &asked); err != nil {
+				return nil, err
+			}
+			keys := types.KeysAndAttributes{}
+			for _, k := range asked.Keys {
+				keys.Keys = append(keys.Keys, k)
+			}
+			re, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{table: keys}})
+			if err != nil {
+				return nil, err
+			}
+			out.Responses = map[string][]itemjson.Item{table: wire(re.Responses[table])}
+		}
+	case "BatchWriteItem":
+		for table, raw := range in.RequestItems {
+			var asked []struct {
+				PutRequest    *struct{ Item itemjson.Item }
+				DeleteRequest *struct{ Key itemjson.Item }
+			}
+			if err := json.Unmarshal(raw, &asked); err != nil {
+				return nil, err
+			}
+			for _, w := range asked {
+				one := write{table: &table}
+				if w.PutRequest != nil {
+					one.item = w.PutRequest.Item
+				} else {
+					one.key, one.remove = w.DeleteRequest.Key, true
+				}
+				if _, err := db.one(one); err != nil {
+					return nil, err
+				}
+			}
+		}
 	case "Scan":
 		re, err := db.Scan(ctx, &dynamodb.ScanInput{
 			TableName: &in.TableName, FilterExpression: in.FilterExpression, ProjectionExpression: in.ProjectionExpression,

@@ -208,6 +208,10 @@ func (p *parser) path() (parts []string) {
 			p.used = append(p.used, word)
 		}
 		parts = append(parts, word)
+		for p.is("[") {
+			parts = append(parts, "["+p.next())
+			p.want("]")
+		}
 		if !p.is(".") {
 			return parts
 		}
