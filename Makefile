@@ -307,10 +307,6 @@ tag: ## the signed tags of a release: VERSION=0.1.0
 vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it
 	@internal/tools/vuln.sh $(MODULES)
 
-.PHONY: bench-waiting
-bench-waiting: ## the list of what waits for people: 100,000 among a million (WAITING=n for another number)
-	go test ./dynamo/stream -run '^$$' -bench '^BenchmarkWaiting$$' -benchtime $(or $(WAITING),100000)x -timeout 4h -v
-
 .PHONY: bench
 bench: ## count calls, units and bytes of every path anew, and write results.json and its tables in proof/bench/README.md (Java)
 	go test -C proof ./bench -run '^Test(PathsAreAsRecorded|Page)$$' -count=1 -update

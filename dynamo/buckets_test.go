@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // braked returns an engine whose callers share their buckets with other processes.
@@ -114,237 +114,34 @@ func TestSharedBucketsAndReplays(t *testing.T) {
 	}
 }
 
-// Mallory sends random keys, to two processes. The bill has a limit, and jane beside
-// pays nothing for it.
+// Mallory sends random keys, to two processes. The bill has a limit: two writes for each operation and
+// the leases of two processes, and a read for each refusal. Jane beside pays nothing for it.
 func TestRandomKeysHaveALimitedPrice(t *testing.T) {
 	t.Parallel()
 	const limit, flood = 40, 300
-	tab, clock := newTable(t, func(o *dynamo.Options) { o.Units = true }), idemtest.NewClock()
-	var mu sync.Mutex
-	bill := make(map[string]*idem.Summary) // by scope's route
-	processes := make([]*idem.Engine, 2)
-	for i := range processes {
-		b := quota.New(quota.Limits{PerMinute: limit}, func(o *quota.Options) {
-			o.Shared, o.Now, o.Patience = tab.Store.Buckets(), clock.Now, 10*time.Minute
-		})
-		processes[i] = tab.Engine(func(o *idem.Options) {
-			o.Quota, o.Now = b, clock.Now
-			o.Hooks.Ended = func(_ context.Context, s idem.Summary) {
-				mu.Lock()
-				defer mu.Unlock()
-				if bill[s.Route] == nil {
-					bill[s.Route] = &idem.Summary{}
-				}
-				sum := &bill[s.Route].Cost
-				sum.Calls += s.Cost.Calls
-				sum.ReadUnits += s.Cost.ReadUnits
-				sum.WriteUnits += s.Cost.WriteUnits
-			}
-		})
-	}
-	ran := map[string]int{}
+	tab, clock := newTable(t), idemtest.NewClock()
+	processes := []*idem.Engine{tab.braked(clock, quota.Limits{PerMinute: limit}), tab.braked(clock, quota.Limits{PerMinute: limit})}
+	ran, bill := 0, calls{}
 	for i := range flood {
-		r := tabletest.Post(tabletest.NewKey(), "{}")
-		r.Scope, r.Route = "mallory", "mallory"
-		if _, err := processes[i%2].Do(t.Context(), r, tabletest.Created("{}")); err == nil {
-			ran["mallory"]++
-		} else if !errors.Is(err, idem.ErrQuota) {
-			t.Fatal(err)
+		tab.Transport.Reset()
+		if send(t, processes[i%2], "mallory") {
+			ran++
 		}
-		if i%30 == 0 {
-			r := tabletest.Post(tabletest.NewKey(), "{}")
-			r.Scope, r.Route = "jane", "jane"
-			if _, err := processes[0].Do(t.Context(), r, tabletest.Created("{}")); err != nil {
-				t.Errorf("jane: %v", err)
-			}
-			ran["jane"]++
+		for op, n := range tab.Transport.Calls() {
+			bill[op] += n
+		}
+		if i%30 == 0 && !send(t, processes[0], "jane") {
+			t.Error("jane is refused")
 		}
 	}
-	m, j := bill["mallory"].Cost, bill["jane"].Cost
-	t.Logf("mallory: %d of %d ran, %v write units, %v read units; jane: %d ran, %v write units, %v read units",
-		ran["mallory"], flood, m.WriteUnits, m.ReadUnits, ran["jane"], j.WriteUnits, j.ReadUnits)
-	// Two writes for each operation, and the leases of two processes.
-	if ran["mallory"] > limit || m.WriteUnits > 2*limit+24 || m.ReadUnits > float64(flood) {
-		t.Errorf("mallory: %d ran, %v write units, %v read units", ran["mallory"], m.WriteUnits, m.ReadUnits)
-	}
-	if j.WriteUnits > float64(3*ran["jane"]) || j.ReadUnits != 0 {
-		t.Errorf("jane's %d operations: %v write units, %v read units", ran["jane"], j.WriteUnits, j.ReadUnits)
+	t.Logf("%d of %d ran, by %v", ran, flood, bill)
+	if writes := bill["PutItem"] + bill["UpdateItem"]; ran > limit || writes > 2*limit+24 || bill["GetItem"] > flood {
+		t.Errorf("%d ran, by %v", ran, bill)
 	}
 }
 
 func lotOf(name string, tokens int64, now time.Time) quota.Lot {
 	return quota.Lot{Bucket: name, Need: 1, Tokens: tokens, Size: 100, Fill: time.Minute, Now: now}
-}
-
-// At any number of processes at once, a bucket gives what it holds and no more.
-func TestSharedBucketAtOnce(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	now := time.Now()
-	var got, refused atomic.Int64
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			b := tab.Store.Buckets()
-			var full time.Time
-			for range 12 {
-				l := lotOf("b", 3, now)
-				l.Full = full
-				leased, err := b.Lease(t.Context(), l)
-				switch {
-				case errors.Is(err, idem.ErrConflict):
-				case err != nil:
-					t.Error(err)
-				case (leased.Tokens == 0) != (leased.Wait > 0):
-					t.Errorf("leased %+v", leased)
-				case leased.Tokens == 0:
-					refused.Add(1)
-				}
-				got.Add(leased.Tokens)
-				full = leased.Full
-			}
-		})
-	}
-	wg.Wait()
-	if got.Load() != 100 || refused.Load() == 0 {
-		t.Errorf("%d tokens were given and %d leases refused, want the bucket's 100, and some", got.Load(), refused.Load())
-	}
-}
-
-// A clock that is wrong by days shuts nobody out, and a process that is behind or
-// ahead by seconds counts in the same bucket.
-func TestSharedBucketsAndClocks(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	b, now := tab.Store.Buckets(), time.Now()
-	lease := func(l quota.Lot) quota.Leased {
-		t.Helper()
-		got, err := b.Lease(t.Context(), l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
-	}
-	if got := lease(lotOf("far", 100, now.AddDate(0, 0, 9))); got.Tokens != 100 {
-		t.Errorf("a full bucket gave %+v", got)
-	}
-	if got := lease(lotOf("far", 60, now)); got.Tokens != 60 {
-		t.Errorf("after a wrong clock: %+v", got)
-	}
-	if got := lease(lotOf("far", 60, now)); got.Tokens != 40 {
-		t.Errorf("the mended bucket gave %+v, want its rest", got)
-	}
-
-	long := lotOf("shrunk", 100, now)
-	long.Fill *= 100
-	lease(long)
-	if got := lease(lotOf("shrunk", 60, now)); got.Tokens != 60 {
-		t.Errorf("after a limit that took longer to fill: %+v", got)
-	}
-
-	lease(lotOf("near", 50, now))
-	if got := lease(lotOf("near", 100, now.Add(3*time.Second))); got.Tokens != 55 {
-		t.Errorf("3 s ahead got %d, want 50 and the 5 of 3 s", got.Tokens)
-	}
-	got := lease(lotOf("near", 1, now))
-	if got.Tokens != 0 || got.Wait <= 0 || got.Wait > time.Second || got.Ahead != 3*time.Second {
-		t.Errorf("got %+v, want a wait of a token's time", got)
-	}
-	next := lotOf("near", 1, now.Add(got.Wait))
-	next.Ahead = got.Ahead
-	if got := lease(next); got.Tokens != 1 || got.Ahead != 3*time.Second {
-		t.Errorf("after the wait: %+v", got)
-	}
-	need := lotOf("near", 50, now.Add(30*time.Second))
-	need.Need = 50
-	need.Ahead = got.Ahead
-	if got := lease(need); got.Tokens != 0 || got.Wait <= 0 {
-		t.Errorf("got %+v: fewer than needed", got)
-	}
-}
-
-// A whole bucket takes the time in which it fills up, and not a microsecond more, whatever its
-// size: otherwise a lease of all of a bucket in use is a condition that DynamoDB refuses.
-func TestAllOfASharedBucketInUse(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	b, now := tab.Store.Buckets(), time.Now()
-	for _, size := range []int64{7, 14, 15, 28, 40_000} {
-		l := quota.Lot{Bucket: fmt.Sprint(size), Need: 1, Tokens: 1, Size: size, Fill: time.Second, Now: now}
-		got, err := b.Lease(t.Context(), l)
-		if err != nil || got.Tokens != 1 {
-			t.Fatalf("%+v, %v", got, err)
-		}
-		l.Need, l.Tokens, l.Full = size, size, got.Full
-		if got, err := b.Lease(t.Context(), l); err != nil || got.Tokens != 0 || got.Wait <= 0 {
-			t.Errorf("all %d: %+v, %v; want a wait", size, got, err)
-		}
-		if l.Now = now.Add(2 * time.Second); size == 7 {
-			l.Full = time.Time{}
-		}
-		if got, err := b.Lease(t.Context(), l); err != nil || got.Tokens != size || !got.Full.Equal(time.UnixMicro(l.Now.Add(time.Second).UnixMicro())) {
-			t.Errorf("all %d when it is full: %+v, %v; want it to take a second", size, got, err)
-		}
-	}
-}
-
-// Without the table of buckets each process uses its own, or refuses; either way the
-// known keys are served.
-func TestSharedBucketsAreDown(t *testing.T) {
-	t.Parallel()
-	for _, closed := range []bool{false, true} {
-		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) {
-			t.Parallel()
-			tab, clock := newTable(t), idemtest.NewClock()
-			engine := tab.braked(clock, quota.Limits{PerMinute: 3}, func(o *quota.Options) {
-				o.Shared, o.Closed = brokenBuckets{}, closed
-			})
-			known := tabletest.Post(tabletest.NewKey(), "{}")
-			if _, err := tab.Engine(func(o *idem.Options) { o.Now = clock.Now }).Do(t.Context(), known, tabletest.Created("x")); err != nil {
-				t.Fatal(err)
-			}
-			tabletest.Replays(t, engine, known, "x")
-			for i := range 5 {
-				_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("x"))
-				want := error(nil)
-				switch {
-				case closed:
-					want = idem.ErrUnavailable
-				case i >= 3:
-					want = idem.ErrQuota
-				}
-				if !errors.Is(err, want) {
-					t.Errorf("number %d: got %v, want %v", i, err, want)
-				}
-			}
-		})
-	}
-}
-
-type brokenBuckets struct{}
-
-func (brokenBuckets) Lease(context.Context, quota.Lot) (quota.Leased, error) {
-	return quota.Leased{}, errors.New("ThrottlingException")
-}
-
-// A throttled or damaged bucket is an error, and not a lease.
-func TestLeaseErrors(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	b := tab.Store.Buckets()
-	if _, err := b.Lease(t.Context(), lotOf("b", 1, time.Now())); err != nil {
-		t.Fatal(err)
-	}
-	tab.Transport.Fault = tabletest.On("UpdateItem", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
-	tab.Transport.Reset()
-	if got, err := b.Lease(t.Context(), lotOf("b", 1, time.Now())); err == nil || got.Tokens != 0 {
-		t.Errorf("got %+v, %v", got, err)
-	}
-	tab.Transport.Fault = nil
-	tab.Put(t, map[string]types.AttributeValue{"pk": tabletest.Str("samekey#quota#b"), "full_us": tabletest.Str("late")})
-	if got, err := b.Lease(t.Context(), lotOf("b", 1, time.Now())); !errors.Is(err, idem.ErrCorrupt) {
-		t.Errorf("got %+v, %v", got, err)
-	}
 }
 
 // Nobody takes a bucket for a record, and it names nobody.
@@ -353,28 +150,21 @@ func TestBucketsAreNoRecords(t *testing.T) {
 	tab, clock := newTable(t), idemtest.NewClock()
 	send(t, tab.braked(clock, quota.Limits{PerMinute: 1, Bytes: 1 << 20}), "jane@example.com")
 	buckets := 0
-	all, err := tab.Direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tab.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, it := range all.Items {
-		if rec, err := dynamo.Decode(it); err != nil {
+	for _, it := range tab.Items(t) {
+		rec, err := dynamo.Decode(it)
+		if err != nil {
 			t.Error(err)
-		} else if rec == nil {
-			buckets++
+		}
+		if rec != nil {
+			continue
+		}
+		buckets++
+		if len(it) != 4 || it["exp_s"] == nil || it["at_us"] == nil || it["full_us"] == nil || strings.Contains(fmt.Sprint(it["pk"]), "jane") {
+			t.Errorf("a bucket is %v", it)
 		}
 	}
 	if buckets != 2 {
 		t.Errorf("%d items are no records, want two buckets", buckets)
-	}
-	out, err := tab.Direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &tab.Name, FilterExpression: aws.String("attribute_not_exists(st)")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, it := range out.Items {
-		if len(it) != 4 || it["exp_s"] == nil || it["at_us"] == nil || it["full_us"] == nil || strings.Contains(fmt.Sprint(it["pk"]), "jane") {
-			t.Errorf("a bucket is %v", it)
-		}
 	}
 }
 
@@ -411,5 +201,218 @@ func TestClockAheadStarvesNobody(t *testing.T) {
 				t.Errorf("allowed are %v", got)
 			}
 		})
+	}
+}
+
+// leasing is a table in memory that counts the updates, and may have others change an item
+// before each.
+type leasing struct {
+	fakedynamo.DB
+	updates int
+	before  func(n int)
+}
+
+func (l *leasing) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if l.updates++; l.before != nil {
+		l.before(l.updates)
+	}
+	return l.DB.UpdateItem(ctx, in, optFns...)
+}
+
+// put sets the times of the bucket b, in microseconds.
+func (l *leasing) put(t *testing.T, full, at int64) {
+	t.Helper()
+	if _, err := l.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: map[string]types.AttributeValue{
+		"pk": tabletest.Str("samekey#quota#b"), "full_us": tabletest.Num(full), "at_us": tabletest.Num(at),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (l *leasing) buckets(t *testing.T) *dynamo.Buckets {
+	t.Helper()
+	st, err := dynamo.New(l, "records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Buckets()
+}
+
+// A lease by the numbers, to the microsecond: the bucket has 60 tokens a minute, so that
+// each costs a second.
+func TestLeaseOfABucket(t *testing.T) {
+	t.Parallel()
+	const second, minute = int64(1e6), int64(60e6)
+	now := time.Unix(1e9, 0)
+	for name, tt := range map[string]struct {
+		full, at     int64 // of the bucket, from now; at 0: there is none yet
+		need, tokens int64
+		seen         int64 // Lot.Full, from now; 0: nothing is known
+		ahead        time.Duration
+		want         quota.Leased // Full is not compared
+		fullThen     int64
+		updates      int
+	}{
+		"a new bucket":                   {need: 1, tokens: 60, want: quota.Leased{Tokens: 60}, fullThen: minute, updates: 1},
+		"a full one":                     {full: -1, at: -1, need: 1, tokens: 2, want: quota.Leased{Tokens: 2}, fullThen: 2 * second, updates: 1},
+		"full at this moment":            {full: 0, at: -1, need: 1, tokens: 2, want: quota.Leased{Tokens: 2}, fullThen: 2 * second, updates: 1},
+		"in use, as is known":            {full: 10 * second, at: -1, seen: 10 * second, need: 1, tokens: 50, want: quota.Leased{Tokens: 50}, fullThen: minute, updates: 1},
+		"in use, as is not known":        {full: 10 * second, at: -1, need: 1, tokens: 50, want: quota.Leased{Tokens: 50}, fullThen: minute, updates: 2},
+		"fewer than asked for":           {full: 10 * second, at: -1, need: 1, tokens: 60, want: quota.Leased{Tokens: 50}, fullThen: minute, updates: 2},
+		"the last one":                   {full: 59 * second, at: -1, need: 1, tokens: 9, want: quota.Leased{Tokens: 1}, fullThen: minute, updates: 2},
+		"a microsecond short of it":      {full: 59*second + 1, at: -1, need: 1, tokens: 9, want: quota.Leased{Wait: time.Microsecond}, fullThen: 59*second + 1, updates: 1},
+		"empty":                          {full: minute, at: -1, need: 3, tokens: 9, want: quota.Leased{Wait: 3 * time.Second}, fullThen: minute, updates: 1},
+		"fewer than needed":              {full: 58 * second, at: -1, need: 3, tokens: 9, want: quota.Leased{Wait: time.Second}, fullThen: 58 * second, updates: 1},
+		"in debt, by clocks that differ": {full: 6 * minute, at: -1, need: 1, tokens: 9, want: quota.Leased{Wait: 301 * time.Second}, fullThen: 6 * minute, updates: 1},
+		"beyond what clocks differ":      {full: 6*minute + 1, at: -1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
+		"gone, though it was in use":     {seen: 10 * second, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
+		"so, as is known":                {full: 6*minute + 1, at: -1, seen: 6*minute + 1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 1},
+		"its time is ahead":              {full: 5 * minute, at: 5 * minute, need: 1, tokens: 9, want: quota.Leased{Tokens: 9, Ahead: 5 * time.Minute}, fullThen: 5*minute + 9*second, updates: 2},
+		"too far ahead":                  {full: 5 * minute, at: 5*minute + 1, need: 1, tokens: 9, want: quota.Leased{Tokens: 9}, fullThen: 9 * second, updates: 2},
+		"ahead, as is known":             {full: minute, at: minute, ahead: time.Minute, need: 1, tokens: 9, want: quota.Leased{Tokens: 9, Ahead: time.Minute}, fullThen: minute + 9*second, updates: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, own := &leasing{}, now.UnixMicro()
+			if tt.at != 0 {
+				l.put(t, own+tt.full, own+tt.at)
+			}
+			lot := quota.Lot{Bucket: "b", Need: tt.need, Tokens: tt.tokens, Size: 60, Fill: time.Minute, Now: now, Ahead: tt.ahead}
+			if tt.seen != 0 {
+				lot.Full = time.UnixMicro(own + tt.seen)
+			}
+			got, err := l.buckets(t).Lease(t.Context(), lot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if full := got.Full.UnixMicro() - own; full != tt.fullThen || l.updates != tt.updates {
+				t.Errorf("full after %d µs and %d updates, want %d and %d", full, l.updates, tt.fullThen, tt.updates)
+			}
+			got.Full = time.Time{}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if tt.want.Tokens == 0 {
+				return
+			}
+			// The item goes an hour after the bucket is full by all clocks.
+			exp := l.Items("records")[0]["exp_s"].(*types.AttributeValueMemberN).Value
+			if want := now.Add(tt.want.Ahead + time.Minute + time.Hour).Unix(); exp != strconv.FormatInt(want, 10) {
+				t.Errorf("it expires at %s, want %d", exp, want)
+			}
+		})
+	}
+}
+
+// Tokens that don't divide the time evenly cost a microsecond more, never less: what a bucket has room
+// for, and what a lease takes. A bucket whose item is gone is a full one, whatever its size.
+func TestPriceOfATokenIsRoundedUp(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	lot := quota.Lot{Bucket: "b", Need: 1, Tokens: 3, Size: 3, Fill: 10 * time.Second, Now: now}
+	for room, want := range map[int64]int64{3_333_333: 0, 3_333_334: 1, 6_666_666: 1, 6_666_667: 2, 9_999_999: 2, 10_000_000: 3} {
+		l := &leasing{}
+		l.put(t, now.UnixMicro()+10_000_000-room, now.UnixMicro()-1)
+		if got, err := l.buckets(t).Lease(t.Context(), lot); err != nil || got.Tokens != want {
+			t.Errorf("room of %d µs: %+v, %v; want %d tokens", room, got, err, want)
+		}
+	}
+	for tokens, want := range map[int64]int64{1: 3_333_334, 2: 6_666_667, 3: 10_000_000} {
+		lot.Tokens = tokens
+		got, err := (&leasing{}).buckets(t).Lease(t.Context(), lot)
+		if err != nil || got.Full.UnixMicro()-now.UnixMicro() != want {
+			t.Errorf("%d tokens: full after %d µs, %v; want %d", tokens, got.Full.UnixMicro()-now.UnixMicro(), err, want)
+		}
+	}
+	const large = 1 << 50
+	got, err := (&leasing{}).buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: large, Tokens: large, Size: large, Fill: time.Second, Now: now, Full: now.Add(time.Second)})
+	if err != nil || got.Tokens != large {
+		t.Errorf("a large one: %+v, %v", got, err)
+	}
+}
+
+// Others that are always faster end a lease after four tries.
+func TestLeaseIsGivenUp(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	for tries, want := range map[int]error{3: nil, 4: idem.ErrConflict} {
+		l := &leasing{}
+		l.before = func(n int) {
+			if n <= tries { // the bucket's time goes on
+				l.put(t, now.UnixMicro()+int64(n)*1000, now.UnixMicro()+int64(n)*1000)
+			}
+		}
+		got, err := l.buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: 1, Tokens: 9, Size: 60, Fill: time.Minute, Now: now})
+		if !errors.Is(err, want) || (err == nil) != (want == nil) || l.updates != 4 {
+			t.Errorf("%d faster ones: %+v, %v after %d updates", tries, got, err, l.updates)
+		}
+	}
+}
+
+// A bucket that has few tokens at first, and whose time is then found to be wrong, gives all
+// that is asked for.
+func TestLeaseOfABucketThatIsMended(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	l := &leasing{}
+	l.before = func(n int) {
+		switch n {
+		case 1:
+			l.put(t, now.Add(55*time.Second).UnixMicro(), now.UnixMicro()-1)
+		case 2:
+			l.put(t, now.AddDate(0, 0, 9).UnixMicro(), now.UnixMicro()-1)
+		}
+	}
+	got, err := l.buckets(t).Lease(t.Context(), quota.Lot{Bucket: "b", Need: 1, Tokens: 9, Size: 60, Fill: time.Minute, Now: now})
+	if err != nil || got.Tokens != 9 || l.updates != 3 {
+		t.Errorf("%+v, %v after %d updates", got, err, l.updates)
+	}
+}
+
+// answering answers each update the same way.
+type answering struct {
+	dynamo.API
+	full types.AttributeValue
+	err  error
+}
+
+func (a answering) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return &dynamodb.UpdateItemOutput{Attributes: map[string]types.AttributeValue{"full_us": a.full}}, a.err
+}
+
+// Without an answer, and with one that can't be read, nothing is leased.
+func TestLeaseWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for want, api := range map[error]answering{
+		idem.ErrCorrupt:  {full: tabletest.Str("soon")},
+		store.ErrUnknown: {full: tabletest.Num(1), err: errors.New("connection reset")},
+	} {
+		st, err := dynamo.New(api, "records")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := st.Buckets().Lease(t.Context(), lotOf("b", 1, time.Now())); !errors.Is(err, want) || got != (quota.Leased{}) {
+			t.Errorf("%+v, %v, want %v", got, err, want)
+		}
+	}
+}
+
+// A bucket whose times are no numbers is an error: it gives nothing away.
+func TestLeaseOfADamagedBucket(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, spoil := range map[string]map[string]types.AttributeValue{
+		"full is a text":     {"full_us": tabletest.Str("late"), "at_us": tabletest.Num(now.UnixMicro())},
+		"full is no int":     {"full_us": &types.AttributeValueMemberN{Value: "1.5"}, "at_us": tabletest.Num(now.Add(time.Hour).UnixMicro())},
+		"its time is a text": {"full_us": tabletest.Num(now.Add(time.Second).UnixMicro()), "at_us": tabletest.Str("late")},
+	} {
+		l := &leasing{}
+		spoil["pk"] = tabletest.Str("samekey#quota#b")
+		if _, err := l.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("records"), Item: spoil}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := l.buckets(t).Lease(t.Context(), lotOf("b", 1, now)); !errors.Is(err, idem.ErrCorrupt) || got != (quota.Leased{}) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }

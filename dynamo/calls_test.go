@@ -1,13 +1,21 @@
 package dynamo_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"maps"
+	"fmt"
+	"io"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
@@ -15,8 +23,8 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/base/itemsize"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
@@ -29,192 +37,94 @@ func TestCallsPerRequest(t *testing.T) {
 	callsPerRequest(t, newTable(t))
 }
 
+// callsPerRequest expects every record to stay within a unit.
 func callsPerRequest(t *testing.T, tab *table) {
 	t.Helper()
-	ctx := t.Context() // a slow machine takes minutes for the large bodies
-	engine := tab.Engine()
-	const reply = `{"id":"order-1","amount":2000,"currency":"usd"}`
-
-	expect := func(t *testing.T, want calls) {
+	type handler = func(context.Context) (idem.Response, error)
+	step := func(what string, e *idem.Engine, req idem.Request, fn handler, wantErr error, want calls) {
 		t.Helper()
+		tab.Transport.Reset()
+		if _, err := e.Do(t.Context(), req, fn); !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
+			t.Errorf("%s: got %v, want %v", what, err, wantErr)
+		}
 		if diff := cmp.Diff(want, tab.Transport.Calls()); diff != "" {
-			t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
+			t.Errorf("%s: DynamoDB calls (-want +got):\n%s", what, diff)
 		}
-		tab.Transport.Reset()
 	}
-	req := tabletest.Post(tabletest.NewKey(), `{"amount":2000}`)
-
-	t.Run("a new request takes two calls and two write units", func(t *testing.T) {
-		units := 0
-		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
-			units += writeUnits(tab.Items(t)[0]) // the claim's
-			return tabletest.Created(reply)(ctx)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		items := tab.Items(t)
-		if len(items) != 1 {
-			t.Fatalf("%d items, want 1", len(items))
-		}
-		units += writeUnits(items[0]) // the finish's: an update costs the larger of before and after
-		if units != 2 {
-			t.Errorf("a new request takes %d write units, want 2", units)
-		}
-	})
-	t.Run("a replay takes one", func(t *testing.T) {
-		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
-		if err != nil || !res.Replayed || string(res.Body) != reply {
-			t.Fatalf("got %+v, %v", res, err)
-		}
-		expect(t, calls{"PutItem": 1})
-	})
-	t.Run("a tracer changes neither calls nor units", func(t *testing.T) {
-		var tracer tracetest.Recorder
-		engine := tab.Engine(func(o *idem.Options) { o.Tracer = &tracer })
-		req := tabletest.Post(tabletest.NewKey(), `{"amount":2000}`)
-		if _, err := engine.Do(ctx, req, tabletest.Created(reply)); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		first := tracer.Spans()
-		if res, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
-			t.Fatalf("got %+v, %v", res, err)
-		}
-		expect(t, calls{"PutItem": 1})
-		if again := tracer.Spans(); again[0].Outcome.Origin != first[0].Identity() {
-			t.Errorf("the replay names %+v, want the first operation's %+v", again[0].Outcome.Origin, first[0].Identity())
-		}
+	post := func(body string) idem.Request { return tabletest.Post(tabletest.NewKey(), body) }
+	another := func(req idem.Request) idem.Request { req.Body = []byte("another"); return req }
+	engine, never, failing := tab.Engine(), tabletest.NeverRuns(t), errors.New("down")
+	fails := func(context.Context) (idem.Response, error) { return idem.Response{}, failing }
+	created := func(ctx context.Context) (idem.Response, error) {
 		for _, it := range tab.Items(t) {
-			if units := writeUnits(it); units != 1 {
-				t.Errorf("a write of the record takes %d units, want 1", units)
+			if units := writeUnits(it); it["st"] != nil && units != 1 {
+				t.Errorf("a record takes %d units, want 1", units)
 			}
 		}
-	})
-	t.Run("a mismatch takes one", func(t *testing.T) {
-		other := req
-		other.Body = []byte(`{"amount":1}`)
-		if _, err := engine.Do(ctx, other, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1})
-	})
-	t.Run("in flight takes one", func(t *testing.T) {
-		req := tabletest.Post(tabletest.NewKey(), "{}")
-		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
-			tab.Transport.Reset()
-			// Another client, not a nested call: a context of its own.
-			if _, err := engine.Do(context.WithoutCancel(t.Context()), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
-				t.Error(err)
+		return tabletest.Created(`{"id":"order-1","amount":2000,"currency":"usd"}`)(ctx)
+	}
+	// meets has a second client come while the request is in flight.
+	meets := func(req idem.Request) handler {
+		return func(ctx context.Context) (idem.Response, error) {
+			if _, err := engine.Do(context.WithoutCancel(t.Context()), req, never); !errors.Is(err, idem.ErrInFlight) {
+				t.Errorf("in flight: got %v", err)
 			}
-			expect(t, calls{"PutItem": 1})
-			return idem.Response{}, nil
-		})
-		if err != nil {
-			t.Fatal(err)
+			return created(ctx)
 		}
-		tab.Transport.Reset()
-	})
-	t.Run("a released request takes two, and its retry one more", func(t *testing.T) {
-		req := tabletest.Post(tabletest.NewKey(), "{}")
-		failing := errors.New("down")
-		if _, err := engine.Do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 2, "UpdateItem": 1})
-	})
-	t.Run("a retry that says so takes a read, and no claim that is refused", func(t *testing.T) {
-		retry := tabletest.Post(tabletest.NewKey(), "{}")
-		retry.Header = http.Header{"Retry-Attempt": {"1"}}
-		failing := errors.New("down")
-		if _, err := engine.Do(ctx, retry, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
-			t.Fatal(err)
-		}
-		expect(t, calls{"GetItem": 1, "PutItem": 1, "UpdateItem": 1}) // it lies
-		if _, err := engine.Do(ctx, retry, func(ctx context.Context) (idem.Response, error) {
-			expect(t, calls{"GetItem": 1, "PutItem": 1}) // over the freed record
-			if _, err := engine.Do(context.WithoutCancel(t.Context()), retry, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
-				t.Error(err)
-			}
-			expect(t, calls{"GetItem": 1})
+	}
+	claim, both := calls{"PutItem": 1}, calls{"PutItem": 1, "UpdateItem": 1}
+
+	req := post(`{"amount":2000}`)
+	step("a new request", engine, req, created, nil, both)
+	step("its replay", engine, req, never, nil, claim)
+	step("a mismatch", engine, another(req), never, idem.ErrMismatch, claim)
+	req = post("{}")
+	step("a request that another meets", engine, req, meets(req), nil, calls{"PutItem": 2, "UpdateItem": 1})
+	req = post("{}")
+	step("a request that fails", engine, req, fails, failing, both)
+	step("its retry", engine, req, created, nil, calls{"PutItem": 2, "UpdateItem": 1})
+	traced := tab.Engine(func(o *idem.Options) { o.Tracer = &tracetest.Recorder{} })
+	req = post("{}")
+	step("a new request with a tracer", traced, req, created, nil, both)
+	step("its replay", traced, req, never, nil, claim)
+
+	retry := post("{}")
+	retry.Header = http.Header{"Retry-Attempt": {"1"}}
+	step("a retry that says so, though it is none", engine, retry, fails, failing, calls{"GetItem": 1, "PutItem": 1, "UpdateItem": 1})
+	step("over a freed record, and another meets it", engine, retry, meets(retry), nil, calls{"GetItem": 2, "PutItem": 1, "UpdateItem": 1})
+	step("its replay", engine, retry, never, nil, calls{"GetItem": 1})
+	step("its mismatch", engine, another(retry), never, idem.ErrMismatch, calls{"GetItem": 1})
+
+	large := tab.Engine(func(o *idem.Options) { o.MaxBody = 1 << 20 })
+	req = post("{}")
+	step("an answer over the inline limit", large, req, tabletest.Created(randomText(20<<10)), nil, calls{"PutItem": 2, "UpdateItem": 1})
+	step("its replay", large, req, never, nil, calls{"PutItem": 1, "GetItem": 1})
+	req = post("{}")
+	step("an answer over 390 KB", large, req, tabletest.Created(randomText(1<<20)), nil, calls{"PutItem": 1, "BatchWriteItem": 1, "UpdateItem": 1})
+	step("its replay", large, req, never, nil, calls{"PutItem": 1, "BatchGetItem": 1})
+	// A stored request is written, and emptied.
+	storing := tab.Engine(resumable)
+	for size, want := range map[int]calls{20 << 10: {"PutItem": 2, "UpdateItem": 2}, 600 << 10: {"PutItem": 1, "UpdateItem": 1, "BatchWriteItem": 2}} {
+		req = post(randomText(size))
+		step(fmt.Sprint("a stored request of ", size), storing, req, tabletest.Created("{}"), nil, want)
+		step("its replay", storing, req, never, nil, claim)
+	}
+}
+
+// A handler that outlives its time takes one more call for each renewal.
+func TestCallsOfARenewal(t *testing.T) {
+	t.Parallel()
+	virtual(t, func(t *testing.T, tab *table) {
+		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, defaults.MinLeaseMargin })
+		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			<-time.After(3 * time.Second)
+			<-time.After(defaults.MinLeaseMargin)
 			return tabletest.Created("{}")(ctx)
-		}); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"UpdateItem": 1})
-		if res, err := engine.Do(ctx, retry, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
-			t.Fatalf("got %+v, %v", res, err)
-		}
-		expect(t, calls{"GetItem": 1})
-		other := retry
-		other.Body = []byte("another")
-		if _, err := engine.Do(ctx, other, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
-			t.Fatal(err)
-		}
-		expect(t, calls{"GetItem": 1})
-	})
-	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
-		virtual(t, func(t *testing.T, tab *table) {
-			short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, defaults.MinLeaseMargin })
-			res, err := engine.Do(short, req, func(ctx context.Context) (idem.Response, error) {
-				<-time.After(3 * time.Second)
-				<-time.After(defaults.MinLeaseMargin)
-				return tabletest.Created("{}")(ctx)
-			})
-			if diff := cmp.Diff(calls{"PutItem": 1, "UpdateItem": 2}, tab.Transport.Calls()); diff != "" || err != nil || res.Expires.IsZero() {
-				t.Errorf("got %+v, %v; DynamoDB calls (-want +got):\n%s", res, err, diff)
-			}
 		})
-	})
-	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
-		req := tabletest.Post(tabletest.NewKey(), "{}")
-		body := randomText(20 << 10)
-		if _, err := engine.Do(ctx, req, tabletest.Created(body)); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 2, "UpdateItem": 1})
-		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
-		if err != nil || string(res.Body) != body {
-			t.Fatalf("got %d bytes, %v", len(res.Body), err)
-		}
-		expect(t, calls{"PutItem": 1, "GetItem": 1})
-	})
-	t.Run("a body over 390 KB takes one batch, and its replay another", func(t *testing.T) {
-		engine := tab.Engine(func(o *idem.Options) { o.MaxBody = 1 << 20 })
-		req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(1<<20)
-		if _, err := engine.Do(ctx, req, tabletest.Created(body)); err != nil {
-			t.Fatal(err)
-		}
-		expect(t, calls{"PutItem": 1, "BatchWriteItem": 1, "UpdateItem": 1})
-		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
-		if err != nil || string(res.Body) != body {
-			t.Fatalf("got %d bytes, %v", len(res.Body), err)
-		}
-		expect(t, calls{"PutItem": 1, "BatchGetItem": 1})
-	})
-	t.Run("a stored request over the inline limit takes two more: written, and emptied", func(t *testing.T) {
-		engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
-		for _, size := range []int{20 << 10, 600 << 10} {
-			req := tabletest.Post(tabletest.NewKey(), randomText(size))
-			if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
-				t.Fatal(err)
-			}
-			if size > 390<<10 {
-				expect(t, calls{"PutItem": 1, "UpdateItem": 1, "BatchWriteItem": 2})
-			} else {
-				expect(t, calls{"PutItem": 2, "UpdateItem": 2})
-			}
-			if _, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil {
-				t.Fatal(err)
-			}
-			expect(t, calls{"PutItem": 1})
+		if diff := cmp.Diff(calls{"PutItem": 1, "UpdateItem": 2}, tab.Transport.Calls()); diff != "" || err != nil || res.Expires.IsZero() {
+			t.Errorf("got %+v, %v; DynamoDB calls (-want +got):\n%s", res, err, diff)
 		}
 	})
 }
@@ -295,43 +205,6 @@ func TestCallsOfATicket(t *testing.T) {
 	}
 }
 
-// The sizes the layout was designed for: spike part 2.
-func TestRecordSizes(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	engine := tab.Engine()
-	req := tabletest.Post("8e03978e-40d5-43e8-bc93-6894a57f9324", randomText(200))
-	req.Scope = "jwt:3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d"
-
-	var claimed int
-	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		claimed = itemsize.Of(tab.Items(t)[0])
-		return tabletest.Created(randomText(300))(ctx)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := itemsize.Of(tab.Items(t)[0])
-	t.Logf("claimed %d bytes, done %d bytes", claimed, done)
-	if claimed > 512 {
-		t.Errorf("a claim has %d bytes, want at most 512", claimed)
-	}
-	if done > 1024 {
-		t.Errorf("a finished record has %d bytes, want at most 1024: it would cost two units", done)
-	}
-}
-
-func TestCallsAreCountedByOperation(t *testing.T) { // the counter itself, or zeros would prove nothing
-	t.Parallel()
-	tab := newTable(t)
-	if _, err := tab.Store.Load(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	if got := tab.Transport.Calls(); !maps.Equal(got, calls{"GetItem": 1}) {
-		t.Errorf("counted %v", got)
-	}
-}
-
 // While the scope of keys changes, a claim is one transaction of two items, at two units
 // each, and no call more. A key's record is found in one call under either scope.
 func TestCallsWhileTheScopeChanges(t *testing.T) {
@@ -362,4 +235,317 @@ func TestCallsWhileTheScopeChanges(t *testing.T) {
 		}
 		tab.Transport.Reset()
 	}
+}
+
+// Calls of a request with phases: design part 5.
+//
+//nolint:tparallel // the calls are counted on one table
+func TestCallsPerPhase(t *testing.T) {
+	t.Parallel()
+	plain := func(*idem.Options) {}
+	calling := func(o *idem.Options) { o.CallsOut = true }
+	tab := newTable(t)
+	app := tab.App(t)
+	write := func(tx *idem.Tx) { tx.Write(dynamo.Put(app, order{ID: tabletest.NewKey()})) }
+	phases := func(k int, writes bool) func(context.Context) (idem.Response, error) {
+		return func(ctx context.Context) (idem.Response, error) {
+			for i := range k - 1 {
+				_, err := idem.Atomic(ctx, fmt.Sprint("phase", i), func(_ context.Context, tx *idem.Tx) (int, error) {
+					if writes {
+						write(tx)
+					}
+					return i, nil
+				})
+				if err != nil {
+					return idem.Response{}, err
+				}
+			}
+			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+				write(tx)
+				return idem.Response{Status: 201}, nil
+			})
+		}
+	}
+	var charges atomic.Int64
+	for name, tc := range map[string]struct {
+		opt  func(*idem.Options)
+		fn   func(context.Context) (idem.Response, error)
+		want calls
+	}{
+		"rides":                      {calling, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
+		"rides, undeclared":          {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 2}},
+		"finish only":                {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
+		"five phases":                {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
+		"five without items":         {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
+		"a call first":               {calling, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a call first, undeclared":   {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 3}},
+		"a NotIdempotent call first": {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
+	} {
+		//nolint:paralleltest // the calls are counted on one table
+		t.Run(name, func(t *testing.T) {
+			engine := tab.Engine(tc.opt)
+			req := tabletest.Post(tabletest.NewKey(), "{}")
+			tab.Transport.Reset()
+			if _, err := engine.Do(t.Context(), req, tc.fn); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, tab.Transport.Calls()); diff != "" {
+				t.Errorf("calls of a new request (-want +got):\n%s", diff)
+			}
+			if tc.want["GetItem"] > 0 {
+				return
+			}
+			tab.Transport.Reset()
+			replay := tab.Engine()
+			if res, err := replay.Do(t.Context(), req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
+				t.Fatalf("%+v, %v", res, err)
+			}
+			if diff := cmp.Diff(calls{"PutItem": 1}, tab.Transport.Calls()); diff != "" {
+				t.Errorf("calls of a replay (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// buy has the phases of Rocket Rides.
+func buy(app string, calls *atomic.Int64, opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		op, _ := idem.FromContext(ctx)
+		o, err := idem.Atomic(ctx, "order_created", func(_ context.Context, tx *idem.Tx) (order, error) {
+			o := order{ID: op.ID()}
+			tx.Write(dynamo.Put(app, o).If("attribute_not_exists(pk)"), dynamo.Put(app, order{ID: "audit-" + o.ID}))
+			return o, nil
+		})
+		if err != nil {
+			return idem.Response{}, err
+		}
+		o.Charge, err = idem.Foreign(ctx, "charge_created", func(_ context.Context, tx *idem.Tx) (string, error) {
+			calls.Add(1)
+			return "ch_" + tx.Key("payments"), nil
+		}, opts...)
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			tx.Write(dynamo.Update(app, tabletest.ID(o.ID), "SET charge = :c", dynamo.Args{":c": o.Charge}))
+			tx.Stage(idem.NewJob("receipt", o))
+			return idem.Response{Status: http.StatusCreated, Body: []byte(o.ID + o.Charge)}, nil
+		})
+	}
+}
+
+// callOut has one call to somebody else, and the finish.
+func callOut(opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "call", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("payments"), nil }, opts...)
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+	}
+}
+
+// The meter of a request and the hook see each call that reaches DynamoDB, with the
+// units that it costs, also if it is refused. Without Units nobody asks for them.
+func TestCallsAndUnitsAreTold(t *testing.T) {
+	t.Parallel()
+	for _, units := range []bool{true, false} {
+		var told []string
+		var costs []store.Cost
+		tab := newLocal(t, func(o *dynamo.Options) {
+			o.Units = units
+			o.Hooks.Called = func(_ context.Context, c store.Call) {
+				told = append(told, fmt.Sprintf("%s %g+%g", c.Op, c.ReadUnits, c.WriteUnits))
+				if c.Duration <= 0 || c.Begun.IsZero() || c.Fault != store.NoFault {
+					t.Errorf("told %+v", c)
+				}
+			}
+		})
+		app := tab.App(t)
+		engine := tab.Engine(func(o *idem.Options) {
+			o.MaxBody, o.Hooks.Ended = 1<<20, func(_ context.Context, s idem.Summary) { costs = append(costs, s.Cost) }
+		})
+		do := func(key string, fn func(context.Context) (idem.Response, error)) {
+			t.Helper()
+			for range 2 { // a new request, then its replay
+				if _, err := engine.Do(t.Context(), tabletest.Post(key, "{}"), fn); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		do("small", tabletest.Created("{}"))
+		do("of-2-KB", tabletest.Created(noise(1500)))
+		do("in-companions", tabletest.Created(noise(500<<10)))
+		do("with-an-item", func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+				tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
+				return idem.Response{Status: 201}, nil
+			})
+		})
+		if _, err := tab.Store.Load(t.Context(), "nothing"); err != nil { // a strong read of a missing item costs a unit
+			t.Fatal(err)
+		}
+		want := []string{
+			"PutItem 0+1", "UpdateItem 0+1", "PutItem 0+1", "PutItem 0+1", "UpdateItem 0+2", "PutItem 0+2",
+			"PutItem 0+1", "BatchWriteItem 0+502", "UpdateItem 0+1", "PutItem 0+1", "BatchGetItem 126+0",
+			"PutItem 0+1", "TransactWriteItems 0+4", "PutItem 0+1", "GetItem 1+0",
+		}
+		wantCosts := []store.Cost{{Calls: 2, WriteUnits: 2}, {Calls: 1, WriteUnits: 1}, {Calls: 2, WriteUnits: 3}, {Calls: 1, WriteUnits: 2}}
+		if !units {
+			for i, call := range want {
+				op, _, _ := strings.Cut(call, " ")
+				want[i] = op + " 0+0"
+			}
+			for i := range wantCosts {
+				wantCosts[i].WriteUnits = 0
+			}
+		}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("units %v: told (-want +got):\n%s", units, diff)
+		}
+		if diff := cmp.Diff(wantCosts, costs[:4]); diff != "" {
+			t.Errorf("units %v: costs (-want +got):\n%s", units, diff)
+		}
+	}
+}
+
+// What the client sends again is told to all hooks, whether the call succeeds in the end or not.
+func TestRetriesOfTheClientAreTold(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failures, want int
+		fault          store.Fault
+	}{"none": {0, 0, store.NoFault}, "two": {2, 2, store.NoFault}, "too many": {100, 5, store.Throttled}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told []store.Call
+			client := stubOf(&throttles{failures: tt.failures})
+			st, err := dynamo.New(client, "table", func(o *dynamo.Options) {
+				tell := dynamo.Hooks{Called: func(_ context.Context, c store.Call) { told = append(told, c) }}
+				o.Hooks = dynamo.Join(o.Hooks, tell, dynamo.Hooks{}, tell)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = st.Load(t.Context(), "pk")
+			if len(told) != 2 || told[0].Retries != tt.want || told[0].Fault != tt.fault {
+				t.Errorf("told %+v, want %d retries", told, tt.want)
+			}
+		})
+	}
+}
+
+// throttles refuses the first requests.
+type throttles struct{ failures int }
+
+func (s *throttles) Do(r *http.Request) (*http.Response, error) {
+	body, status := "{}", http.StatusOK
+	if s.failures--; s.failures >= 0 {
+		body, status = `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException","message":"slow down"}`, http.StatusBadRequest
+	}
+	return &http.Response{
+		StatusCode: status, Request: r, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(body)), ContentLength: int64(len(body)),
+	}, nil
+}
+
+// A request that goes well doesn't know of the index: no write of it names one of the
+// index's attributes, and it takes no unit of the index. The same goes for its replays,
+// its failures and its take-overs. To be stuck takes one.
+func TestOnlyWhatWaitsWritesTheIndex(t *testing.T) {
+	t.Parallel()
+	tab := newLocal(t)
+	heard, spoken := hear(t, tab)
+	engine := idem.New(heard, callertest.Anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, defaults.Retention })
+	req, down := tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
+	fails := true
+	handler := func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) {
+			tx.Stage(idem.NewJob("mail", 1))
+			return 1, nil
+		})
+		if err == nil && fails {
+			err = down
+		}
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return tabletest.Created("{}")(ctx)
+	}
+	for range 2 {
+		if _, err := engine.Do(t.Context(), req, handler); !errors.Is(err, down) {
+			t.Fatal(err)
+		}
+	}
+	fails = false
+	for range 2 {
+		if _, err := engine.Do(t.Context(), req, handler); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := spoken.bodies.String(); !strings.Contains(said, "lease_ms") || strings.Contains(said, "wait") {
+		t.Errorf("requests that wait for nobody said: %s", said)
+	}
+	if spoken.index != 0 {
+		t.Errorf("they took %v units of the index", spoken.index)
+	}
+	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { return 0, down }, idem.NotIdempotent())
+		return idem.Response{}, err
+	})
+	if !errors.Is(err, idem.ErrStuck) || spoken.index != 1 {
+		t.Errorf("stuck: %v; it took %v units of the index, want 1", err, spoken.index)
+	}
+}
+
+// spoken keeps the bodies of a store's requests, and adds up the units of its writes.
+type spoken struct {
+	*dynamodb.Client
+	mu     sync.Mutex
+	bodies strings.Builder
+	index  float64
+}
+
+func (s *spoken) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := s.Client.UpdateItem(ctx, in, opts...)
+	if err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, index := range out.ConsumedCapacity.GlobalSecondaryIndexes {
+			s.index += aws.ToFloat64(index.CapacityUnits)
+		}
+	}
+	return out, err
+}
+
+// hear returns a store whose requests and index units are kept.
+func hear(t *testing.T, tab *table) (*dynamo.Store, *spoken) {
+	t.Helper()
+	s := &spoken{}
+	s.Client = dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = listener{o.HTTPClient, s}
+	})
+	heard, err := dynamo.New(s, tab.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return heard, s
+}
+
+type listener struct {
+	dynamodb.HTTPClient
+	s *spoken
+}
+
+func (l listener) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	l.s.mu.Lock()
+	l.s.bodies.Write(body)
+	l.s.mu.Unlock()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return l.HTTPClient.Do(r)
 }

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -228,65 +227,6 @@ func TestPartsAreRead(t *testing.T) {
 	}
 }
 
-// A wait that its context ends is no endless one.
-func TestPartsAreWaitedForWhileThereIsTime(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	s, p, o, body := partsOf(3, 0)
-	done, end := context.WithCancel(t.Context())
-	p.script = func(string, int) (int, error) { end(); return 0, nil }
-	if got, err := s.readBody(done, &store.Record{PK: "pk"}, o); err != nil || !bytes.Equal(got, body) {
-		t.Errorf("all is read: %d bytes, %v", len(got), err)
-	}
-	p.calls, p.script = nil, func(string, int) (int, error) { cancel(); return 2, nil }
-	if _, err := s.readBody(ctx, &store.Record{PK: "pk"}, o); !errors.Is(err, errThrottled) || len(p.calls) != 1 {
-		t.Errorf("read: %v after %v", err, p.calls)
-	}
-	p.calls = nil
-	if err := s.dropChunks(ctx, "pk", o); err == nil || len(p.calls) != 1 {
-		t.Errorf("removed: %v after %v", err, p.calls)
-	}
-}
-
-// A body that is not what was stored is told as such: neither run again nor answered.
-func TestBodyThatIsNotTheStoredOne(t *testing.T) {
-	t.Parallel()
-	for name, spoil := range map[string]func(p *parted, o *store.Overflow){
-		"a part is missing": func(p *parted, o *store.Overflow) { delete(p.items, companionKey("pk", o, 1)) },
-		"another length":    func(_ *parted, o *store.Overflow) { o.Length++ },
-		"another hash":      func(_ *parted, o *store.Overflow) { o.SHA256[0]++ },
-		"no parts":          func(_ *parted, o *store.Overflow) { o.Count, o.Length, o.SHA256 = 0, 0, sha256.Sum256(nil) },
-		"not compressed":    func(_ *parted, o *store.Overflow) { o.Zipped = true },
-	} {
-		s, p, o, _ := partsOf(2, 0)
-		spoil(p, o)
-		r := &store.Record{PK: "pk", Response: &store.Response{}, Overflow: o, Input: &store.Input{Overflow: o}}
-		if err := s.LoadBody(t.Context(), r); !errors.Is(err, store.ErrNotKept) || len(r.Response.Body)+len(r.Input.Body) > 0 {
-			t.Errorf("%s: %v, bodies of %d and %d bytes", name, err, len(r.Response.Body), len(r.Input.Body))
-		}
-	}
-	// Of two bodies, one is enough to tell it.
-	s, p, o, _ := partsOf(2, 0)
-	lost := *o
-	lost.First = 100
-	r := &store.Record{PK: "pk", Response: &store.Response{}, Overflow: &lost, Input: &store.Input{Overflow: o}}
-	if err := s.LoadBody(t.Context(), r); !errors.Is(err, store.ErrNotKept) {
-		t.Errorf("only the answer's is lost: %v", err)
-	}
-	// What is in the record is read already.
-	p.calls = nil
-	for _, r := range []*store.Record{{}, {Response: &store.Response{}, Input: &store.Input{}}, {Overflow: o}} {
-		if err := s.LoadBody(t.Context(), r); err != nil || len(p.calls) > 0 {
-			t.Errorf("%+v: %v after %v", r, err, p.calls)
-		}
-	}
-	s, _, o, _ = partsOf(2, 0)
-	o.Sealed = true
-	if _, err := s.readBody(t.Context(), &store.Record{PK: "pk"}, o); !errors.Is(err, store.ErrSealed) {
-		t.Errorf("sealed, without a key: %v", err)
-	}
-}
-
 // Parts that nobody refers to are removed, 25 at once, or emptied one by one. An item that
 // TTL has deleted meanwhile does not come back.
 func TestPartsAreRemoved(t *testing.T) {
@@ -355,39 +295,6 @@ func TestBodyThatNoReaderAccepts(t *testing.T) {
 			t.Errorf("a request of %d bytes: %v after %v", size, err, p.calls)
 		}
 	}
-}
-
-// An answer whose parts are written in part is written again under the same numbers.
-func TestAnswerTriedAgainKeepsItsParts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s, p, _, body := partsOf(17, 0)
-		p.items = make(map[string]item.Map)
-		body = body[:16*chunkSize]
-		_, _ = rand.Read(body) // nothing to compress
-		p.script = func(_ string, n int) (int, error) { return 0, map[bool]error{true: errInvalid}[n == 2] }
-		r := &store.Record{PK: "pk", Owner: "o", Response: &store.Response{Status: 200, Body: body}}
-		var v item.Values
-		if _, err := s.encodeBody(t.Context(), &v, r); !errors.Is(err, errInvalid) || r.Overflow == nil {
-			t.Fatalf("%v, %+v", err, r.Overflow)
-		}
-		first, missing := r.Overflow.First, r.Overflow.Missing
-		if missing != 8 || r.Overflow.Count != 16 {
-			t.Fatalf("%d of %d are missing, want 8 of 16", missing, r.Overflow.Count)
-		}
-		p.calls = nil
-		p.script = nil
-		if _, err := s.encodeBody(t.Context(), &v, r); err != nil || r.Overflow.First != first || r.Overflow.Missing != 0 {
-			t.Errorf("%v, %+v, want the same numbers", err, r.Overflow)
-		}
-		if got, err := s.readBody(t.Context(), r, r.Overflow); err != nil || !bytes.Equal(got, body) {
-			t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
-		}
-		p.calls = nil
-		if _, err := s.encodeBody(t.Context(), &v, r); err != nil || len(p.calls) > 0 {
-			t.Errorf("all are written, and yet %v, %v", p.calls, err)
-		}
-	})
 }
 
 // A commit tends the parts of the request that it replaces: what nobody refers to any more
@@ -483,74 +390,6 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 			}
 			if got, err := s.readBody(t.Context(), &store.Record{PK: pk}, over); err != nil || !bytes.Equal(got, body) {
 				t.Errorf("%d bytes of %d, %v", len(got), len(body), err)
-			}
-		})
-	}
-}
-
-// The body of a request is written after its claim is won, also if the answer to the claim was
-// lost: then under the numbers of the claim that was applied. After a claim that was refused nothing is written.
-func TestPartsOfARequestAfterItsClaim(t *testing.T) {
-	t.Parallel()
-	const pk = "pk"
-	_, _, over, body := partsOf(2, 2)
-	record := func(owner string, ver, first int64, edit ...func(*store.Record)) *store.Record {
-		o := *over
-		o.First = first
-		r := &store.Record{PK: pk, Owner: owner, Ver: ver, ID: "i", State: store.Open, Keep: store.KeepOpen, Input: &store.Input{Method: "POST", Path: "/", Overflow: &o}}
-		for _, e := range edit {
-			e(r)
-		}
-		return r
-	}
-	unknown := errors.Join(store.ErrUnknown, errDown)
-	for name, tt := range map[string]struct {
-		held  *store.Record
-		err   error
-		now   *store.Record // in the table
-		first int64         // number of the first part; -1: none is written
-		known bool          // the outcome is known now: it is the record in the table
-	}{
-		"won":                             {first: 5},
-		"won before":                      {held: record("a", 1, 7), first: 7},
-		"won before, and gone on":         {held: record("a", 2, 7), first: -1},
-		"won before, it has no request":   {held: record("a", 1, 7, func(r *store.Record) { r.Input = nil }), first: -1},
-		"won before, it has it within":    {held: record("a", 1, 7, func(r *store.Record) { r.Input.Overflow = nil }), first: -1},
-		"lost":                            {held: record("b", 1, 7), first: -1},
-		"an error":                        {err: errDown, first: -1},
-		"unknown, and nothing there":      {err: unknown, first: -1},
-		"unknown, and there":              {err: unknown, now: record("a", 1, 7), first: 7, known: true},
-		"unknown, and there is another's": {err: unknown, now: record("b", 1, 7), first: -1, known: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, p, _, _ := partsOf(2, 2)
-			if tt.now != nil {
-				var v item.Values
-				it := v.Encode(tt.now, nil)
-				it[item.AttrRequest] = v.Input(tt.now.Input, tt.now.Input.Overflow, nil, false)
-				p.items[pk] = it
-			}
-			held, err := s.keepInput(t.Context(), record("a", 1, 5), tt.held, tt.err, body)
-			delete(p.items, pk)
-			switch {
-			case tt.known:
-				if err != nil || held == nil || held.Owner != tt.now.Owner {
-					t.Errorf("%+v, %v, want the record in the table", held, err)
-				}
-			case held != tt.held || !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil):
-				t.Errorf("%+v, %v, want what the claim got", held, err)
-			}
-			if tt.first < 0 {
-				if len(p.items) > 0 {
-					t.Errorf("written: %v", p.calls)
-				}
-				return
-			}
-			o := *over
-			o.First = tt.first
-			if got, err := s.readBody(t.Context(), &store.Record{PK: pk}, &o); err != nil || !bytes.Equal(got, body) || len(p.items) != 2 {
-				t.Errorf("%d bytes in %d items, %v", len(got), len(p.items), err)
 			}
 		})
 	}

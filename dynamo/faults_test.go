@@ -2,14 +2,19 @@ package dynamo_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -17,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 func TestLostAnswers(t *testing.T) {
@@ -167,41 +173,77 @@ func TestFinishFailsForGood(t *testing.T) {
 	})
 }
 
-// An answer the table refuses for good: that it is done is what counts.
-func TestFinishRefusedStoresTheStatus(t *testing.T) {
+// The table's write cap is reached, in each form in which DynamoDB says so. Before the
+// handler runs, the answer is 503 and the key is free; after that, the write waits.
+func TestWriteCapIsReached(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	tab.Transport.Fault = tabletest.On("UpdateItem", 2, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
-	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
-	if res, err := engine.Do(t.Context(), req, tabletest.Created("done")); err != nil || string(res.Body) != "done" {
-		t.Fatalf("got %+v, %v", res, err)
-	}
-	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
-		t.Errorf("a retry got %v, want not kept", err)
-	}
-}
-
-// A companion that can't be written in all the time there is must not leave the
-// record unfinished.
-func TestCompanionRefused(t *testing.T) {
-	t.Parallel()
-	virtual(t, func(t *testing.T, tab *table) {
-		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
-			if op == "PutItem" && n > 1 {
-				return dynamotest.Throttle
+	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			tab.SendOnce(t)
+			engine, throttle := tab.Engine(), dynamotest.AnswerError(http.StatusBadRequest, code, "injected")
+			// on throttles some requests of an operation.
+			on := func(op string, which func(n int) bool) {
+				tab.Transport.Reset()
+				tab.Transport.Fault = func(o string, n int) dynamotest.Fault {
+					if o == op && which(n) {
+						return throttle
+					}
+					return nil
+				}
 			}
-			return nil
-		}
-		engine, req := tab.Engine(func(o *idem.Options) { o.Lease = 5 * time.Second }), tabletest.Post(tabletest.NewKey(), "{}")
-		body := randomText(20 << 10)
-		if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
-			t.Fatalf("got %d bytes, %v", len(res.Body), err)
-		}
-		tab.Transport.Fault = nil
-		if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
-			t.Errorf("a retry got %v, want not kept", err)
-		}
-	})
+			serve := func(key string, fn func(context.Context) (idem.Response, error)) idem.Result {
+				t.Helper()
+				r := tabletest.Post("", "{}")
+				r.Header = http.Header{"Idempotency-Key": {key}}
+				res, err := engine.Serve(t.Context(), r, fn)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res
+			}
+
+			on("PutItem", func(int) bool { return true })
+			if res := serve("claim", tabletest.NeverRuns(t)); res.Status != 503 || res.Header.Get("Retry-After") != "1" {
+				t.Errorf("the claim: %d %v %s", res.Status, res.Header, res.Body)
+			}
+			if items := tab.Items(t); len(items) != 0 {
+				t.Errorf("the refused claim left %v", items)
+			}
+			tab.Transport.Fault = nil
+			if res := serve("claim", tabletest.Created("{}")); res.Status != 201 || res.Replayed {
+				t.Errorf("the claim, below the cap: %+v", res)
+			}
+
+			// The phase is number 1 after its throttled tries, then comes the finish.
+			on("UpdateItem", func(n int) bool { return n <= 3 || n > 4 && n <= 7 })
+			runs := 0
+			phased := func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { runs++; return 1, nil }); err != nil {
+					return idem.Response{}, err
+				}
+				return tabletest.Created("{}")(ctx)
+			}
+			if res := serve("phase", phased); res.Status != 201 || res.Unstored || runs != 1 {
+				t.Errorf("phase and finish: %+v after %d runs", res, runs)
+			}
+			if n := tab.Transport.Calls()["UpdateItem"]; n != 8 {
+				t.Errorf("%d updates, want 6 throttled ones and 2", n)
+			}
+			if res := serve("phase", tabletest.NeverRuns(t)); !res.Replayed {
+				t.Errorf("its retry: %+v", res)
+			}
+
+			on("UpdateItem", func(n int) bool { return n <= 3 })
+			if res := serve("release", func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }); res.Status != 500 {
+				t.Errorf("release: %+v", res)
+			}
+			if res := serve("release", tabletest.Created("{}")); res.Status != 201 || res.Replayed {
+				t.Errorf("the freed key: %+v", res)
+			}
+		})
+	}
 }
 
 // A transaction that is cancelled because the table is short of capacity, or by
@@ -293,9 +335,171 @@ func TestNothingIsSentPastTheDeadlineByTheWallClock(t *testing.T) {
 	}
 }
 
-func counted(n *int, fn func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
-	return func(ctx context.Context) (idem.Response, error) {
-		*n++
-		return fn(ctx)
+// cancelling is a table that cancels transactions for reasons, and counts them.
+type cancelling struct {
+	*fakedynamo.DB
+	reasons []string // nil: as the items are
+	n       int
+}
+
+func (c *cancelling) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	c.n++
+	if c.reasons == nil {
+		return c.DB.TransactWriteItems(ctx, in, opts...)
+	}
+	e := &types.TransactionCanceledException{}
+	for _, code := range c.reasons {
+		e.CancellationReasons = append(e.CancellationReasons, types.CancellationReason{Code: aws.String(code)})
+	}
+	return nil, e
+}
+
+// told serves a POST with a key within 20 s, and returns the answer's status and code.
+func told(t *testing.T, api dynamo.API, key string, fn func(context.Context) (idem.Response, error)) (status int, code string) {
+	t.Helper()
+	st, err := dynamo.New(api, "records")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {key}}}
+	res, err := idem.New(st, callertest.Anybody).Serve(ctx, req, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var problem struct{ Code string }
+	_ = json.Unmarshal(res.Body, &problem) // an answer of the handler has no code
+	return res.Status, problem.Code
+}
+
+// A client hears of a commit that is refused for now whether another request was in the way,
+// or the table.
+func TestCommitIsRefusedForNow(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		reasons []string
+		status  int
+		code    string
+	}{
+		"the record is throttled":     {[]string{"ThrottlingError", "None"}, 503, "store_unavailable"},
+		"the item is throttled":       {[]string{"None", "ThrottlingError"}, 503, "store_unavailable"},
+		"the item has no units":       {[]string{"None", "ProvisionedThroughputExceeded"}, 503, "store_unavailable"},
+		"another write of the item":   {[]string{"None", "TransactionConflict"}, 409, "conflict"},
+		"another write of the record": {[]string{"TransactionConflict", "None"}, 409, "conflict"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				status, code := told(t, &cancelling{DB: &fakedynamo.DB{}, reasons: tt.reasons}, "k", func(ctx context.Context) (idem.Response, error) {
+					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+						tx.Write(dynamo.Put("app", counter{ID: "c", N: 1}))
+						return idem.Response{Status: 201}, nil
+					})
+				})
+				if status != tt.status || code != tt.code {
+					t.Errorf("got %d %s, want %d %s", status, code, tt.status, tt.code)
+				}
+			})
+		})
+	}
+}
+
+// A commit that can never be applied is sent once: after a call, the next attempt repeats the
+// call under its key, and commits what it reads then.
+func TestCommitOfACallIsRefusedForGood(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		write  func(stock, bool) idem.Write
+		status int
+		code   string
+	}{
+		"what was read has changed": {func(s stock, _ bool) idem.Write { return dynamo.Put("app", stock{PK: "1", N: s.N - 1}) }, 409, "conflict"},
+		"a condition is false": {func(_ stock, again bool) idem.Write {
+			if again {
+				return dynamo.Put("app", stock{PK: "2", N: 1})
+			}
+			return dynamo.Put("app", stock{PK: "2", N: 1}).If("attribute_exists(pk)")
+		}, 500, "internal_error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				api := &cancelling{DB: &fakedynamo.DB{}}
+				put := func(n string) {
+					it := attributes{"pk": &types.AttributeValueMemberS{Value: "1"}, "n": &types.AttributeValueMemberN{Value: n}}
+					if _, err := api.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: it}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				put("5")
+				charges := make(map[string]bool)
+				runs := 0
+				handler := func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Foreign(ctx, "charge", func(ctx context.Context, tx *idem.Tx) (int, error) {
+						runs++
+						var s stock
+						if _, err := dynamo.Get(ctx, tx, api, "app", map[string]string{"pk": "1"}, &s); err != nil {
+							return 0, err
+						}
+						charges[tx.Key("pay")] = true
+						if runs == 1 && tt.code == "conflict" {
+							put("4")
+						}
+						tx.Write(tt.write(s, runs > 1))
+						return 1, nil
+					})
+					return idem.Response{Status: 201}, err
+				}
+				begun := time.Now()
+				if status, code := told(t, api, "k", handler); status != tt.status || code != tt.code || api.n != 1 || time.Since(begun) > time.Second {
+					t.Errorf("got %d %s, %d transactions in %v; want %d %s, one at once", status, code, api.n, time.Since(begun), tt.status, tt.code)
+				}
+				if status, code := told(t, api, "k", handler); status != 201 || runs != 2 || len(charges) != 1 {
+					t.Errorf("a retry got %d %s, %d runs, charges %v; want 201, two runs, one charge", status, code, runs, charges)
+				}
+			})
+		})
+	}
+}
+
+// Every third answer is lost, and requests too: still one order, one charge key
+// and one answer for each client's key.
+func TestPhasesSurviveLostAnswers(t *testing.T) {
+	t.Parallel()
+	tab := newLocal(t)
+	app := tab.App(t)
+	var n atomic.Int64
+	faults := []dynamotest.Fault{dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.LoseRequest, dynamotest.Answer500Applied}
+	tab.Transport.Fault = func(string, int) dynamotest.Fault {
+		if i := n.Add(1); i%3 == 0 {
+			return faults[int(i/3)%len(faults)]
+		}
+		return nil
+	}
+	engine := tab.Engine()
+	const keys = 10
+	for range keys {
+		var charges atomic.Int64
+		req := tabletest.Post(tabletest.NewKey(), "{}")
+		var body string
+		for try := range 3 {
+			res, err := engine.Do(t.Context(), req, buy(app, &charges))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if try == 0 {
+				body = string(res.Body)
+			} else if string(res.Body) != body {
+				t.Fatalf("answers %q and %q", body, res.Body)
+			}
+		}
+		if charges.Load() != 1 {
+			t.Errorf("%d calls of the provider", charges.Load())
+		}
+	}
+	count, err := tab.Direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &app, Select: types.SelectCount})
+	if err != nil || count.Count != 2*keys {
+		t.Errorf("%d items, %v, want an order and an audit record for each of %d keys", count.Count, err, keys)
 	}
 }

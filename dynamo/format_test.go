@@ -223,21 +223,3 @@ func lengths(v types.AttributeValue) types.AttributeValue {
 		return v
 	}
 }
-
-// The Region in which a record was claimed is read with it: an application in several
-// Regions has one table for each.
-func TestRegionOfTheClaim(t *testing.T) {
-	t.Setenv("AWS_REGION", "eu-west-1")
-	s, err := dynamo.New(&fakedynamo.DB{}, goldenTable)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := formatRecord()
-	r.Region = ""
-	if held, err := s.Claim(t.Context(), store.Claim{Next: r, Now: r.Created}); held != nil || err != nil {
-		t.Fatal(held, err)
-	}
-	if got, err := s.Load(t.Context(), r.PK); err != nil || got.Region != "eu-west-1" {
-		t.Errorf("the record is of Region %q, %v", got.Region, err)
-	}
-}

@@ -60,6 +60,41 @@ type goldenStory struct {
 	refused  error
 }
 
+// request is the story's request. Its key is the story's name.
+func (s goldenStory) request(name string) idem.Request {
+	req := tabletest.Post(strings.NewReplacer(" ", "-", ",", "").Replace(name), `{"amount":2000}`)
+	req.Identity, req.Header = idem.Identity{Kind: "jwt", Subject: "zoë"}, http.Header{"Authorization": {"Bearer zoë"}}
+	if s.req != nil {
+		s.req(&req)
+	}
+	return req
+}
+
+// goesOn plays the later half of a story.
+func (s goldenStory) goesOn(t *testing.T, name string, table golden, opts []func(*dynamo.Options)) {
+	t.Helper()
+	p := goldenAt(t, name, s, table.Time.Add(max(s.wait, time.Hour)), table.Items, opts...)
+	if s.later != nil {
+		s.later(t, p)
+	}
+	req := s.request(name)
+	if s.change != nil {
+		s.change(&req)
+	}
+	re, err := p.engine.Do(t.Context(), req, s.handler(p, true))
+	if !errors.Is(err, s.refused) || re.Status != s.status || string(re.Body) != s.body || re.Replayed != s.replayed {
+		t.Errorf("the retry's answer is %d %q, replayed %t, %v", re.Status, re.Body, re.Replayed, err)
+	}
+	for _, did := range p.ran {
+		if did == "reserve" {
+			t.Error("a phase that was committed ran again")
+		}
+	}
+	if want, now := table.Keys[name], p.keys[name]; now != "" && now != want {
+		t.Errorf("the call has the derived key %q, had %q", now, want)
+	}
+}
+
 // goldenProcess is a process with one story.
 type goldenProcess struct {
 	name   string
@@ -68,6 +103,28 @@ type goldenProcess struct {
 	engine *idem.Engine
 	ran    []string // what the handler did
 	keys   map[string]string
+}
+
+// record is the story's record: the only one in its process's table.
+func (p *goldenProcess) record(t *testing.T) *store.Record {
+	t.Helper()
+	var found *store.Record
+	for _, it := range p.db.Items(goldenTable) {
+		closed, err := dynamo.Decode(it)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if closed == nil {
+			continue
+		}
+		if found != nil {
+			t.Fatal("two records")
+		}
+		if found, err = p.store.Load(t.Context(), closed.PK); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return found
 }
 
 const goldenTable = "golden"
@@ -222,38 +279,6 @@ func goldenStories() map[string]goldenStory {
 	}
 }
 
-// request is the story's request. Its key is the story's name.
-func (s goldenStory) request(name string) idem.Request {
-	req := tabletest.Post(strings.NewReplacer(" ", "-", ",", "").Replace(name), `{"amount":2000}`)
-	req.Identity, req.Header = idem.Identity{Kind: "jwt", Subject: "zoë"}, http.Header{"Authorization": {"Bearer zoë"}}
-	if s.req != nil {
-		s.req(&req)
-	}
-	return req
-}
-
-// record is the story's record: the only one in its process's table.
-func (p *goldenProcess) record(t *testing.T) *store.Record {
-	t.Helper()
-	var found *store.Record
-	for _, it := range p.db.Items(goldenTable) {
-		closed, err := dynamo.Decode(it)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if closed == nil {
-			continue
-		}
-		if found != nil {
-			t.Fatal("two records")
-		}
-		if found, err = p.store.Load(t.Context(), closed.PK); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return found
-}
-
 // process begins a process whose clock stands at now, on a table with items.
 func goldenAt(t *testing.T, name string, s goldenStory, now time.Time, items []itemjson.Item, opts ...func(*dynamo.Options)) *goldenProcess {
 	t.Helper()
@@ -323,31 +348,6 @@ func TestGoldenItems(t *testing.T) {
 				})
 			}
 		}
-	}
-}
-
-// goesOn plays the later half of a story.
-func (s goldenStory) goesOn(t *testing.T, name string, table golden, opts []func(*dynamo.Options)) {
-	t.Helper()
-	p := goldenAt(t, name, s, table.Time.Add(max(s.wait, time.Hour)), table.Items, opts...)
-	if s.later != nil {
-		s.later(t, p)
-	}
-	req := s.request(name)
-	if s.change != nil {
-		s.change(&req)
-	}
-	re, err := p.engine.Do(t.Context(), req, s.handler(p, true))
-	if !errors.Is(err, s.refused) || re.Status != s.status || string(re.Body) != s.body || re.Replayed != s.replayed {
-		t.Errorf("the retry's answer is %d %q, replayed %t, %v", re.Status, re.Body, re.Replayed, err)
-	}
-	for _, did := range p.ran {
-		if did == "reserve" {
-			t.Error("a phase that was committed ran again")
-		}
-	}
-	if want, now := table.Keys[name], p.keys[name]; now != "" && now != want {
-		t.Errorf("the call has the derived key %q, had %q", now, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/testkit/prove"
@@ -20,9 +21,9 @@ import (
 // order. One execution for each key, and never a 500.
 func TestOneExecutionPerKey(t *testing.T) {
 	t.Parallel()
-	const goroutines = 100
+	const goroutines = 30
 	keys := prove.Some(10, 40)
-	tab := newTable(t)
+	tab := newLocal(t)
 	engine := tab.Engine()
 	prefix := tabletest.NewKey()
 
@@ -154,7 +155,7 @@ func TestOneTakeOver(t *testing.T) {
 	t.Parallel()
 	const rivals = 20
 	keys := prove.Some(8, 25)
-	tab := newTable(t)
+	tab := newLocal(t)
 	for k := range keys {
 		req := tabletest.Post(tabletest.NewKey(), "{}")
 		var mu sync.Mutex
@@ -211,5 +212,121 @@ func TestOneTakeOver(t *testing.T) {
 			continue
 		}
 		tabletest.Replays(t, later, req, answers[0])
+	}
+}
+
+// Each of two requests reads both items and writes one of them, as long as the
+// other is untouched. Run one after the other, one of them finds it touched; so
+// both must never commit.
+func TestWriteSkewIsRefused(t *testing.T) {
+	t.Parallel()
+	tab := newLocal(t)
+	app := tab.App(t)
+	engine := tab.Engine()
+	onCall := func(round, me int) func(context.Context) (idem.Response, error) {
+		return func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
+				left := 0
+				for doctor := range 2 {
+					var c counter
+					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID(fmt.Sprint(round, "-", doctor)), &c); err != nil {
+						return idem.Response{}, err
+					}
+					left += c.N
+				}
+				if left < 2 {
+					return idem.Response{Status: 409}, nil
+				}
+				tx.Write(dynamo.Put(app, counter{ID: fmt.Sprint(round, "-", me), N: 0}))
+				return idem.Response{Status: 200}, nil
+			})
+		}
+	}
+	for round := range prove.Some(10, 40) {
+		for doctor := range 2 {
+			putItem(t, tab, app, counter{ID: fmt.Sprint(round, "-", doctor), N: 1})
+		}
+		var wg sync.WaitGroup
+		for me := range 2 {
+			wg.Go(func() {
+				if err := persist(t, engine, onCall(round, me)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		a, _ := tabletest.Read[counter](t, tab.Table, app, fmt.Sprint(round, "-0"))
+		b, _ := tabletest.Read[counter](t, tab.Table, app, fmt.Sprint(round, "-1"))
+		if a.N+b.N != 1 {
+			t.Fatalf("round %d: %d and %d are left, want one", round, a.N, b.N)
+		}
+	}
+}
+
+// Read, add one, write: the check of what was read is folded into the write, as
+// DynamoDB takes an item once.
+func TestReadModifyWriteUnderContention(t *testing.T) {
+	t.Parallel()
+	tab := newLocal(t)
+	app := tab.App(t)
+	engine := tab.Engine()
+	var wg sync.WaitGroup
+	const n = 12
+	for range n {
+		wg.Go(func() {
+			err := persist(t, engine, func(ctx context.Context) (idem.Response, error) {
+				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
+					c := counter{ID: "hits"}
+					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID("hits"), &c); err != nil {
+						return idem.Response{}, err
+					}
+					c.N++
+					tx.Write(dynamo.Put(app, c))
+					return idem.Response{Status: 200}, nil
+				})
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if c, _ := tabletest.Read[counter](t, tab.Table, app, "hits"); c.N != n {
+		t.Errorf("the counter is %d after %d requests", c.N, n)
+	}
+}
+
+// At any number of processes at once, a bucket gives what it holds and no more.
+func TestSharedBucketAtOnce(t *testing.T) {
+	t.Parallel()
+	tab := newLocal(t)
+	now := time.Now()
+	var got, refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			b := tab.Store.Buckets()
+			var full time.Time
+			for range 12 {
+				l := lotOf("b", 3, now)
+				l.Full = full
+				leased, err := b.Lease(t.Context(), l)
+				switch {
+				case errors.Is(err, idem.ErrConflict):
+				case err != nil:
+					t.Error(err)
+				case (leased.Tokens == 0) != (leased.Wait > 0):
+					t.Errorf("leased %+v", leased)
+				case leased.Tokens == 0:
+					refused.Add(1)
+				}
+				got.Add(leased.Tokens)
+				full = leased.Full
+			}
+		})
+	}
+	wg.Wait()
+	if got.Load() != 100 || refused.Load() == 0 {
+		t.Errorf("%d tokens were given and %d leases refused, want the bucket's 100, and some", got.Load(), refused.Load())
 	}
 }

@@ -1,24 +1,18 @@
 package dynamo_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
@@ -27,13 +21,6 @@ import (
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 )
-
-// The store's rules, which a store without encryption passes too, unchanged.
-func TestConformanceSealed(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t, sealing(newProvider(t, "one")))
-	idemtest.TestStore(t, func(testing.TB) store.Store { return tab.Store })
-}
 
 // The whole suite, with the engine's rules.
 func TestEngineSealed(t *testing.T) {
@@ -62,19 +49,6 @@ type provider struct {
 	generated, opened int
 	fails             error
 	hangs             bool
-}
-
-func newProvider(t testing.TB, current string, older ...string) *provider {
-	t.Helper()
-	keys := make(map[string][]byte)
-	for _, name := range append(older, current) {
-		keys[name] = append([]byte(name), make([]byte, 32-len(name))...)
-	}
-	p, err := seal.NewStatic(current, keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &provider{Provider: p}
 }
 
 func (p *provider) Generate(ctx context.Context) (seal.DataKey, error) {
@@ -109,65 +83,29 @@ func (p *provider) set(err error, hangs bool) {
 	p.fails, p.hangs = err, hangs
 }
 
+func newProvider(t testing.TB, current string, older ...string) *provider {
+	t.Helper()
+	keys := make(map[string][]byte)
+	for _, name := range append(older, current) {
+		keys[name] = append([]byte(name), make([]byte, 32-len(name))...)
+	}
+	p, err := seal.NewStatic(current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &provider{Provider: p}
+}
+
 // sealing is the option of a process with a sealer of its own.
 func sealing(p seal.Provider, optFns ...func(*seal.Options)) func(*dynamo.Options) {
 	sealer := seal.New(p, optFns...)
 	return func(o *dynamo.Options) { o.Seal = sealer }
 }
 
-// process returns the store of another process on the table.
-func (tab *table) process(t testing.TB, optFns ...func(*dynamo.Options)) *dynamo.Store {
-	t.Helper()
-	s, err := dynamo.New(tab.Client, tab.Name, optFns...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// serve answers a POST with engine, whose handler is fn.
-func serve(ctx context.Context, s store.Store, key string, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
-	return ask(ctx, s, key, false, fn, optFns...)
-}
-
-// ask is serve for a request that may be read first.
-func ask(ctx context.Context, s store.Store, key string, readFirst bool, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
-	engine := idem.New(s, append([]func(*idem.Options){callertest.Anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
-	req := tabletest.Post(key, `{"amount":2000}`)
-	req.Header, req.ReadFirst = http.Header{"Idempotency-Key": {key}}, readFirst
-	res, _ := engine.Serve(ctx, req, fn)
-	return res.Response
-}
-
-func isProblem(t *testing.T, re idem.Response, status int, code string) {
-	t.Helper()
-	if re.Status != status || !strings.Contains(string(re.Body), `"`+code+`"`) || (status == 503) != (re.Header.Get("Retry-After") != "") {
-		t.Errorf("the answer is %d %v %s, want %d %s", re.Status, re.Header, re.Body, status, code)
-	}
-}
-
-// outages are the ways in which a provider fails.
-var outages = map[string]func(p *provider) (ctx context.Context, cancel context.CancelFunc){
-	"denied": func(p *provider) (context.Context, context.CancelFunc) {
-		p.set(errors.New("access denied"), false)
-		return tenSeconds()
-	},
-	"throttled": func(p *provider) (context.Context, context.CancelFunc) {
-		p.set(errors.New("throttled"), false)
-		return tenSeconds()
-	},
-	"gone": func(p *provider) (context.Context, context.CancelFunc) {
-		p.set(errors.New("no such host"), false)
-		return tenSeconds()
-	},
-	"slow": func(p *provider) (context.Context, context.CancelFunc) {
-		p.set(nil, true)
-		return context.WithTimeout(context.Background(), 3*time.Second)
-	},
-}
-
-func tenSeconds() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), 2*time.Minute)
+// outages are the ways in which a provider fails: by an error, and by no answer.
+var outages = map[string]func(p *provider){
+	"denied": func(p *provider) { p.set(errors.New("access denied"), false) },
+	"slow":   func(p *provider) { p.set(nil, true) },
 }
 
 // Bad input 26: without a data key nothing is claimed and nothing runs, and the key is
@@ -177,18 +115,19 @@ func TestBadInput26NoDataKey(t *testing.T) {
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, key := newProvider(t, "one"), tabletest.NewKey()
-			tab := newTable(t, sealing(p))
-			ctx, cancel := outage(p)
-			defer cancel()
-			isProblem(t, serve(ctx, tab.Store, key, tabletest.NeverRuns(t)), 503, "store_unavailable")
-			if items, calls := tab.Items(t), tab.Transport.Calls(); len(items) != 0 || calls["PutItem"] != 0 {
-				t.Errorf("%d items after %v", len(items), calls)
-			}
-			p.set(nil, false)
-			if re := serve(t.Context(), tab.Store, key, tabletest.Created("{}")); re.Status != 201 {
-				t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)
-			}
+			virtual(t, func(t *testing.T, tab *table) {
+				p, key := newProvider(t, "one"), tabletest.NewKey()
+				s := tab.process(t, sealing(p))
+				outage(p)
+				isProblem(t, serve(t.Context(), s, key, tabletest.NeverRuns(t)), 503, "store_unavailable")
+				if items, calls := tab.Items(t), tab.Transport.Calls(); len(items) != 0 || calls["PutItem"] != 0 {
+					t.Errorf("%d items after %v", len(items), calls)
+				}
+				p.set(nil, false)
+				if re := serve(t.Context(), s, key, tabletest.Created("{}")); re.Status != 201 {
+					t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)
+				}
+			})
 		})
 	}
 }
@@ -197,41 +136,33 @@ func TestBadInput26NoDataKey(t *testing.T) {
 // answered once the provider is back.
 func TestBadInput26DataKeyCannotBeOpened(t *testing.T) {
 	t.Parallel()
-	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, done, open := newProvider(t, "one"), tabletest.NewKey(), tabletest.NewKey()
-			tab := newTable(t, sealing(newProvider(t, "one")))
-			serve(t.Context(), tab.Store, done, tabletest.Created("{}"))
-			serve(t.Context(), tab.Store, open, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
-			before := tab.Items(t)
+			virtual(t, func(t *testing.T, tab *table) {
+				p, done, open := newProvider(t, "one"), tabletest.NewKey(), tabletest.NewKey()
+				tab.Store = tab.process(t, sealing(newProvider(t, "one")))
+				serve(t.Context(), tab.Store, done, tabletest.Created("{}"))
+				serve(t.Context(), tab.Store, open, down, resumable)
+				before := tab.Items(t)
 
-			other := tab.process(t, sealing(p))
-			for _, key := range []string{done, open} {
-				ctx, cancel := outage(p)
-				isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), resumable), 503, "store_unavailable")
-				cancel()
-			}
-			tab.unchanged(t, before, cmpopts.SortSlices(byKey))
-			p.set(nil, false)
-			if re := serve(t.Context(), other, done, tabletest.NeverRuns(t)); re.Status != 201 || re.Header.Get("Idempotent-Replayed") == "" {
-				t.Errorf("the provider is back, and the replay is %d %v", re.Status, re.Header)
-			}
-			if re := serve(t.Context(), other, open, tabletest.Created("{}"), resumable); re.Status != 201 {
-				t.Errorf("the provider is back, and the retry's answer is %d %s", re.Status, re.Body)
-			}
+				other := tab.process(t, sealing(p))
+				outage(p)
+				for _, key := range []string{done, open} {
+					isProblem(t, serve(t.Context(), other, key, tabletest.NeverRuns(t), resumable), 503, "store_unavailable")
+				}
+				tab.unchanged(t, before)
+				p.set(nil, false)
+				if re := serve(t.Context(), other, done, tabletest.NeverRuns(t)); re.Status != 201 || re.Header.Get("Idempotent-Replayed") == "" {
+					t.Errorf("the provider is back, and the replay is %d %v", re.Status, re.Header)
+				}
+				if re := serve(t.Context(), other, open, up("{}"), resumable); re.Status != 201 {
+					t.Errorf("the provider is back, and the retry's answer is %d %s", re.Status, re.Body)
+				}
+			})
 		})
 	}
 }
-
-func byKey(a, b map[string]types.AttributeValue) bool {
-	return a["pk"].(*types.AttributeValueMemberS).Value < b["pk"].(*types.AttributeValueMemberS).Value
-}
-
-// anyValue compares attribute values, whose types have unexported fields.
-var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
-	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{}, types.AttributeValueMemberNULL{})
 
 // ModeOpen is for a store that can't be reached. Behind a data key that
 // can't be had there may be a record, so nothing runs, be the key done, open or new.
@@ -244,10 +175,7 @@ func TestModeOpenRunsNothingBehindAKey(t *testing.T) {
 				tab := newTable(t, sealing(newProvider(t, "one")))
 				keys := []string{tabletest.NewKey(), tabletest.NewKey()}
 				serve(t.Context(), tab.Store, keys[0], tabletest.Created("{}"))
-				serve(t.Context(), tab.Store, keys[1], func(ctx context.Context) (idem.Response, error) {
-					_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return "result", nil })
-					return idem.Response{}, errors.Join(err, errors.New("down"))
-				})
+				serve(t.Context(), tab.Store, keys[1], down)
 				if desk == "denied" {
 					keys = append(keys, tabletest.NewKey()) // without a sealer it would be claimed
 				}
@@ -256,17 +184,9 @@ func TestModeOpenRunsNothingBehindAKey(t *testing.T) {
 					re := ask(t.Context(), other, key, readFirst, tabletest.NeverRuns(t), func(o *idem.Options) { o.Mode = idem.ModeOpen })
 					isProblem(t, re, 503, "store_unavailable")
 				}
-				tab.unchanged(t, before, cmpopts.SortSlices(byKey))
+				tab.unchanged(t, before)
 			})
 		}
-	}
-}
-
-// unchanged fails t unless the table holds before.
-func (tab *table) unchanged(t *testing.T, before []map[string]types.AttributeValue, opts ...cmp.Option) {
-	t.Helper()
-	if diff := cmp.Diff(before, tab.Items(t), append(opts, anyValue)...); diff != "" {
-		t.Errorf("items (-before +after):\n%s", diff)
 	}
 }
 
@@ -354,8 +274,7 @@ func TestSealedRecordWithoutASealer(t *testing.T) {
 func TestTicketWhoseRequestIsSealed(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
-	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
-	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
+	serve(t.Context(), tab.Store, tabletest.NewKey(), down, resumable)
 
 	p := newProvider(t, "one")
 	engine := idem.New(tab.process(t, sealing(p)), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
@@ -376,7 +295,7 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 		t.Errorf("the record is %+v, was %+v", after, before)
 	}
 	p.set(nil, false)
-	if err := resume(tabletest.Created("{}")); err != nil {
+	if err := resume(up("{}")); err != nil {
 		t.Errorf("the provider is back, and Resume returned %v", err)
 	}
 	if r := tab.Only(t); r.State != store.Done || r.Tries != before.Tries+1 {
@@ -390,8 +309,7 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
-	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
+	serve(t.Context(), tab.Store, tabletest.NewKey(), down, resumable)
 
 	p := newProvider(t, "one")
 	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
@@ -408,8 +326,7 @@ func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
 	p.set(nil, false)
 	if err := resume(func(ctx context.Context) (idem.Response, error) {
 		p.set(errors.New("gone"), false)
-		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return "result", nil })
-		return idem.Response{Status: 201, Body: []byte("{}")}, err
+		return up("{}")(ctx)
 	}); err != nil {
 		t.Errorf("the provider went after the take-over, and Resume returned %v", err)
 	}
@@ -448,33 +365,10 @@ func TestNoProviderBetweenClaimAndAnswer(t *testing.T) {
 	}
 }
 
-// A hundred requests and replays take a call; those of another process one more.
-func TestDataKeyServesManyRequests(t *testing.T) {
-	t.Parallel()
-	mine, others := newProvider(t, "one"), newProvider(t, "one")
-	tab := newTable(t, sealing(mine))
-	other := tab.process(t, sealing(others))
-	for range 25 {
-		key := tabletest.NewKey()
-		if re := serve(t.Context(), tab.Store, key, tabletest.Created("{}")); re.Status != 201 {
-			t.Fatalf("the answer is %d %s", re.Status, re.Body)
-		}
-		for _, s := range []store.Store{tab.Store, other} {
-			if re := serve(t.Context(), s, key, tabletest.NeverRuns(t)); re.Status != 201 {
-				t.Fatalf("the replay is %d %s", re.Status, re.Body)
-			}
-		}
-	}
-	if mine.generated != 1 || mine.opened != 0 || others.generated != 1 || others.opened != 1 {
-		t.Errorf("calls: %d and %d, of the other %d and %d", mine.generated, mine.opened, others.generated, others.opened)
-	}
-}
-
 // Records from before and after each change of a setting are read, and go on.
 func TestSwitchingOnAndOffAndRotation(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	openOnly := func(o *seal.Options) { o.OpenOnly = true }
 	settings := []func(*dynamo.Options){
 		func(*dynamo.Options) {},
@@ -524,103 +418,23 @@ func TestSwitchingOnAndOffAndRotation(t *testing.T) {
 	}
 }
 
-// Bad input 25: whatever is altered in the table, the answer is record_corrupt, and
-// nothing runs; and neither does the answer show a byte of the stored one.
-func TestBadInput25AlteredInTheTable(t *testing.T) {
-	t.Parallel()
-	secret := make([]byte, 900_000) // in three companions
-	_, _ = rand.Read(secret)
-	for name, spoil := range map[string]func(t *testing.T, tab *table, it map[string]types.AttributeValue){
-		"the answer": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
-			x := it["resp"].(*types.AttributeValueMemberM).Value["x"].(*types.AttributeValueMemberB)
-			x.Value[len(x.Value)/2] ^= 1
-		},
-		"another key's answer": func(t *testing.T, tab *table, it map[string]types.AttributeValue) {
-			serve(t.Context(), tab.Store, tabletest.NewKey(), tabletest.Created("{}"))
-			for _, other := range tab.Items(t) {
-				if other["resp"] != nil && !cmp.Equal(other["pk"], it["pk"], anyValue) {
-					it["resp"] = other["resp"]
-				}
-			}
-		},
-		"the data key": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
-			w := it["seal"].(*types.AttributeValueMemberM).Value["w"].(*types.AttributeValueMemberB)
-			w.Value[3] ^= 1
-		},
-		"two companions": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
-			var parts []map[string]types.AttributeValue
-			for _, part := range tab.Items(t) {
-				if part["st"] == nil {
-					parts = append(parts, part)
-				}
-			}
-			parts[0]["b"], parts[1]["b"] = parts[1]["b"], parts[0]["b"]
-			tab.Put(t, parts[0])
-			tab.Put(t, parts[1])
-		},
-		"a truncated companion": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
-			for _, part := range tab.Items(t) {
-				if b, ok := part["b"].(*types.AttributeValueMemberB); ok {
-					b.Value = b.Value[:len(b.Value)-1]
-					tab.Put(t, part)
-					return
-				}
-			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tab := newTable(t, sealing(newProvider(t, "one")))
-			key := tabletest.NewKey()
-			serve(t.Context(), tab.Store, key, tabletest.Created(string(secret)))
-			for _, it := range tab.Items(t) {
-				if it["st"] != nil {
-					spoil(t, tab, it)
-					tab.Put(t, it)
-				}
-			}
-			for _, s := range []store.Store{tab.Store, tab.process(t, sealing(newProvider(t, "one")))} {
-				re := serve(t.Context(), s, key, tabletest.NeverRuns(t))
-				isProblem(t, re, 500, "record_corrupt")
-				if bytes.Contains(re.Body, secret[:20]) {
-					t.Error("the answer shows the stored one")
-				}
-			}
-		})
-	}
-}
-
-// A request in companions is sealed too, and a client's retry seals it again in their
-// place.
-func TestLargeSealedRequest(t *testing.T) {
+// An answer that was not kept is bound to its caller too: who erases the caller leaves a
+// record that its retries can read.
+func TestErasedCallerOfAnAnswerThatWasNotKept(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
-	body := make([]byte, 900_000)
-	_, _ = rand.Read(body)
-	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, callertest.Anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
-	}
-	req := tabletest.Post(tabletest.NewKey(), string(body))
-	failing := errors.New("down")
-	if _, err := engine(tab.Store).Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
-		t.Fatal(err)
-	}
-	for _, it := range tab.Items(t) {
-		if b, ok := it["b"].(*types.AttributeValueMemberB); ok && bytes.Contains(body, b.Value[100:200]) {
-			t.Error("a companion is plain")
-		}
-	}
-	if _, err := engine(tab.process(t, sealing(newProvider(t, "one")))).Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
-		t.Fatal(err)
-	}
-	_, err := engine(tab.process(t, sealing(newProvider(t, "one")))).Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(_ context.Context, got *idem.Request) (idem.Response, error) {
-		if !bytes.Equal(got.Body, body) {
-			t.Errorf("the stored request has %d bytes", len(got.Body))
-		}
-		return idem.Response{Status: 201}, nil
+	engine := idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) {
+		o.MaxBody, o.Scope = 4, func(context.Context, *idem.Request) (string, error) { return "jwt:jane", nil }
 	})
-	if err != nil {
-		t.Error(err)
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	if _, err := engine.Do(t.Context(), req, tabletest.Created("more than four")); err != nil {
+		t.Fatal(err)
+	}
+	if err := engine.Erase(t.Context(), jobs.TicketFor(tab.Only(t)), "joe"); err != nil {
+		t.Fatal(err)
+	}
+	if res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("the retry hears %+v, %v, want that the answer is not kept", res.Response, err)
 	}
 }
 
@@ -683,26 +497,6 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// An answer that was not kept is bound to its caller too: who erases the caller leaves a
-// record that its retries can read.
-func TestErasedCallerOfAnAnswerThatWasNotKept(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t, sealing(newProvider(t, "one")))
-	engine := idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) {
-		o.MaxBody, o.Scope = 4, func(context.Context, *idem.Request) (string, error) { return "jwt:jane", nil }
-	})
-	req := tabletest.Post(tabletest.NewKey(), "{}")
-	if _, err := engine.Do(t.Context(), req, tabletest.Created("more than four")); err != nil {
-		t.Fatal(err)
-	}
-	if err := engine.Erase(t.Context(), jobs.TicketFor(tab.Only(t)), "joe"); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
-		t.Errorf("the retry hears %+v, %v, want that the answer is not kept", res.Response, err)
 	}
 }
 
@@ -780,8 +574,7 @@ func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
 	if r, err := other.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value); !errors.Is(err, store.ErrSealed) || r == nil || r.State != store.Open || r.Lease.IsZero() {
 		t.Fatalf("Load returned %+v, %v", r, err)
 	}
-	ctx, cancel := tenSeconds()
-	defer cancel()
+	ctx := t.Context()
 	isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), tabletest.Ahead(time.Hour)), 503, "store_unavailable")
 	tab.unchanged(t, before)
 	// The take-over itself needs the key, not only the claim before it.

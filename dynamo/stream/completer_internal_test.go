@@ -86,25 +86,6 @@ func TestTicketsOfABatch(t *testing.T) {
 	}
 }
 
-// ticketList is a queue that refuses some tickets.
-type ticketList struct {
-	refuse func(jobs.Ticket) error // nil: none
-	got    []jobs.Ticket
-	calls  int
-}
-
-func (q *ticketList) Put(_ context.Context, all []jobs.Ticket) []error {
-	q.calls++
-	q.got = append(q.got, all...)
-	errs := make([]error, len(all))
-	for i, t := range all {
-		if q.refuse != nil {
-			errs[i] = q.refuse(t)
-		}
-	}
-	return errs
-}
-
 // The first ticket that the queue refuses has its stream record come again, unless the sweep
 // makes another.
 func TestRefusedTickets(t *testing.T) {

@@ -1,174 +1,32 @@
 package stream_test
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
-	"log/slog"
+	"fmt"
 	"maps"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
-
-// tickets is a queue that remembers.
-type tickets struct {
-	fail func(jobs.Ticket) error // nil: never
-
-	mu  sync.Mutex
-	got []jobs.Ticket
-}
-
-func (q *tickets) Put(_ context.Context, batch []jobs.Ticket) []error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	errs := make([]error, len(batch))
-	for i, t := range batch {
-		if q.fail != nil {
-			errs[i] = q.fail(t)
-		}
-		if errs[i] == nil {
-			q.got = append(q.got, t)
-		}
-	}
-	return errs
-}
-
-// all takes out what is in the queue.
-func (q *tickets) all() []jobs.Ticket {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	got := q.got
-	q.got = nil
-	return got
-}
-
-// resumable stores requests, so that they can be completed.
-func resumable(o *idem.Options) {
-	if o.Resumable = true; o.Function == "" {
-		o.Function = "f"
-	}
-}
-
-// crash is the error of a handler whose process dies: nothing of it is written.
-var errCrash = errors.New("crash")
-
-// begin runs fn as the handler of a request whose process then dies: the record
-// stays as fn left it, lease and all.
-func begin(t testing.TB, tab *table, req idem.Request, fn func(context.Context) error, optFns ...func(*idem.Options)) {
-	t.Helper()
-	dead := &dying{Store: tab.Store}
-	_, err := idem.New(dead, append([]func(*idem.Options){callertest.Anybody}, append(optFns, resumable)...)...).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		if err := fn(ctx); err != nil {
-			t.Error(err)
-		}
-		dead.dead = true
-		return idem.Response{}, errCrash
-	})
-	if err == nil {
-		t.Fatal("answered, though its process is dead")
-	}
-}
-
-// dying is a store whose process may be dead: its writes come to nothing.
-type dying struct {
-	*dynamo.Store
-	dead bool
-}
-
-func (d *dying) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
-	if d.dead {
-		return nil, errCrash
-	}
-	return d.Store.Commit(ctx, c)
-}
-
-func (d *dying) Load(ctx context.Context, pk string) (*store.Record, error) {
-	if d.dead {
-		return nil, errCrash
-	}
-	return d.Store.Load(ctx, pk)
-}
-
-func nothing(context.Context) error { return nil }
-
-// phase commits a phase with a job in it.
-func phase(ctx context.Context) error {
-	_, err := idem.Atomic(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (int, error) {
-		tx.Stage(idem.NewJob("receipt", 1))
-		return 1, nil
-	})
-	return err
-}
-
-// acknowledgements is how many calls a function takes for a record with a job.
-func acknowledgements(f invoker) int {
-	if _, ok := f.(*worker.Worker); ok {
-		return 1
-	}
-	return 0
-}
-
-// Netting: what is finished within one batch makes no ticket, however much was
-// written; what is open makes one.
-func TestBatchIsNetted(t *testing.T) {
-	t.Parallel()
-	completers(t, func(t *testing.T, newCompleter makeCompleter) {
-		tab := newTable(t)
-		feed, queue := tab.tail(t), &tickets{}
-		completer := newCompleter(tab, queue)
-		for range 5 {
-			run(t, idem.New(tab.Store, callertest.Anybody, resumable), staging)
-		}
-		if seq := handle(t, completer, feed.event(t)); seq != "" || len(queue.all()) != 0 {
-			t.Errorf("finished requests: reported %q, queued %v", seq, queue.got)
-		}
-
-		feed.event(t) // a drain's acknowledgements
-		req := tabletest.Post(tabletest.NewKey(), `{"secret":"of the client"}`)
-		begin(t, tab, req, phase)
-		ev := feed.event(t)
-		if len(ev.Records) != 2 {
-			t.Fatalf("%d records, want claim and phase", len(ev.Records))
-		}
-		tab.Transport.Reset()
-		if seq := handle(t, completer, ev); seq != "" || tab.Transport.Total() != acknowledgements(completer) {
-			t.Errorf("reported %q after calls of the table: %v", seq, tab.Transport.Calls())
-		}
-		rec, err := tab.Store.Load(t.Context(), pkOf(ev.Records[0]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := []jobs.Ticket{jobs.TicketFor(rec).From(rec.Lease.Add(jobs.DefaultGrace))}
-		if diff := cmp.Diff(want, queue.all(), inQueue); diff != "" || rec.Ver != 2 {
-			t.Errorf("tickets (-want +got):\n%s", diff)
-		}
-		t.Run("split over two batches: its ticket waits already", func(t *testing.T) {
-			handle(t, completer, events.DynamoDBEvent{Records: ev.Records[:1]})
-			handle(t, completer, events.DynamoDBEvent{Records: ev.Records[1:]})
-			if got := queue.all(); len(got) != 1 {
-				t.Errorf("got %+v", got)
-			}
-		})
-	})
-}
 
 // When a ticket is due, and what gets none.
 func TestTickets(t *testing.T) {
@@ -218,117 +76,6 @@ func TestTickets(t *testing.T) {
 			})
 		}
 	})
-}
-
-// The ticket of an operation is hidden until its lease is over. If people end the lease, the
-// operation has one more, which is due after the grace; in a batch with other writes too.
-func TestLeaseThatPeopleEndMakesATicket(t *testing.T) {
-	t.Parallel()
-	completers(t, func(t *testing.T, newCompleter makeCompleter) {
-		for _, oneBatch := range []bool{false, true} {
-			tab := newTable(t)
-			feed, queue := tab.tail(t), &tickets{}
-			completer := newCompleter(tab, queue)
-			req, engine := tabletest.Post(tabletest.NewKey(), `1`), idem.New(tab.Store, callertest.Anybody, resumable)
-			begin(t, tab, req, func(ctx context.Context) error {
-				handle(t, completer, feed.event(t)) // the claim
-				_, err := idem.Atomic(ctx, "booked", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
-				return err
-			}, func(o *idem.Options) { o.Lease = 20 * time.Hour })
-			if !oneBatch {
-				handle(t, completer, feed.event(t))
-			}
-			if first := queue.all(); len(first) != 1 || time.Until(first[0].Due) < 19*time.Hour {
-				t.Fatalf("queued %+v", first)
-			}
-			rec := tab.Only(t)
-			if err := engine.EndLease(t.Context(), jobs.TicketFor(rec), "jane"); err != nil {
-				t.Fatal(err)
-			}
-			handle(t, completer, feed.event(t))
-			if got := queue.all(); len(got) != 1 || got[0].Operation != rec.ID || time.Until(got[0].Due) > jobs.DefaultGrace+time.Minute {
-				t.Errorf("in one batch %t: queued %+v after a person ended the lease", oneBatch, got)
-			}
-			if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, errPoison }); err == nil {
-				t.Error("answered")
-			}
-			handle(t, completer, feed.event(t))
-			if got := queue.all(); len(got) != 0 {
-				t.Errorf("in one batch %t: queued %+v after a retry that failed", oneBatch, got)
-			}
-		}
-	})
-}
-
-// The ticket of an operation ends as the operation becomes stuck. If people have it tried
-// again, it has another; also if the stream is so late that one batch has both.
-func TestRetryOfAStuckOperationMakesATicket(t *testing.T) {
-	t.Parallel()
-	completers(t, func(t *testing.T, newCompleter makeCompleter) {
-		for _, oneBatch := range []bool{false, true} {
-			tab := newTable(t)
-			feed, queue := tab.tail(t), &tickets{}
-			completer := newCompleter(tab, queue)
-			engine := idem.New(tab.Store, callertest.Anybody, resumable)
-			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), phase)
-			handle(t, completer, feed.event(t))
-			if err := engine.EndLease(t.Context(), jobs.TicketFor(tab.Only(t)), "jane"); err != nil {
-				t.Fatal(err)
-			}
-			handle(t, completer, feed.event(t))
-			queue.all()
-			if err := engine.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "not completed in 2 tries"); err != nil {
-				t.Fatal(err)
-			}
-			if !oneBatch {
-				handle(t, completer, feed.event(t))
-			}
-			rec := tab.Only(t)
-			if err := engine.Settle(t.Context(), rec.PK, idem.Settlement{Seen: jobs.TicketFor(rec), By: "jane"}); err != nil {
-				t.Fatal(err)
-			}
-			handle(t, completer, feed.event(t))
-			if got := queue.all(); len(got) != 1 || got[0].Operation != rec.ID {
-				t.Errorf("in one batch %t: queued %+v", oneBatch, got)
-			}
-		}
-	})
-}
-
-// A queue that refuses some: the first of them comes again, in the order of the
-// stream and not of their keys.
-func TestQueueFails(t *testing.T) {
-	t.Parallel()
-	bad := true
-	queue := &tickets{fail: func(d jobs.Ticket) error {
-		if bad && d.PK != "v1##c" {
-			return errors.New("injected")
-		}
-		return nil
-	}}
-	var told []jobs.Ticket
-	var log bytes.Buffer
-	completer := stream.NewCompleter(queue, func(o *stream.CompleterOptions) {
-		o.Hooks.Queued = func(_ context.Context, t jobs.Ticket) { told = append(told, t) }
-		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
-	})
-	var ev events.DynamoDBEvent
-	for i, pk := range []string{"v1##c", "v1##b", "v1##a"} {
-		ev.Records = append(ev.Records, record(t, i+1, "INSERT", nil, open(map[string]any{"pk": text(pk)})))
-	}
-	if seq := handle(t, completer, ev); seq != "2" || len(queue.all()) != 1 || len(told) != 1 {
-		t.Errorf("reported %q, told %v; want the second", seq, told)
-	}
-	if seq := handle(t, completer, from(t, ev, "2")); seq != "2" {
-		t.Errorf("reported %q", seq)
-	}
-	if n := strings.Count(log.String(), "takes ReportBatchItemFailures on the event source mapping"); n != 1 {
-		t.Errorf("what a report takes is said %d times, want once:\n%s", n, &log)
-	}
-	bad = false
-	if seq := handle(t, completer, from(t, ev, "2")); seq != "" || len(queue.all()) != 2 || len(told) != 3 {
-		t.Errorf("the rerun reports %q, told %v", seq, told)
-	}
 }
 
 // Drain and completer in one function: what fails in one of them is reported.
@@ -424,70 +171,429 @@ func TestBadInput34UnfinishedRecordIsGone(t *testing.T) {
 	})
 }
 
-// A25, with the records that an engine and a table really make: an unfinished
-// operation is listed before its record goes, and told of when it does; what its
-// phases wrote elsewhere stays.
-func TestA25UnfinishedKeyIsReportedBeforeItGoes(t *testing.T) {
+// clock is one that tests set forward.
+type clock struct {
+	mu    sync.Mutex
+	ahead time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.ahead)
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead += d
+}
+
+// completion is the completer's two halves over a real stream, and a queue that
+// brings everything back at once: whoever gets it looks at its time.
+type completion struct {
+	clock    clock
+	engine   *idem.Engine
+	feed     *tail
+	dispatch invoker // takes the stream
+	queue    *tickets
+	handler  invoker // takes the tickets
+	more     int     // tickets that a drain's acknowledgement of an open record makes
+	outcomes map[completer.TicketOutcomeKind]int
+}
+
+// round hands the stream to the first half, and the queue's tickets to the
+// second. It returns how many tickets wait on.
+func (c *completion) round(t testing.TB) int {
+	t.Helper()
+	if ev := c.feed.event(t); len(ev.Records) > 0 {
+		for i := range ev.Records { // the table's clock is the wall's
+			ev.Records[i].Change.ApproximateCreationDateTime.Time = c.clock.now()
+		}
+		if seq := handle(t, c.dispatch, ev); seq != "" {
+			t.Errorf("reported %q", seq)
+		}
+	}
+	var ev events.SQSEvent
+	for i, ticket := range c.queue.all() {
+		body := bodyOf(ticket)
+		ev.Records = append(ev.Records, events.SQSMessage{MessageId: strconv.Itoa(i), ReceiptHandle: body, Body: body, EventSource: "aws:sqs"})
+	}
+	if len(ev.Records) > 0 {
+		payload, err := json.Marshal(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.handler.Invoke(t.Context(), payload)
+		var re events.SQSEventResponse
+		if err != nil || json.Unmarshal(out, &re) != nil || len(re.BatchItemFailures) != len(c.queue.got) {
+			t.Errorf("got %s, %v", out, err)
+		}
+	}
+	c.queue.mu.Lock()
+	defer c.queue.mu.Unlock()
+	return len(c.queue.got)
+}
+
+// makeCompletion makes a completion of fn's operations.
+type makeCompletion func(t testing.TB, tab *table, fn func(context.Context, *idem.Request) (idem.Response, error), optFns ...func(*idem.Options)) *completion
+
+// completions runs a test against the completer's two halves, and against a worker,
+// which is both.
+func completions(t *testing.T, test func(t *testing.T, newCompletion makeCompletion)) {
+	t.Helper()
+	for name, connect := range map[string]func(*completion, *table, completer.Resumer, func(*completer.Options)){
+		"completer": func(c *completion, tab *table, resumer completer.Resumer, opt func(*completer.Options)) {
+			c.dispatch = stream.NewCompleter(c.queue, func(o *stream.CompleterOptions) { o.Now = c.clock.now })
+			c.handler = completer.New(tab.Store, asSQS(c.queue), resumer, opt)
+		},
+		"worker": func(c *completion, tab *table, resumer completer.Resumer, opt func(*completer.Options)) {
+			w := worker.New(tab.Client, tab.Store, asSQS(c.queue), func(o *worker.Options) {
+				o.Sink, o.Functions = &outbox{}, resumer
+				o.Completer = func(o *stream.CompleterOptions) { o.Now = c.clock.now }
+				o.Tickets = func(o *completer.Options) {
+					o.Concurrency = 1 // the handlers count
+					opt(o)
+				}
+			})
+			c.dispatch, c.handler, c.more = w, w, 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(t testing.TB, tab *table, fn func(context.Context, *idem.Request) (idem.Response, error), optFns ...func(*idem.Options)) *completion {
+				t.Helper()
+				c := &completion{feed: tab.tail(t), queue: &tickets{}, outcomes: make(map[completer.TicketOutcomeKind]int)}
+				c.engine = idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody, resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
+				connect(c, tab, completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
+					_, err := c.engine.Resume(ctx, t, fn)
+					return err
+				}), func(o *completer.Options) {
+					o.Now = c.clock.now
+					o.Resumed = func(_ context.Context, _ jobs.Ticket, out completer.TicketOutcome) { c.outcomes[out.Kind]++ }
+				})
+				return c
+			})
+		})
+	}
+}
+
+// A22: the client is gone after ride_created. Once lease and grace are over the
+// completer finishes the ride; a later retry of the client replays the 201.
+func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
 	t.Parallel()
-	completers(t, func(t *testing.T, newCompleter makeCompleter) {
+	completions(t, func(t *testing.T, newCompletion makeCompletion) {
+		tab := newTable(t)
+		req := tabletest.Post(tabletest.NewKey(), `{"ride":1}`)
+		var ran int
+		ride := func(ctx context.Context, got *idem.Request) (idem.Response, error) {
+			ran++
+			if op, _ := idem.FromContext(ctx); !op.Resumed() || string(got.Body) != string(req.Body) {
+				t.Errorf("resumed %v with %s", op.Resumed(), got.Body)
+			}
+			err := phase(ctx)
+			return idem.Response{Status: 201, Body: []byte("ride")}, err
+		}
+		c := newCompletion(t, tab, ride)
+		begin(t, tab, req, phase)
+
+		if left := c.round(t); left != 1 || ran != 0 {
+			t.Fatalf("at once: %d tickets are left, ran %d times", left, ran)
+		}
+		c.clock.advance(defaults.Lease + defaults.LeaseMargin + jobs.DefaultGrace + time.Second)
+		if left := c.round(t); left > c.more || ran != 1 {
+			t.Fatalf("when it was due: %d tickets are left, ran %d times", left, ran)
+		}
+		if diff := cmp.Diff(map[completer.TicketOutcomeKind]int{completer.TicketDone: 1}, c.outcomes); diff != "" {
+			t.Errorf("outcomes (-want +got):\n%s", diff)
+		}
+		tabletest.Replays(t, c.engine, req, "ride")
+		if left := c.round(t); left > c.more || ran != 1 {
+			t.Errorf("afterwards: %d tickets are left, ran %d times", left, ran)
+		}
+	})
+}
+
+// A23: the completer touches nothing that is finished, younger than the grace, at
+// work, or was tried just now.
+func TestA23CompleterTouchesNothingElse(t *testing.T) {
+	t.Parallel()
+	completions(t, func(t *testing.T, newCompletion makeCompletion) {
 		for name, test := range map[string]struct {
-			begin    func(t *testing.T, tab *table, rides string)
-			identity *events.DynamoDBUserIdentity
-			why      stream.Reason
-			expires  bool
+			begin func(t *testing.T, tab *table, c *completion)
+			after time.Duration // when the ticket comes
+			left  int           // tickets that wait on
 		}{
-			"with nothing committed, at the end of its retention": {
-				func(t *testing.T, tab *table, _ string) {
-					t.Helper()
-					tab.Abandon(t, tabletest.Post(tabletest.NewKey(), "{}"))
-				},
-				&events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}, stream.ReasonExpiring, true,
-			},
-			"with a ride: it never expires, somebody deletes it": {
-				func(t *testing.T, tab *table, rides string) {
-					t.Helper()
-					begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) error {
-						_, err := idem.Atomic(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (int, error) {
-							tx.Write(dynamo.Put(rides, tabletest.ID("ride")))
-							return 1, nil
-						})
-						return err
-					})
-				}, nil, stream.ReasonOpen, false,
-			},
+			"finished in the same batch": {func(t *testing.T, _ *table, c *completion) {
+				t.Helper()
+				run(t, c.engine, tabletest.Created("done"))
+			}, time.Hour, 0},
+			"finished after its ticket was made": {func(t *testing.T, tab *table, c *completion) {
+				t.Helper()
+				req := tabletest.Post(tabletest.NewKey(), "{}")
+				begin(t, tab, req, nothing)
+				c.round(t)
+				c.clock.advance(time.Minute)
+				if _, err := c.engine.Do(t.Context(), req, tabletest.Created("done")); err != nil { // the client's retry
+					t.Fatal(err)
+				}
+			}, time.Hour, 0},
+			"younger than the grace": {func(t *testing.T, tab *table, _ *completion) {
+				t.Helper()
+				begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
+			}, jobs.DefaultGrace, 1},
+			"tried a moment ago by its client": {func(t *testing.T, _ *table, c *completion) {
+				t.Helper()
+				c.clock.advance(time.Hour)
+				_, err := c.engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+					return idem.Response{}, errors.Join(phase(ctx), errPoison)
+				})
+				if err == nil {
+					t.Fatal("no error")
+				}
+			}, time.Minute, 1},
+			"at work: taken over since, by its client": {func(t *testing.T, tab *table, c *completion) {
+				t.Helper()
+				req := tabletest.Post(tabletest.NewKey(), "{}")
+				begin(t, tab, req, nothing)
+				c.round(t)
+				c.clock.advance(6 * time.Minute)
+				begin(t, tab, req, nothing, func(o *idem.Options) { o.Now, o.Lease = c.clock.now, time.Hour })
+			}, time.Minute, 1},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				tab := newTable(t)
-				rides := tab.App(t)
-				feed := tab.tail(t)
-				test.begin(t, tab, rides)
-				r := tab.Only(t)
-				if r.Expires.IsZero() == test.expires {
-					t.Errorf("expires %v", r.Expires)
-				}
-				if rep := look(t, tab, in(time.Hour)); rep.ByReason[test.why].Count != 1 || len(rep.Entries) != 1 || rep.Entries[0].ID != r.ID {
-					t.Errorf("before its removal the sweep lists %+v", rep)
-				}
-				feed.event(t)
-				if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-					TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)},
-				}); err != nil {
-					t.Fatal(err)
-				}
-				ev := feed.event(t)
-				ev.Records[0].UserIdentity = test.identity // DynamoDB Local's stream doesn't say who
-				var told []stream.Entry
-				completer := newCompleter(tab, &tickets{}, func(o *stream.CompleterOptions) {
-					o.Hooks.ExpiredOpen = func(_ context.Context, e stream.Entry) { told = append(told, e) }
+				c := newCompletion(t, tab, func(context.Context, *idem.Request) (idem.Response, error) {
+					t.Error("the completer ran it")
+					return idem.Response{Status: 200}, nil
 				})
-				if seq := handle(t, completer, ev); seq != "" || len(told) != 1 || told[0].ID != r.ID || told[0].PK != r.PK {
-					t.Errorf("reported %q, told %+v", seq, told)
+				test.begin(t, tab, c)
+				c.clock.advance(test.after)
+				before := tab.Only(t)
+				left := c.round(t)
+				if left != test.left {
+					t.Errorf("%d tickets wait on, want %d", left, test.left)
 				}
-				if _, found := tabletest.Read[map[string]string](t, tab.Table, rides, "ride"); found == test.expires {
-					t.Error("the ride is gone")
+				after := tab.Only(t)
+				before.Jobs, after.Jobs = nil, nil // the drain's
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Errorf("the record was touched (-before +after):\n%s", diff)
 				}
 			})
 		}
 	})
+}
+
+// A24: of ten abandoned operations one has a handler that panics. Nine finish;
+// the tenth is tried as often as may be, and is then on the list, with its last
+// error.
+func TestA24OneFailingTicketStopsNothing(t *testing.T) {
+	t.Parallel()
+	completions(t, func(t *testing.T, newCompletion makeCompletion) {
+		tab := newTable(t)
+		tries := 0
+		c := newCompletion(t, tab, func(_ context.Context, req *idem.Request) (idem.Response, error) {
+			if string(req.Body) == `"bad"` {
+				tries++
+				panic(fmt.Errorf("broken deploy"))
+			}
+			return idem.Response{Status: 201, Body: req.Body}, nil
+		}, func(o *idem.Options) { o.MaxTries = 3 })
+		var good []idem.Request
+		for i := range 10 {
+			req, does := tabletest.Post(tabletest.NewKey(), strconv.Quote(fmt.Sprint("ride ", i))), nothing
+			if i == 4 {
+				req.Body, does = []byte(`"bad"`), phase
+			} else {
+				good = append(good, req)
+			}
+			begin(t, tab, req, does)
+		}
+		c.clock.advance(time.Minute)
+		c.round(t)
+		c.clock.advance(jobs.DefaultGrace)
+		c.round(t)
+		want := map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}
+		if diff := cmp.Diff(want, c.outcomes); diff != "" {
+			t.Errorf("outcomes of the first round (-want +got):\n%s", diff)
+		}
+		for _, req := range good {
+			tabletest.Replays(t, c.engine, req, string(req.Body))
+		}
+		for range 10 {
+			if c.outcomes[completer.TicketStuck] > 0 {
+				break
+			}
+			c.clock.advance(time.Hour)
+			c.round(t)
+		}
+		if tries != 3 || c.outcomes[completer.TicketStuck] != 1 {
+			t.Errorf("tried %d times, outcomes %v", tries, c.outcomes)
+		}
+		rep := look(t, tab)
+		if diff := cmp.Diff(map[stream.Reason]int{stream.ReasonStuck: 1}, counts(rep)); diff != "" {
+			t.Fatalf("listed (-want +got):\n%s", diff)
+		}
+		if e := rep.Entries[0]; e.Tries != 4 || e.LastErr == "" {
+			t.Errorf("listed %+v", e)
+		}
+		t.Logf("listed with %q", rep.Entries[0].LastErr)
+		c.clock.advance(24 * time.Hour)
+		if left := c.round(t); left != 0 || tries != 3 {
+			t.Errorf("%d tickets are left, tried %d times", left, tries)
+		}
+	})
+}
+
+// An operation goes on: taken over by its client's retry or by a completer, from an
+// attempt that gave it back or never came back.
+func TestOperationsGoOn(t *testing.T) {
+	t.Parallel()
+	for _, dies := range []bool{false, true} {
+		for _, byTicket := range []bool{false, true} {
+			t.Run(map[bool]string{false: "given back", true: "abandoned"}[dies]+map[bool]string{false: ", to the client", true: ", to a completer"}[byTicket], func(t *testing.T) {
+				t.Parallel()
+				goesOn(t, dies, byTicket)
+			})
+		}
+	}
+}
+
+func goesOn(t *testing.T, dies, byTicket bool) {
+	t.Helper()
+	tab := newTable(t)
+	feed, out := tab.tail(t), &outbox{}
+	clock := idemtest.NewClock()
+	options := func(o *idem.Options) { o.Resumable, o.CallsOut, o.Function, o.Now = true, dies, "rides", clock.Now }
+	takes := calls{"UpdateItem": 1}
+	if dies { // one expression can't say that a call may have been made
+		takes["UpdateItem"]++
+	}
+	process := idemtest.Faulty(tab.Store, nil)
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	if _, err := idem.New(process, callertest.Anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+		if dies {
+			process.Crash()
+		}
+		return idem.Response{}, errors.New("down")
+	}); err == nil {
+		t.Fatal("no error")
+	}
+	claimed := tab.Only(t)
+	clock.Advance(time.Hour)
+
+	handler := func(ctx context.Context) (idem.Response, error) {
+		if diff := cmp.Diff(takes, tab.Transport.Calls()); byTicket && diff != "" {
+			t.Errorf("calls of the take-over (-want +got):\n%s", diff)
+		}
+		taken := tab.Only(t)
+		if len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
+			t.Errorf("taken over: %+v", taken)
+		}
+		if dies && (!slices.Equal(taken.Doubts, []string{state.AnyCall}) || !taken.DoubtSince.Equal(claimed.Created)) {
+			t.Errorf("in doubt: %v since %v, want any call since the claim at %v", taken.Doubts, taken.DoubtSince, claimed.Created)
+		}
+		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { _ = tx.Key("payments"); return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		for _, name := range []string{"first", "second"} {
+			if _, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Stage(idem.NewJob(name, tabletest.Planted))
+				return 1, nil
+			}); err != nil {
+				return idem.Response{}, err
+			}
+		}
+		if now := tab.Only(t); now.Calls["payments#"] != 1 || len(now.Jobs) != 2 {
+			t.Errorf("in the end: calls %v, jobs %v", now.Calls, now.Jobs)
+		}
+		return idem.Response{Status: 201, Body: []byte("done")}, nil
+	}
+	engine := tab.Engine(options)
+	var err error
+	if byTicket {
+		ticket := jobs.TicketFor(tab.Only(t))
+		tab.Transport.Reset()
+		_, err = engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+	} else {
+		_, err = engine.Do(t.Context(), req, handler)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	it := tab.item(t, claimed.PK)
+	for _, gone := range []string{"lease_ms", "doubts", "doubt_ms", "req", "exp_s"} {
+		if it[gone] != nil {
+			t.Errorf("the finish left %s", gone)
+		}
+	}
+	if it["calls"] == nil {
+		t.Error("the finish removed the calls")
+	}
+	tabletest.Replays(t, engine, req, "done")
+	if seq := handle(t, stream.NewDrain(tab.Store, out), feed.event(t)); seq != "" {
+		t.Errorf("%s is reported", seq)
+	}
+	if diff := cmp.Diff([]string{"first", "second"}, out.kinds()); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	tab.letGo(t, claimed.PK)
+	tabletest.Replays(t, engine, req, "done")
+}
+
+// A deploy changes retention and tombstone between two attempts. An answer of people holds
+// as the later attempt's program has it, whether a client or a completer asked for that
+// attempt, and whatever the program is that people decide by.
+func TestTheLaterProgramsRetentionHolds(t *testing.T) {
+	t.Parallel()
+	const short, long = 2 * time.Hour, 720 * time.Hour
+	type terms struct{ retention, tombstone time.Duration }
+	for name, tt := range map[string]struct{ before, later, want terms }{
+		"from the defaults": {terms{}, terms{long, short}, terms{long, short}},
+		"shorter":           {terms{long, short}, terms{short, long}, terms{short, long}},
+		"no tombstone":      {terms{long, short}, terms{long, 0}, terms{long, 0}},
+		"to the defaults":   {terms{long, short}, terms{}, terms{defaults.Retention, 0}},
+	} {
+		for _, byTicket := range []bool{false, true} {
+			t.Run(name+map[bool]string{false: ", by a client", true: ", by a completer"}[byTicket], func(t *testing.T) {
+				t.Parallel()
+				tab, req := newTable(t), tabletest.Post(tabletest.NewKey(), "{}")
+				clock := idemtest.NewClock()
+				program := func(of terms) func(*idem.Options) {
+					return func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, of.retention, of.tombstone }
+				}
+				begin(t, tab, req, func(ctx context.Context) error {
+					_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+					return err
+				}, program(tt.before))
+				clock.Advance(time.Hour)
+				handler := func(ctx context.Context) (idem.Response, error) {
+					if _, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+						return idem.Response{}, err
+					}
+					_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("timeout") }, idem.NotIdempotent())
+					return idem.Response{}, err
+				}
+				engine := tab.Engine(resumable, program(tt.later))
+				var err error
+				if byTicket {
+					_, err = engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+				} else {
+					_, err = engine.Do(t.Context(), req, handler)
+				}
+				if !errors.Is(err, idem.ErrStuck) {
+					t.Fatal(err)
+				}
+				operator := idem.New(tab.Store, callertest.Anybody, program(terms{}))
+				if err := operator.Settle(t.Context(), tab.Only(t).PK, idem.Settlement{Answer: &idem.Response{Status: 201}, By: "jane"}); err != nil {
+					t.Fatal(err)
+				}
+				r, now := tab.Only(t), state.Seconds(clock.Now())
+				if got := (terms{state.Lifetime(r).Sub(now), r.Expires.Sub(state.Lifetime(r))}); got != tt.want {
+					t.Errorf("its answer holds for %v, its tombstone for %v; want %v", got.retention, got.tombstone, tt.want)
+				}
+			})
+		}
+	}
 }

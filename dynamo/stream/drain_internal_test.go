@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,21 +16,125 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/testkit/tracetest"
-	"github.com/samekey/samekey/seal"
+	"github.com/samekey/samekey/internal/state"
 )
 
-// byKind is a sink that fails for some kinds.
-func byKind(errs map[string]error, got *[]string) jobs.Sink {
-	return jobs.SinkFunc(func(_ context.Context, d jobs.Delivery) error {
-		*got = append(*got, d.Kind)
-		return errs[d.Kind]
+// netTodo is a todo in short.
+type netTodo struct {
+	ID         string
+	Gone       bool
+	Jobs, Lost map[string]int // and the stream record that has them come again
+	LetGo      int            // the stream record that asks for it; -1 for none
+}
+
+// A batch is netted: what its later records say counts, and a job comes again from the first
+// record that has it.
+func TestNetted(t *testing.T) {
+	t.Parallel()
+	kept := func(r *store.Record, keep store.Keep) *store.Record { r.Keep = keep; return r }
+	type jobsAt = map[string]int
+	for name, tt := range map[string]struct {
+		changes []change
+		want    []netTodo
+	}{
+		"staged, and staged again": {
+			[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0"), new: version("a", 2, "0.0", "1.0")}, {old: version("a", 1), new: version("a", 2, "0.0", "1.0")}},
+			[]netTodo{{ID: "a", Jobs: jobsAt{"0.0": 0, "1.0": 1}, LetGo: -1}},
+		},
+		"delivered in the same batch":               {[]change{{new: version("a", 1, "0.0", "0.1")}, {old: version("a", 1, "0.0", "0.1"), new: version("a", 1, "0.1")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.1": 0}, LetGo: -1}}},
+		"parked in the same batch":                  {[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0"), new: version("a", 1, "0.0!")}}, nil},
+		"redriven":                                  {[]change{{old: version("a", 1, "0.0!"), new: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.0": 0}, LetGo: -1}}},
+		"delivered, and acknowledged":               {[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0"), new: version("a", 1)}}, nil},
+		"parked, and redriven":                      {[]change{{new: version("a", 1, "0.0!")}, {old: version("a", 1, "0.0!"), new: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.0": 1}, LetGo: -1}}},
+		"an acknowledgement":                        {[]change{{old: version("a", 1, "0.0"), new: version("a", 1)}}, nil},
+		"finished without jobs":                     {[]change{{new: version("b", 1, "0.0")}, {old: version("a", 1), new: version("a", 2)}}, []netTodo{{ID: "b", Jobs: jobsAt{"0.0": 0}, LetGo: -1}, {ID: "a", LetGo: 1}}},
+		"finished at once, without jobs":            {[]change{{new: version("a", 1)}}, []netTodo{{ID: "a", LetGo: 0}}},
+		"finished without jobs, and gone":           {[]change{{new: version("a", 1)}, {old: version("a", 1)}}, nil},
+		"finished without jobs, and let go":         {[]change{{new: version("a", 1)}, {old: version("a", 1), new: kept(version("a", 1), "")}}, nil},
+		"finished without jobs, which another adds": {[]change{{new: version("a", 1)}, {old: version("a", 1), new: version("a", 2, "1.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"1.0": 1}, LetGo: -1}}},
+		"gone, with a job that waits for people":    {[]change{{old: version("a", 1, "0.0", "0.1!")}}, []netTodo{{ID: "a", Gone: true, Jobs: jobsAt{"0.0": 0}, Lost: jobsAt{"0.1": 0}, LetGo: -1}}},
+		"staged, and gone":                          {[]change{{new: version("a", 1, "0.0")}, {old: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Gone: true, Jobs: jobsAt{"0.0": 0}, LetGo: -1}}},
+		"gone, and put back":                        {[]change{{old: version("a", 1, "0.0")}, {new: version("a", 1, "0.0")}}, []netTodo{{ID: "a", Jobs: jobsAt{"0.0": 0}, LetGo: -1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range tt.changes {
+				tt.changes[i].at = i
+			}
+			if diff := cmp.Diff(tt.want, inShort(netted(tt.changes))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	t.Run("the key is used anew", func(t *testing.T) {
+		t.Parallel()
+		next := version("b", 1, "0.0")
+		next.PK = "v1##a"
+		got := inShort(netted([]change{{at: 7, old: version("a", 4, "0.0"), new: next}}))
+		want := []netTodo{{ID: "a", Gone: true, Jobs: jobsAt{"0.0": 7}, LetGo: -1}, {ID: "b", Jobs: jobsAt{"0.0": 7}, LetGo: -1}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
 	})
+}
+
+func inShort(todos []*todo) (all []netTodo) {
+	places := func(refs []jobRef) map[string]int {
+		if len(refs) == 0 {
+			return nil
+		}
+		m := make(map[string]int)
+		for _, j := range refs {
+			m[j.name] = j.at
+		}
+		return m
+	}
+	for _, t := range todos {
+		short := netTodo{ID: t.image.ID, Gone: t.gone, Jobs: places(t.jobs), Lost: places(t.lost), LetGo: -1}
+		if t.letGo {
+			short.LetGo = t.at
+		}
+		all = append(all, short)
+	}
+	return all
+}
+
+// Jobs with a time are put off. Those of a deleted record are delivered if their time had come
+// by its removal, or their delivery had begun; the others are lost with it.
+func TestPutOff(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	at := func(d time.Duration) store.Job { return store.Job{At: now.Add(d)} }
+	begun := store.Job{At: now.Add(time.Hour), Begun: now}
+	for name, tt := range map[string]struct {
+		job               store.Job
+		gone              bool
+		removed           time.Time
+		jobs, later, lost int
+	}{
+		"without a time":                         {store.Job{}, false, now, 1, 0, 0},
+		"to come":                                {at(time.Hour), false, now, 0, 1, 0},
+		"its time has come":                      {at(-time.Hour), false, now, 0, 1, 0},
+		"on its way":                             {begun, false, now, 0, 1, 0},
+		"gone, without a time":                   {store.Job{}, true, now, 1, 0, 0},
+		"gone, to come":                          {at(time.Hour), true, now, 0, 0, 1},
+		"gone, its time had come":                {at(-time.Hour), true, now, 1, 0, 0},
+		"gone, on its way":                       {begun, true, now, 1, 0, 0},
+		"gone before its time, which has come":   {at(-time.Minute), true, now.Add(-time.Hour), 0, 0, 1},
+		"gone, nobody knows when":                {at(-time.Minute), true, time.Time{}, 1, 0, 0},
+		"gone in time to come, by a wrong clock": {at(time.Minute), true, now.Add(time.Hour), 0, 0, 1},
+	} {
+		td := &todo{image: &store.Record{Jobs: map[string]store.Job{"0.0": tt.job}}, gone: tt.gone, time: tt.removed, jobs: []jobRef{{name: "0.0"}}}
+		if td.putOff(now); len(td.jobs) != tt.jobs || len(td.later) != tt.later || len(td.lost) != tt.lost {
+			t.Errorf("%s: %d to deliver, %d for later, %d lost", name, len(td.jobs), len(td.later), len(td.lost))
+		}
+	}
 }
 
 // What a drain does about each outcome: whether the job comes again, and what it writes.
@@ -121,137 +226,6 @@ func TestOutcomesOfDeliveries(t *testing.T) {
 	}
 }
 
-// A job that this process has delivered isn't delivered again, but acknowledged.
-func TestDeliveredJobIsRemembered(t *testing.T) {
-	t.Parallel()
-	db := &restless{}
-	st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}})
-	var got []string
-	calls := &sinkCalls{Sink: byKind(nil, &got)}
-	d := NewDrain(st, calls)
-	for range 2 {
-		td := &todo{image: rec, jobs: []jobRef{{name: "0.0"}}}
-		if first, n := d.run(t.Context(), []*todo{td}); first != none || n != 1 {
-			t.Errorf("first %d, %d delivered", first, n)
-		}
-	}
-	if len(got) != 1 || calls.n != 1 || db.updates < 2 {
-		t.Errorf("delivered %q in %d calls with %d updates", got, calls.n, db.updates)
-	}
-}
-
-// sinkCalls counts the calls of a sink.
-type sinkCalls struct {
-	jobs.Sink
-	n int
-}
-
-func (s *sinkCalls) Deliver(ctx context.Context, all []jobs.Delivery) []error {
-	s.n++
-	return s.Sink.Deliver(ctx, all)
-}
-
-// lockable is a key that can't be had for a while.
-type lockable struct {
-	seal.Provider
-	locked bool
-	calls  int
-}
-
-func (l *lockable) Open(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
-	if l.calls++; l.locked {
-		return nil, errBroken
-	}
-	return l.Provider.Open(ctx, id, wrapped)
-}
-
-// Jobs whose args can't be opened are told as failed, and nobody's fault: all jobs under their
-// key wait, after one call for it, and so do later jobs of their groups.
-func TestSealedJobsWait(t *testing.T) {
-	t.Parallel()
-	static, err := seal.NewStatic("one", map[string][]byte{"one": make([]byte, 32)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	key := &lockable{Provider: static}
-	db := &restless{}
-	_, _ = db.open(t, nil)
-	withSeal, err1 := dynamo.New(db, fakeTable, func(o *dynamo.Options) { o.Seal = seal.New(static) })
-	reader, err2 := dynamo.New(db, fakeTable, func(o *dynamo.Options) { o.Seal = seal.New(key) })
-	plain, err3 := dynamo.New(db, fakeTable)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().Truncate(time.Millisecond)
-	read := func(st *dynamo.Store, id string, all map[string]store.Job) *todo {
-		rec := &store.Record{
-			PK: "v1##" + id, State: store.Done, Owner: "o", Ver: 2, ID: id, Keep: store.KeepJobs, Until: now.Add(time.Hour).Truncate(time.Second),
-			Response: &store.Response{Status: 201}, Jobs: all, Fingerprint: "f", Created: now, Run: now, Route: "POST /orders",
-		}
-		if held, err := st.Claim(t.Context(), store.Claim{Next: rec, Now: now}); err != nil || held != nil {
-			t.Fatal(held, err)
-		}
-		image, err := reader.Table().Glance(t.Context(), rec.PK)
-		if err != nil {
-			t.Fatal(err)
-		}
-		td := &todo{image: image}
-		for _, name := range slices.Sorted(maps.Keys(all)) {
-			td.jobs = append(td.jobs, jobRef{name: name})
-		}
-		return td
-	}
-	args := []byte("1")
-	first := read(withSeal, "a", map[string]store.Job{"0.0": {Kind: "a1", Group: "g", Args: args}, "0.1": {Kind: "a2", Group: "h", Args: args}})
-	second := read(withSeal, "b", map[string]store.Job{"0.0": {Kind: "b1", Group: "i", Args: args}})
-	third := read(plain, "c", map[string]store.Job{"0.0": {Kind: "c1", Group: "g", Args: args}, "0.1": {Kind: "c2", Group: "j", Args: args}})
-	var got []string
-	failed := make(map[string]error)
-	d := NewDrain(reader, byKind(nil, &got), func(o *DrainOptions) {
-		o.Logger = slog.New(slog.DiscardHandler)
-		o.Hooks.Failed = func(_ context.Context, j jobs.Delivery, err error) { failed[j.Kind] = err }
-	})
-	key.locked = true
-	if n, _ := d.run(t.Context(), []*todo{first, second, third}); n == none || !slices.Equal(got, []string{"c2"}) || key.calls != 1 {
-		t.Errorf("delivered %q after %d calls for the key", got, key.calls)
-	}
-	for kind, want := range map[string]error{"a1": jobs.ErrSinkDown, "a2": jobs.ErrSinkDown, "b1": jobs.ErrSinkDown, "c1": jobs.ErrHeldBack} {
-		if !errors.Is(failed[kind], want) {
-			t.Errorf("%s: %v, want %v", kind, failed[kind], want)
-		}
-	}
-}
-
-// An item of the stream that can't be read is listed for people by the drain.
-func TestDrainListsWhatItCannotRead(t *testing.T) {
-	t.Parallel()
-	db := &restless{}
-	st, _ := db.open(t, nil)
-	var v item.Values
-	rec := imaged("INSERT", item.Map{"pk": v.Str("v1##u"), "v": v.Num(99), "st": v.Str("open")})
-	d := NewDrain(st, jobs.Route{}, func(o *DrainOptions) { o.Logger = slog.New(slog.DiscardHandler) })
-	if _, err := d.Handle(t.Context(), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{rec}}); err != nil {
-		t.Fatal(err)
-	}
-	if got, ok := findingOf(db.Item(fakeTable, findingPK("v1##u"))); !ok || got.pk != "v1##u" || got.reason != ReasonUnreadable {
-		t.Errorf("listed %+v, %v", got, ok)
-	}
-}
-
-// glanced is a table that counts its reads, which may fail.
-type glanced struct {
-	restless
-	broken bool
-	reads  int
-}
-
-func (g *glanced) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	if g.reads++; g.broken {
-		return nil, errForbidden
-	}
-	return g.restless.GetItem(ctx, in, opts...)
-}
-
 // An image that is five minutes old is no evidence: the record says which of its jobs wait. If
 // the record is gone, none does here; if it can't be read, all do.
 func TestOldImages(t *testing.T) {
@@ -336,19 +310,265 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// The span of a delivery says how it ended.
-func TestSpanOfADelivery(t *testing.T) {
-	t.Parallel()
-	var rec tracetest.Recorder
-	d := &Drain{opt: DrainOptions{Tracer: &rec}}
-	ends := d.traced(t.Context(), slices.Repeat(deliveries([]*todo{{image: version("a", 1, "0.0"), jobs: []jobRef{{name: "0.0"}}}}), 4))
-	for i, err := range []error{nil, jobs.ErrHeldBack, jobs.ErrSinkDown, errors.New("x")} {
-		ends(i, err)
+// lateQueue is a queue of tickets that refuses some.
+type lateQueue struct {
+	refused string // a record
+	got     []string
+	err     error         // of the context
+	left    time.Duration // until its end
+}
+
+func (q *lateQueue) Put(ctx context.Context, all []jobs.Ticket) []error {
+	errs := make([]error, len(all))
+	for i, t := range all {
+		q.got = append(q.got, fmt.Sprint(t.PK, " in ", time.Until(t.Due)))
+		if t.PK == q.refused {
+			errs[i] = errors.New("refused")
+		}
 	}
-	want := []string{"", "held_back", "sink_unavailable", "delivery_failed"}
-	for i, s := range rec.Spans() {
-		if s.Code != want[i] {
-			t.Errorf("span %d ends with %q, want %q", i, s.Code, want[i])
+	deadline, _ := ctx.Deadline()
+	q.err, q.left = ctx.Err(), time.Until(deadline)
+	return errs
+}
+
+// Tickets are queued for what has to come again and for the times of jobs, also if the batch
+// has taken all its time. Only a deleted record comes again by the stream.
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &lateQueue{refused: "refused"}
+		var told []string
+		d := &Drain{opt: DrainOptions{Delayed: q, Hooks: Hooks{Delayed: func(_ context.Context, t jobs.Ticket) { told = append(told, t.PK) }}}}
+		d.log, d.hooks = slog.New(slog.DiscardHandler), &d.opt.Hooks
+		image := func(pk string) *store.Record {
+			return &store.Record{PK: pk, Jobs: map[string]store.Job{"0.0": {At: time.Now().Add(time.Hour)}}}
+		}
+		job := []jobRef{{name: "0.0"}}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		first := d.delay(ctx, []*todo{
+			{image: image("delivered"), jobs: job},
+			{image: image("gone"), gone: true, again: true, first: 6, jobs: job},
+			{image: image("failed"), again: true, first: 1, jobs: job, held: job},
+			{image: image("held"), again: true, first: 2, held: job},
+			{image: image("unread"), again: true, first: 2},
+			{image: image("gone first"), gone: true, again: true, first: 4, jobs: job},
+			{image: image("refused"), again: true, first: 3, jobs: job},
+			{image: image("later"), later: job},
+		})
+		if first != 4 {
+			t.Errorf("comes again from %d, want 4", first)
+		}
+		soon, held := fmt.Sprint(" in ", state.JobPause), fmt.Sprint(" in ", state.HeldPause)
+		if want := []string{"failed" + soon, "held" + held, "unread" + soon, "refused" + soon, "later in 1h0m0s"}; !slices.Equal(q.got, want) {
+			t.Errorf("tickets %q, want %q", q.got, want)
+		}
+		if want := []string{"failed", "held", "unread"}; !slices.Equal(told, want) {
+			t.Errorf("told of %q, want %q", told, want)
+		}
+		if q.err != nil || q.left != 5*time.Second {
+			t.Errorf("the queue has %v, %v", q.left, q.err)
+		}
+	})
+}
+
+// A job is held back behind an earlier job that still waits in its record. If the record can't
+// be seen, it is held back too, and the drain tells so; if nobody can read the record, the job
+// goes on.
+func TestHeldBackBehindTheRecord(t *testing.T) {
+	t.Parallel()
+	var v item.Values
+	for name, tt := range map[string]struct {
+		edit    string
+		names   map[string]string
+		values  item.Map
+		pk      string // of the image
+		broken  bool
+		held, n int // jobs held back, and reads
+		logs    bool
+	}{
+		"it waits":            {held: 1, n: 1},
+		"it was delivered":    {edit: "REMOVE jobs.#j", names: map[string]string{"#j": "0.0"}, n: 1},
+		"it was parked":       {edit: "SET jobs.#j.#f = :x", names: map[string]string{"#j": "0.0", "#f": item.JobFailed}, values: item.Map{":x": v.Str("bad")}, n: 1},
+		"another operation's": {edit: "SET id = :x", values: item.Map{":x": v.Str("another")}, n: 1},
+		"the record is gone":  {pk: "v1##elsewhere", n: 1},
+		"nobody can read it":  {edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, n: 1},
+		"it can't be seen":    {broken: true, held: 1, n: 1, logs: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &glanced{broken: tt.broken}
+			st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail"}, "0.2": {Kind: "mail", Group: "g"}})
+			if tt.edit != "" {
+				db.edit(t, rec.PK, tt.edit, tt.names, tt.values)
+			}
+			image := *rec
+			if tt.pk != "" {
+				image.PK = tt.pk
+			}
+			var log bytes.Buffer
+			d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, sink: jobs.Route{}}
+			d.log = slog.New(slog.NewTextHandler(&log, nil))
+			td := &todo{image: &image, jobs: []jobRef{{"0.1", 1}, {"0.2", 1}}}
+			d.holdBack(t.Context(), td)
+			if len(td.held) != tt.held || len(td.jobs) != 2-tt.held || td.jobs[len(td.jobs)-1].name != "0.2" || db.reads != tt.n {
+				t.Errorf("after %d reads %v go on, and %v are held back", db.reads, td.jobs, td.held)
+			}
+			if (log.Len() > 0) != tt.logs {
+				t.Errorf("the log is %q", log.String())
+			}
+		})
+	}
+}
+
+// kinds is a sink that knows which kinds it delivers in order.
+type kinds struct{ jobs.Sink }
+
+func (kinds) Together(a, b string) bool { return a == b }
+
+// A job waits for those before it that go to the same sink, and that this process has not
+// delivered. Without a word of the sink all go to the same.
+func TestJobWaitsForItsSinkOnly(t *testing.T) {
+	t.Parallel()
+	todo := &todo{image: &store.Record{ID: "o", Jobs: map[string]store.Job{
+		"0.0": {Kind: "a"}, "0.1": {Kind: "b"}, "0.2": {Kind: "a"}, "0.3": {Kind: "a", At: time.Now()}, "1.0": {Kind: "a"}, "10.0": {Kind: "b"},
+	}}}
+	for name, tt := range map[string]struct {
+		sink jobs.Sink
+		want []string
+	}{
+		"one that knows":       {kinds{}, []string{"0.2"}},
+		"one that doesn't say": {jobs.SinkFunc(nil), []string{"0.1", "0.2"}},
+	} {
+		d := &Drain{sink: tt.sink}
+		d.sent.add(jobs.JobID("o", "0.0"))
+		if got := d.ahead(todo, "1.0"); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: waits for %v, want %v", name, got, tt.want)
 		}
 	}
 }
+
+// A job waits for the earlier jobs of its group only, which aren't in its batch.
+func TestJobWaitsForItsGroupOnly(t *testing.T) {
+	t.Parallel()
+	d := &Drain{sink: jobs.Route{}}
+	todo := &todo{image: &store.Record{ID: "o", Jobs: map[string]store.Job{
+		"0.0": {Kind: "a", Group: "g"}, "0.1": {Kind: "a", Group: "h"}, "0.2": {Kind: "a", Group: "g"}, "0.3": {Kind: "a"},
+		"0.4": {Kind: "a", Group: "h"}, "0.5": {Kind: "a", Group: "g", Failed: "parked"}, "0.6": {Kind: "a", Group: "g"},
+	}}, jobs: []jobRef{{name: "0.2"}, {name: "0.6"}}}
+	for name, want := range map[string][]string{"0.0": nil, "0.1": nil, "0.2": {"0.0"}, "0.3": nil, "0.4": {"0.1"}, "0.6": {"0.0"}} {
+		if got := d.ahead(todo, name); !slices.Equal(got, want) {
+			t.Errorf("%s waits for %v, want %v", name, got, want)
+		}
+	}
+}
+
+// A part is begun with two seconds left, and not with less; the first is begun in any case.
+func TestTimeForAPart(t *testing.T) {
+	t.Parallel()
+	for left, want := range map[time.Duration]string{2 * time.Second: "", 2*time.Second - 1: "1", time.Minute: ""} {
+		t.Run(left.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				rec := imaged("INSERT", soundItem(t))
+				b := batch{n: 2, size: func(int) int { return mostAtOnce }, at: func(i int) (*events.DynamoDBEventRecord, error) {
+					rec := rec
+					rec.Change.SequenceNumber = strconv.Itoa(i)
+					return &rec, nil
+				}}
+				ctx, cancel := context.WithTimeout(t.Context(), left+time.Second)
+				defer cancel()
+				r := &reader{log: slog.New(slog.DiscardHandler), hooks: &Hooks{}}
+				re, err := r.inParts(ctx, b, func([]change) int { time.Sleep(time.Second); return none }) //nolint:forbidigo // virtual
+				again := ""
+				for _, f := range re.BatchItemFailures {
+					again += f.ItemIdentifier
+				}
+				if again != want || err != nil {
+					t.Errorf("%q comes again, want %q, %v", again, want, err)
+				}
+			})
+		})
+	}
+}
+
+// The ticket of jobs ends when none of them waits in its record, and waits while one does.
+func TestRetryOfATicket(t *testing.T) {
+	t.Parallel()
+	parked := store.Job{Kind: "mail", Failed: "bad"}
+	for name, tt := range map[string]struct {
+		jobs      map[string]store.Job
+		operation string
+		pk        string
+		edit      string
+		broken    bool
+		down      bool
+		delivered int
+		again     bool
+		skipped   int
+	}{
+		"two jobs":            {jobs: map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail"}, "0.2": parked}, delivered: 2},
+		"the sink is down":    {jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, down: true, delivered: 1, again: true},
+		"parked":              {jobs: map[string]store.Job{"0.0": parked}},
+		"nothing is left":     {},
+		"another operation's": {jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, operation: "another"},
+		"no record":           {jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, pk: "v1##none"},
+		"nobody can read it":  {jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, edit: "SET st = :x", skipped: 1},
+		"it can't be seen":    {jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, broken: true, again: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &glanced{broken: tt.broken}
+			_, rec := db.open(t, tt.jobs)
+			if tt.edit != "" {
+				db.edit(t, rec.PK, tt.edit, nil, item.Map{":x": new(item.Values).Str("?")})
+			}
+			ticket := jobs.Ticket{PK: rec.PK, Operation: rec.ID, Jobs: true}
+			if tt.pk != "" {
+				ticket.PK = tt.pk
+			}
+			if tt.operation != "" {
+				ticket.Operation = tt.operation
+			}
+			var got []string
+			errs := map[string]error{}
+			if tt.down {
+				errs["mail"] = jobs.ErrSinkDown
+			}
+			skipped := 0
+			d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: fakeTable}}, sink: byKind(errs, &got), opt: DrainOptions{Concurrency: 1, MaxTries: 5}}
+			d.log, d.hooks = slog.New(slog.DiscardHandler), &Hooks{Skipped: func(context.Context, Skipped) { skipped++ }}
+			if err := d.Retry(t.Context(), ticket); (err != nil) != tt.again || len(got) != tt.delivered || skipped != tt.skipped {
+				t.Errorf("%v, delivered %q, skipped %d", err, got, skipped)
+			}
+			if tt.jobs == nil {
+				if held, err := d.jobs.table.Glance(t.Context(), rec.PK); err != nil || held.Keep != "" {
+					t.Errorf("not let go: %+v, %v", held, err)
+				}
+			}
+		})
+	}
+}
+
+// The defaults are those that the options' comments name.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	client := dynamodb.New(dynamodb.Options{})
+	store, err := dynamo.New(client, "table")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := NewDrain(store, jobs.Route{}).opt; d.MaxTries != 5 || d.Concurrency != 8 {
+		t.Errorf("a drain has %+v", d)
+	}
+	if c := NewCompleter(noQueue{}).opt; c.Grace != jobs.DefaultGrace || c.LeaveToSweep {
+		t.Errorf("a completer has %+v", c)
+	}
+	s := NewSweep(client, store).opt
+	if s.Late != 15*time.Minute || s.Grace != jobs.DefaultGrace || s.PassWithin != 24*time.Hour ||
+		s.Segments != 8 || s.PageSize != 1000 || s.PagesPerSecond != 10 || s.MaxEntries != 1000 {
+		t.Errorf("a sweep has %+v", s)
+	}
+}
+
+type noQueue struct{ jobs.TicketQueue }

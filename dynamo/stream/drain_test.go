@@ -5,101 +5,35 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
+	"github.com/samekey/samekey/internal/testkit/tracetest"
+	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
 )
-
-// handle lets h work on an event as the runtime does, and returns the sequence
-// number it reports, "" for none.
-func handle(t testing.TB, h interface {
-	Invoke(context.Context, []byte) ([]byte, error)
-}, ev events.DynamoDBEvent,
-) string {
-	t.Helper()
-	payload, err := json.Marshal(ev)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := h.Invoke(t.Context(), payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var re events.DynamoDBEventResponse
-	if err := json.Unmarshal(out, &re); err != nil {
-		t.Fatal(err)
-	}
-	switch len(re.BatchItemFailures) {
-	case 0:
-		if !strings.Contains(string(out), "[]") {
-			t.Errorf("the report is %s: null is not an empty list everywhere", out)
-		}
-		return ""
-	case 1:
-		return re.BatchItemFailures[0].ItemIdentifier
-	}
-	t.Errorf("%d failures are reported: the source looks at the lowest only", len(re.BatchItemFailures))
-	return re.BatchItemFailures[0].ItemIdentifier
-}
-
-// pkOf is the record of an event.
-func pkOf(rec events.DynamoDBEventRecord) string { return rec.Change.Keys["pk"].String() }
-
-// from is the part of an event that comes again after seq was reported.
-func from(t testing.TB, ev events.DynamoDBEvent, seq string) events.DynamoDBEvent {
-	t.Helper()
-	i := slices.IndexFunc(ev.Records, func(r events.DynamoDBEventRecord) bool { return r.Change.SequenceNumber == seq })
-	if i < 0 {
-		t.Fatalf("%q is not in the batch", seq)
-	}
-	return events.DynamoDBEvent{Records: ev.Records[i:]}
-}
-
-// staging is a handler with one job in each of its phases and the finish.
-func staging(ctx context.Context) (idem.Response, error) {
-	for _, name := range []string{"reserved", "charged"} {
-		_, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
-			tx.Stage(idem.NewJob(name, "args of "+name+" "+tabletest.Planted))
-			return 1, nil
-		})
-		if err != nil {
-			return idem.Response{}, err
-		}
-	}
-	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-		tx.Stage(idem.NewJob("receipt", "r"), idem.NewJob("audit", "a"))
-		return idem.Response{Status: 201}, nil
-	})
-}
-
-// one is a handler that stages one job with its answer.
-func one(kind string) func(context.Context) (idem.Response, error) {
-	return func(ctx context.Context) (idem.Response, error) {
-		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob(kind, kind))
-	}
-}
-
-func run(t testing.TB, e *idem.Engine, fn func(context.Context) (idem.Response, error)) {
-	t.Helper()
-	if _, err := e.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), fn); err != nil {
-		t.Fatal(err)
-	}
-}
 
 func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 	t.Parallel()
@@ -360,39 +294,6 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	})
 }
 
-// What the drain writes about a job that waits on is no reason to deliver it: the
-// batch that failed comes again, and nothing else.
-func TestOwnWritesAboutAWaitingJobAskForNothing(t *testing.T) {
-	t.Parallel()
-	drains(t, func(t *testing.T, newDrain makeDrain) {
-		tab := newTable(t)
-		feed := tab.tail(t)
-		out := &outbox{fail: func(d jobs.Delivery) error {
-			if d.Kind == "poison" {
-				return errPoison
-			}
-			return nil
-		}}
-		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
-			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("fine", 1), idem.NewJob("poison", 2))
-		})
-		ev := feed.event(t)
-		if seq := handle(t, newDrain(t, tab, out), ev); seq == "" {
-			t.Fatal("nothing is reported")
-		}
-		own := feed.event(t)
-		if len(own.Records) != 2 {
-			t.Fatalf("%d records, want those of an acknowledgement and a count", len(own.Records))
-		}
-		again := &outbox{}
-		tab.Transport.Reset()
-		if seq := handle(t, newDrain(t, tab, again), own); seq != "" || tab.Transport.Total() != 0 || len(again.kinds()) != 0 {
-			t.Errorf("reported %q after %d calls, delivered %v", seq, tab.Transport.Total(), again.kinds())
-		}
-		tab.kept(t, pkOf(ev.Records[0]), "0.1")
-	})
-}
-
 // An outage of the sink is not the jobs' fault: none is parked, however long.
 func TestOutageParksNothing(t *testing.T) {
 	t.Parallel()
@@ -430,11 +331,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 				r.Jobs["0.2"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 9, Failed: "poison"}
 			}, "0.0", "0.1")
 			feed.event(t) // lost
-			if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-				TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			tab.remove(t, r.PK)
 			return r, feed.event(t)
 		}
 		for name, identity := range map[string]*events.DynamoDBUserIdentity{
@@ -469,11 +366,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 				r.Jobs = map[string]idem.Job{"0.2": {Kind: "parked", Args: []byte("1"), Tries: 9, Failed: "poison"}}
 			})
 			feed.event(t)
-			if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-				TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			tab.remove(t, r.PK)
 			told := 0
 			drain := newDrain(t, tab, &outbox{}, func(o *stream.DrainOptions) {
 				o.Hooks.JobLost = func(context.Context, stream.Entry) { told++ }
@@ -536,113 +429,6 @@ func TestDrainWhoseAnswersAreLost(t *testing.T) {
 			})
 		}
 	})
-}
-
-func TestUnacknowledgedJobsComeAgain(t *testing.T) {
-	t.Parallel()
-	drains(t, func(t *testing.T, newDrain makeDrain) {
-		tab := newTable(t)
-		feed, out := tab.tail(t), &outbox{}
-		run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
-		ev := feed.event(t)
-		tab.Transport.Fault = func(string, int) dynamotest.Fault {
-			return dynamotest.AnswerError(400, "AccessDeniedException", "injected")
-		}
-		drain := newDrain(t, tab, out)
-		seq := handle(t, drain, ev)
-		if want := ev.Records[len(ev.Records)-1].Change.SequenceNumber; seq != want {
-			t.Fatalf("reported %q, want %q", seq, want)
-		}
-		tab.Transport.Fault = nil
-		if seq := handle(t, drain, from(t, ev, seq)); seq != "" {
-			t.Errorf("the rerun reports %q", seq)
-		}
-		tab.letGo(t, pkOf(ev.Records[0]))
-		if len(out.kinds()) != 1 {
-			t.Errorf("delivered %d times by one process", len(out.kinds()))
-		}
-	})
-}
-
-// A settle that fails is reported, so that the source brings it again: nothing else
-// of the stream would let the record go.
-func TestFailedLettingGoComesAgain(t *testing.T) {
-	t.Parallel()
-	drains(t, func(t *testing.T, newDrain makeDrain) {
-		tab := newTable(t)
-		feed, out := tab.tail(t), &outbox{}
-		drain := newDrain(t, tab, out)
-		run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "early", func(_ context.Context, tx *idem.Tx) (int, error) {
-				tx.Stage(idem.NewJob("early", 1))
-				return 1, nil
-			})
-			handle(t, drain, feed.event(t))
-			return idem.Response{Status: 201}, err
-		})
-		ev := feed.event(t)
-		tab.Transport.Fault = func(string, int) dynamotest.Fault {
-			return dynamotest.AnswerError(400, "AccessDeniedException", "injected")
-		}
-		seq := handle(t, drain, ev)
-		if want := ev.Records[len(ev.Records)-1].Change.SequenceNumber; seq != want {
-			t.Fatalf("reported %q, want %q", seq, want)
-		}
-		tab.Transport.Fault = nil
-		if seq := handle(t, drain, from(t, ev, seq)); seq != "" {
-			t.Errorf("the rerun reports %q", seq)
-		}
-		tab.letGo(t, pkOf(ev.Records[0]))
-	})
-}
-
-// A record that somebody broke by hand must not hold up the others.
-func TestBrokenRecordDoesNotBlock(t *testing.T) {
-	t.Parallel()
-	drains(t, func(t *testing.T, newDrain makeDrain) {
-		tab := newTable(t)
-		feed, out := tab.tail(t), &outbox{}
-		engine := idem.New(tab.Store, callertest.Anybody)
-		run(t, engine, one("broken"))
-		run(t, engine, one("sound"))
-		ev := feed.event(t)
-		pk := pkOf(ev.Records[0])
-		tab.edit(t, pk, "SET resp = :x", map[string]types.AttributeValue{":x": tabletest.Str("broken by hand")})
-		var skipped []stream.Skipped
-		drain := newDrain(t, tab, out, func(o *stream.DrainOptions) {
-			o.Hooks.Skipped = func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s) }
-			o.Concurrency = 1
-		})
-		if seq := handle(t, drain, ev); seq != "" {
-			t.Errorf("reported %q", seq)
-		}
-		if len(skipped) != 1 || skipped[0].Reason != stream.SkipUnreadable || !errors.Is(skipped[0].Err, idem.ErrCorrupt) {
-			t.Errorf("told %+v", skipped)
-		}
-		if diff := cmp.Diff([]string{"broken", "sound"}, out.kinds()); diff != "" {
-			t.Errorf("delivered (-want +got):\n%s", diff)
-		}
-	})
-}
-
-func TestSinkLeavesTimeToAcknowledge(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	feed := tab.tail(t)
-	run(t, idem.New(tab.Store, callertest.Anybody), one("job"))
-	ev := feed.event(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	var left time.Duration
-	drain := stream.NewDrain(tab.Store, jobs.SinkFunc(func(sctx context.Context, _ jobs.Delivery) error {
-		d, _ := ctx.Deadline()
-		s, _ := sctx.Deadline()
-		left = d.Sub(s)
-		return nil
-	}))
-	if _, err := drain.Handle(ctx, ev); err != nil || left < 5*time.Second || left > 7*time.Second {
-		t.Errorf("%v are left of a minute, %v", left, err)
-	}
 }
 
 // Jobs of one group stay in order: what comes after a failure is held back, and
@@ -723,6 +509,546 @@ func TestMistakesShowAtColdStart(t *testing.T) {
 				}
 			}()
 			fn()
+		})
+	}
+}
+
+// What leaves the table's stream says to whom it is to go: tickets name the
+// record's function and tenant, jobs their tenant.
+func TestTicketsAndJobsAreAddressed(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change                    map[string]any
+		function, handler, tenant string
+	}{
+		"all of it":         {map[string]any{"fn": text("rides"), "hn": text("POST /rides"), "tn": text("jane")}, "rides", "POST /rides", "jane"},
+		"without a name":    {map[string]any{"fn": text("rides")}, "rides", "", ""},
+		"from elsewhere":    {nil, "", "", ""},
+		"without its claim": {map[string]any{"hn": text("POST /rides")}, "", "POST /rides", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ev := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{record(t, 1, "INSERT", nil, staged(tt.change))}}
+			queue := &tickets{}
+			handle(t, stream.NewCompleter(queue), ev)
+			got := queue.all()
+			if len(got) != 1 || got[0].Function != tt.function || got[0].Tenant != tt.tenant {
+				t.Errorf("tickets %+v", got)
+			}
+			out := &outbox{}
+			handle(t, stream.NewDrain(newTable(t).Store, out), ev)
+			if len(out.all) != 1 || out.all[0].Tenant != tt.tenant {
+				t.Errorf("delivered %+v", out.all)
+			}
+		})
+	}
+}
+
+// An event of 4 MB is read in parts of 1 MB: the jobs of a part are delivered before the next
+// part is read, and none behind a part with a record that has to come again.
+func TestBatchIsReadInParts(t *testing.T) {
+	t.Parallel()
+	const n, size, most = 20, 150_000, 1 << 20
+	store, payload := eventOfParts(t, n, size)
+	sink := &sinkOfParts{}
+	drain := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // time for all
+	defer cancel()
+	invoke := func() (again string) {
+		out, err := drain.Invoke(ctx, payload)
+		var re events.DynamoDBEventResponse
+		if err == nil {
+			err = json.Unmarshal(out, &re)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range re.BatchItemFailures {
+			again += f.ItemIdentifier
+		}
+		return again
+	}
+	sink.down = "O9"
+	if again := invoke(); again != "9" || slices.Contains(sink.delivered, "O9") || !slices.Contains(sink.delivered, "O8") || slices.Contains(sink.delivered, "O19") {
+		t.Errorf("%q has to come again, want 9; delivered: %v", again, sink.delivered)
+	}
+	sink.down = ""
+	if again := invoke(); again != "" {
+		t.Errorf("%q has to come again", again)
+	}
+	slices.Sort(sink.delivered)
+	if len(sink.delivered) != n || len(slices.Compact(sink.delivered)) != n || len(sink.parts) < n*size/most || slices.Max(sink.parts) > most {
+		t.Errorf("%d jobs of %d were delivered, in parts of %d bytes", len(sink.delivered), n, sink.parts)
+	}
+}
+
+// eventOfParts is an event of n records, each with a job of size bytes, and their store.
+func eventOfParts(t *testing.T, n, size int) (*dynamo.Store, []byte) {
+	t.Helper()
+	const table = "parts"
+	db := &fakedynamo.DB{}
+	store, err := dynamo.New(db, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := make([]byte, size)
+	random := rand.New(rand.NewPCG(1, 1))
+	for i := range noise {
+		noise[i] = byte('a' + random.IntN(26))
+	}
+	engine := idem.New(store, idem.OneScope)
+	if _, err := engine.Do(t.Context(), tabletest.Post("k", ""), func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			tx.Stage(idem.NewJob("mail", string(noise)))
+			return idem.Response{Status: 201}, nil
+		})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var ev events.DynamoDBEvent
+	first := db.Items(table)[0]
+	for i := range n {
+		it := maps.Clone(first)
+		it["pk"], it["id"] = tabletest.Str("v1##"+strconv.Itoa(i)), tabletest.Str("O"+strconv.Itoa(i))
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: it}); err != nil {
+			t.Fatal(err)
+		}
+		image := streamimage.Of(it)
+		ev.Records = append(ev.Records, events.DynamoDBEventRecord{
+			EventName: "INSERT", EventSource: "aws:dynamodb",
+			Change: events.DynamoDBStreamRecord{SequenceNumber: strconv.Itoa(i), NewImage: image, Keys: map[string]events.DynamoDBAttributeValue{"pk": image["pk"]}},
+		})
+	}
+	payload, err := json.Marshal(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, payload
+}
+
+// sinkOfParts notes the bytes of each call.
+type sinkOfParts struct {
+	down      string        // the operation whose jobs it refuses
+	takes     time.Duration // each call
+	delivered []string
+	parts     []int
+}
+
+func (s *sinkOfParts) Deliver(_ context.Context, batch []jobs.Delivery) []error {
+	if s.takes > 0 {
+		time.Sleep(s.takes) //nolint:forbidigo // virtual
+	}
+	errs, size := make([]error, len(batch)), 0
+	for i, d := range batch {
+		if size += len(d.Args); d.Operation == s.down {
+			errs[i] = errors.New("refused")
+			continue
+		}
+		s.delivered = append(s.delivered, d.Operation)
+	}
+	s.parts = append(s.parts, size)
+	return errs
+}
+
+// A request and an answer of 4 MB of one letter are items of some KB. Whoever sends a
+// hundred of them doesn't take the worker's memory: its readers inflate no body.
+//
+//nolint:paralleltest // it counts the memory of the process
+func TestReadersInflateNoBody(t *testing.T) {
+	const table, each, largest = "bodies", 50, 64 << 20
+	large := slices.Repeat([]byte("a"), 4<<20)
+	db := &fakedynamo.DB{}
+	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Inline = 16 << 10 })
+	if err != nil {
+		t.Fatal(err)
+	}
+	engine := idem.New(store, idem.OneScope, func(o *idem.Options) {
+		o.Function, o.Resumable, o.CallerFromOp, o.MaxBody, o.MaxInput = "f", true, true, len(large), len(large)
+	})
+	down := errors.New("down")
+	for key, want := range map[string]error{"open": down, "done": nil} {
+		req := tabletest.Post(key, "")
+		if req.Body = large; want == nil {
+			req.Body = nil
+		}
+		if _, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Stage(idem.NewJob("mail", 1))
+				return 1, nil
+			})
+			return idem.Response{Status: 201, Body: large}, errors.Join(err, want)
+		}); !errors.Is(err, want) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(db.Items(table)); n != 2 {
+		t.Fatalf("%d items: a body lies beside its record", n)
+	}
+	var ev events.DynamoDBEvent
+	for i, it := range slices.Repeat(db.Items(table), each) {
+		it = maps.Clone(it)
+		it["pk"] = tabletest.Str("v1##" + strconv.Itoa(i))
+		if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: it}); err != nil {
+			t.Fatal(err)
+		}
+		image := streamimage.Of(it)
+		ev.Records = append(ev.Records, events.DynamoDBEventRecord{
+			EventName: "INSERT", EventSource: "aws:dynamodb",
+			Change: events.DynamoDBStreamRecord{SequenceNumber: strconv.Itoa(i), NewImage: image, Keys: map[string]events.DynamoDBAttributeValue{"pk": image["pk"]}},
+		})
+	}
+	var delivered, ticketed int
+	sink := jobs.SinkFunc(func(context.Context, jobs.Delivery) error { delivered++; return nil })
+	fast := func(o *stream.SweepOptions) { o.PagesPerSecond = 1e6 }
+	for name, read := range map[string]func() error{
+		"completer": func() error {
+			_, err := stream.NewCompleter(putter(func(all []jobs.Ticket) { ticketed += len(all) })).Handle(t.Context(), ev)
+			return err
+		},
+		"list":  func() error { _, err := stream.NewSweep(db, store, fast).List(t.Context()); return err },
+		"sweep": func() error { _, err := stream.NewSweep(db, store, fast).Run(t.Context()); return err },
+		"drain": func() error {
+			_, err := stream.NewDrain(store, sink, func(o *stream.DrainOptions) { o.Concurrency = 1 }).Handle(t.Context(), ev)
+			return err
+		},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := read(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > largest {
+			t.Errorf("%s: %d MB were allocated for bodies of %d MB", name, (after.TotalAlloc-before.TotalAlloc)>>20, each*len(large)>>20)
+		}
+	}
+	if delivered != 2*each || ticketed != each {
+		t.Errorf("%d jobs were delivered, %d tickets put", delivered, ticketed)
+	}
+}
+
+// putter is a queue that takes every ticket.
+type putter func([]jobs.Ticket)
+
+func (p putter) Put(_ context.Context, all []jobs.Ticket) []error { p(all); return nil }
+
+// A job goes to its sink with the context of its phase, from the stream and from its
+// record alike. Each delivery is a step of that trace.
+func TestDeliveriesContinueTheTrace(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	feed := tab.tail(t)
+	var engine, worker tracetest.Recorder
+	run(t, idem.New(tab.Store, callertest.Anybody, func(o *idem.Options) { o.Tracer = &engine }), staging)
+	ev := feed.event(t)
+	phases := make(map[string]trace.Context)
+	for _, s := range engine.Spans() {
+		if s.Kind == trace.Phase {
+			phases[s.Name] = s.Identity()
+		}
+	}
+
+	got := make(map[string]trace.Context)
+	sink := jobs.SinkFunc(func(_ context.Context, d jobs.Delivery) error {
+		got[d.Kind] = d.Trace
+		if d.Kind == "charged" {
+			return errors.New("the data of a customer")
+		}
+		return nil
+	})
+	drain := stream.NewDrain(tab.Store, sink, func(o *stream.DrainOptions) { o.Tracer = &worker })
+	if handle(t, drain, ev) == "" {
+		t.Error("no failure is reported")
+	}
+	spans := worker.Spans()
+	const want = "deliver reserved\ndeliver charged delivery_failed\ndeliver receipt held_back\ndeliver audit held_back\n"
+	if diff := cmp.Diff(want, tracetest.Tree(spans)); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+	pk := pkOf(ev.Records[0])
+	rec, err := tab.Store.Load(t.Context(), pk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range spans[:2] {
+		if s.From != phases[s.Name] || s.From == (trace.Context{}) || got[s.Name] != s.From {
+			t.Errorf("%s is delivered with %+v in the trace %+v, want that of its phase %+v", s.Name, got[s.Name], s.From, phases[s.Name])
+		}
+		if s.Step.Operation != rec.ID || s.Job == "" || s.Record == "" || s.Route == "" {
+			t.Errorf("the step is %+v", s.Step)
+		}
+	}
+
+	sink = func(_ context.Context, d jobs.Delivery) error { got[d.Kind] = d.Trace; return nil }
+	again := stream.NewDrain(tab.Store, sink, func(o *stream.DrainOptions) { o.Tracer = &worker })
+	if err := again.Retry(t.Context(), jobs.Ticket{PK: pk, Operation: rec.ID, Jobs: true}); err != nil {
+		t.Fatal(err)
+	}
+	if spans := worker.Spans(); len(spans) != 3 || spans[0].Tries != 1 || got["charged"] != phases["charged"] {
+		t.Errorf("from its record: %+v, %s", got["charged"], tracetest.Tree(spans))
+	}
+}
+
+// Bad input 31: whatever lies in the stream, it is counted and passed over, by
+// the drain and by the completer, and what comes after it goes on.
+func TestBadInput31StrangeStreamRecords(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	for name, test := range map[string]struct {
+		record events.DynamoDBEventRecord
+		why    stream.Skip
+	}{
+		"insert without images":       {record(t, 1, "INSERT", nil, nil), stream.SkipNoImage},
+		"change without a new image":  {record(t, 1, "MODIFY", staged(nil), nil), stream.SkipNoImage},
+		"removal without an image":    {record(t, 1, "REMOVE", nil, nil), stream.SkipNoImage},
+		"somebody else's item":        {record(t, 1, "INSERT", nil, map[string]any{"pk": text("order#1"), "total": digits(5)}), stream.SkipForeign},
+		"somebody else's item, gone":  {record(t, 1, "REMOVE", map[string]any{"pk": text("order#1")}, nil), stream.SkipForeign},
+		"another table's key":         {record(t, 1, "INSERT", nil, map[string]any{"pk": digits(7), "v": digits(1), "st": text("open")}), stream.SkipForeign},
+		"no key at all":               {record(t, 1, "INSERT", nil, map[string]any{"x": text("y")}), stream.SkipForeign},
+		"a companion":                 {record(t, 1, "INSERT", nil, map[string]any{"pk": text("v1##x#o#1"), "v": digits(1), "b": map[string]any{"B": "AAEC"}}), stream.SkipCompanion},
+		"a companion that expired":    {record(t, 1, "REMOVE", map[string]any{"pk": text("v1##x#o#1"), "v": digits(1)}, nil), stream.SkipCompanion},
+		"a layout of the future":      {record(t, 1, "MODIFY", nil, staged(map[string]any{"v": digits(2)})), stream.SkipUnreadable},
+		"a layout that is no number":  {record(t, 1, "INSERT", nil, staged(map[string]any{"v": text("1")})), stream.SkipUnreadable},
+		"an unknown state":            {record(t, 1, "INSERT", nil, staged(map[string]any{"st": text("paused")})), stream.SkipUnreadable},
+		"an unknown state, removed":   {record(t, 1, "REMOVE", staged(map[string]any{"st": text("paused")}), nil), stream.SkipUnreadable},
+		"a state of another type":     {record(t, 1, "INSERT", nil, staged(map[string]any{"st": digits(1)})), stream.SkipUnreadable},
+		"neither kept nor to expire":  {record(t, 1, "INSERT", nil, staged(map[string]any{"keep": nil})), stream.SkipUnreadable},
+		"jobs that are a list":        {record(t, 1, "INSERT", nil, open(map[string]any{"jobs": map[string]any{"L": []any{}}})), stream.SkipUnreadable},
+		"jobs that are gone":          {record(t, 1, "INSERT", nil, staged(map[string]any{"st": text("done"), "keep": text("jobs"), "jobs": nil})), stream.SkipUnreadable},
+		"null where an owner belongs": {record(t, 1, "INSERT", nil, staged(map[string]any{"owner": map[string]any{"NULL": true}})), stream.SkipUnreadable},
+		"sets where text belongs":     {record(t, 1, "INSERT", nil, staged(map[string]any{"fp": map[string]any{"SS": []string{"a"}}, "id": map[string]any{"NS": []string{"1"}}})), stream.SkipUnreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sound := record(t, 2, "INSERT", nil, staged(map[string]any{"pk": text("v1##sound-" + strings.ReplaceAll(name, " ", "-"))}))
+			ev := events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{test.record, sound}}
+			test.record.EventSource = "aws:dynamodb"
+			var skipped []stream.Skipped
+			hooks := stream.Hooks{Skipped: func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s) }}
+			out, all, queue := &outbox{}, &outbox{}, &tickets{}
+			drain := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.Hooks = hooks })
+			completer := stream.NewCompleter(queue, func(o *stream.CompleterOptions) { o.Hooks = hooks })
+			for what, h := range map[string]interface {
+				Invoke(context.Context, []byte) ([]byte, error)
+			}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": worker.New(tab.Client, tab.Store, asSQS(queue), func(o *worker.Options) {
+				o.Sink, o.Hooks = all, hooks
+			})} {
+				skipped = nil
+				if seq := handle(t, h, ev); seq != "" {
+					t.Errorf("%s: %s is reported as failed", what, seq)
+				}
+				if len(skipped) != 1 || skipped[0].Reason != test.why || skipped[0].Sequence != "1" {
+					t.Errorf("%s told %+v, want one %q", what, skipped, test.why)
+				}
+				if test.why == stream.SkipUnreadable && !errors.Is(skipped[0].Err, idem.ErrCorrupt) {
+					t.Errorf("%s told why: %v", what, skipped[0].Err)
+				}
+			}
+			if diff := cmp.Diff([]string{"mail"}, out.kinds()); diff != "" {
+				t.Errorf("delivered (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(out.kinds(), all.kinds()); diff != "" {
+				t.Errorf("delivered by the worker (-drain +worker):\n%s", diff)
+			}
+			queued := queue.all()
+			if len(queued) != 3 || slices.ContainsFunc(queued, func(t jobs.Ticket) bool { return t.PK != pkOf(sound) }) {
+				t.Errorf("queued %+v, want the sound one's tickets", queued)
+			}
+		})
+	}
+}
+
+// An old image that can't be read makes everything in the new one new: jobs are
+// handed on once more rather than never.
+func TestUnreadableOldImage(t *testing.T) {
+	t.Parallel()
+	drains(t, func(t *testing.T, newDrain makeDrain) {
+		tab := newTable(t)
+		out := &outbox{}
+		rec := record(t, 1, "MODIFY", staged(map[string]any{"v": digits(9)}), staged(nil))
+		if seq := handle(t, newDrain(t, tab, out), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{rec}}); seq != "" {
+			t.Errorf("reported %s", seq)
+		}
+		if diff := cmp.Diff(map[string]int{"i.0.0": 1}, out.byID); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A payload that isn't a stream's must fail: to pass over its records would lose
+// them in silence.
+func TestOtherSourcesAreRefused(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	drain, completer := stream.NewDrain(tab.Store, &outbox{}), stream.NewCompleter(&tickets{})
+	one := worker.New(tab.Client, tab.Store, asSQS(&tickets{}))
+	for name, payload := range map[string]string{
+		"nothing":           ``,
+		"not JSON":          `{`,
+		"null":              `null`,
+		"no records":        `{"Records":[]}`,
+		"a schedule":        `{"source":"aws.events","detail-type":"Scheduled Event"}`,
+		"a queue":           `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{}"}]}`,
+		"a bucket":          `{"Records":[{"eventSource":"aws:s3"}]}`,
+		"one among ours":    `{"Records":[{"eventSource":"aws:dynamodb"},{"eventSource":"aws:kinesis"}]}`,
+		"an image gone bad": `{"Records":[{"eventSource":"aws:dynamodb","dynamodb":{"NewImage":{"pk":{"L":["x"]}}}}]}`,
+	} {
+		for what, h := range map[string]interface {
+			Invoke(context.Context, []byte) ([]byte, error)
+		}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": one} {
+			if what == "worker" && (name == "a schedule" || name == "a queue") {
+				continue // it takes both
+			}
+			if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
+				t.Errorf("%s, %s: answered %s", what, name, out)
+			}
+		}
+	}
+}
+
+// denied is a provider that opens nothing as long as it is told to.
+type denied struct {
+	seal.Provider
+	denies bool
+	calls  int
+}
+
+func (d *denied) Open(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
+	if d.calls++; d.denies {
+		return nil, errors.New("access denied")
+	}
+	return d.Provider.Open(ctx, id, wrapped)
+}
+
+func static(t testing.TB) seal.Provider {
+	t.Helper()
+	p, err := seal.NewStatic("one", map[string][]byte{"one": make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// sealedBatch has a sealed record with two jobs and a plain one with another, and the
+// event that shows them.
+func sealedBatch(t *testing.T) (tab *table, sealed, plain *store.Record, ev events.DynamoDBEvent) {
+	t.Helper()
+	tab = newTable(t, func(o *dynamo.Options) { o.Seal = seal.New(static(t)) })
+	s := tab.tail(t)
+	sealed = tab.finished(t, nil, "0.0", "1.0")
+	withSeal := tab.Store
+	var err error
+	if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {
+		t.Fatal(err)
+	}
+	plain = tab.finished(t, nil, "0.0")
+	tab.Store = withSeal
+	return tab, sealed, plain, s.event(t)
+}
+
+// drainOf returns the drain of another process, with its own sealer.
+func drainOf(t *testing.T, tab *table, p seal.Provider, box *outbox) *stream.Drain {
+	t.Helper()
+	s, err := dynamo.New(tab.Client, tab.Name, func(o *dynamo.Options) {
+		if p != nil {
+			o.Seal = seal.New(p)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.NewDrain(s, box, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+}
+
+// A job whose args can't be opened waits, however often it is tried, and is delivered
+// once they can.
+func TestSealedJobWaitsForItsKey(t *testing.T) {
+	t.Parallel()
+	for name, provider := range map[string]*denied{"denied": {Provider: static(t), denies: true}, "without a sealer": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab, sealed, plain, ev := sealedBatch(t)
+			var box outbox
+			var d *stream.Drain
+			if provider == nil {
+				d = drainOf(t, tab, nil, &box)
+			} else {
+				d = drainOf(t, tab, provider, &box)
+			}
+			for range 3 {
+				if re, err := d.Handle(t.Context(), ev); err != nil || len(re.BatchItemFailures) != 1 {
+					t.Fatalf("the report is %+v, %v; want the sealed record to come again", re, err)
+				}
+			}
+			if diff := cmp.Diff([]string{"job 0.0"}, box.kinds()); diff != "" {
+				t.Errorf("delivered (-want +got):\n%s", diff)
+			}
+			tab.letGo(t, plain.PK)
+			tab.kept(t, sealed.PK, "0.0", "1.0")
+			r, err := tab.Store.Load(t.Context(), sealed.PK)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, job := range r.Jobs {
+				if job.Tries != 0 || job.Failed != "" {
+					t.Errorf("job %s has %d tries and was parked for %q", name, job.Tries, job.Failed)
+				}
+			}
+			box.all = nil
+			allowed := &denied{Provider: static(t)}
+			if re, err := drainOf(t, tab, allowed, &box).Handle(t.Context(), ev); err != nil || len(re.BatchItemFailures) != 0 {
+				t.Fatalf("with the key, the report is %+v, %v", re, err)
+			}
+			tab.letGo(t, sealed.PK)
+			got := map[string]string{}
+			for _, d := range box.all {
+				if d.Operation == sealed.ID {
+					var args string
+					if err := json.Unmarshal(d.Args, &args); err != nil {
+						t.Fatal(err)
+					}
+					got[d.Kind] = args
+				}
+			}
+			if diff := cmp.Diff(map[string]string{"job 0.0": "0.0 " + tabletest.Planted, "job 1.0": "1.0 " + tabletest.Planted}, got); diff != "" {
+				t.Errorf("delivered (-want +got):\n%s", diff)
+			}
+			if allowed.calls != 1 {
+				t.Errorf("%d calls of the provider for a record, want 1", allowed.calls)
+			}
+		})
+	}
+}
+
+// Args that were altered, or put under another kind, are never delivered: the job is
+// parked at last, and people see it.
+func TestBadInput25AlteredArgs(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(job map[string]types.AttributeValue){
+		"altered": func(job map[string]types.AttributeValue) {
+			job["x"].(*types.AttributeValueMemberB).Value[13] ^= 1
+		},
+		"another kind": func(job map[string]types.AttributeValue) {
+			job["k"] = &types.AttributeValueMemberS{Value: "refund"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t, func(o *dynamo.Options) { o.Seal = seal.New(static(t)) })
+			r := tab.finished(t, nil, "0.0")
+			it := tab.item(t, r.PK)
+			spoil(it["jobs"].(*types.AttributeValueMemberM).Value["0.0"].(*types.AttributeValueMemberM).Value)
+			tab.Put(t, it)
+			var box outbox
+			if err := drainOf(t, tab, static(t), &box).Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err != nil {
+				t.Errorf("Retry returned %v", err)
+			}
+			if len(box.all) != 0 {
+				t.Errorf("delivered: %+v", box.all)
+			}
+			failed := tab.item(t, r.PK)["jobs"].(*types.AttributeValueMemberM).Value["0.0"].(*types.AttributeValueMemberM).Value["f"]
+			if failed == nil {
+				t.Error("the job is not parked")
+			}
 		})
 	}
 }

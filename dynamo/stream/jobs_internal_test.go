@@ -3,83 +3,21 @@ package stream
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 )
-
-// now is what is left of a record: its jobs, those that are parked with a "!" behind them, and
-// whether it is kept and waits for people; "gone" if there is none.
-func (r *restless) now(t testing.TB, pk string) string {
-	t.Helper()
-	got, err := r.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(fakeTable), Key: item.Key(pk)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.Item == nil {
-		return "gone"
-	}
-	rec, err := item.Glance(got.Item)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
-		if rec.Jobs[name].Failed != "" {
-			name += "!"
-		}
-		words = append(words, name)
-	}
-	if rec.Keep != "" {
-		words = append(words, "kept")
-	}
-	if _, waits := got.Item[item.AttrWait]; waits {
-		words = append(words, "waits")
-	}
-	return strings.Join(words, " ")
-}
-
-// meanwhile is what others do to a record before a write.
-func (r *restless) meanwhile(t testing.TB, pk, what string) {
-	t.Helper()
-	var v item.Values
-	name := func(n string) map[string]string { return map[string]string{"#j": n} }
-	switch what {
-	case "":
-	case "delete":
-		if !r.Expire(fakeTable, pk) {
-			t.Error("it is gone already")
-		}
-	case "anew":
-		r.edit(t, pk, "SET id = :x", nil, item.Map{":x": v.Str("another")})
-	case "add":
-		r.edit(t, pk, "SET jobs.#j = :x", name("1.0"), item.Map{":x": v.Job("1.0", store.Job{Kind: "mail"})})
-	case "break":
-		r.edit(t, pk, "SET resp = :x", nil, item.Map{":x": v.Str("broken")})
-	case "ver":
-		r.edit(t, pk, "SET ver = ver + :one", nil, item.Map{":one": v.Num(1)})
-	case "let go":
-		r.edit(t, pk, "SET jobs = :x, exp_s = until_s REMOVE keep", nil, item.Map{":x": v.Map(nil)})
-	case "unpark 0.1", "park 0.1":
-		path := map[string]string{"#j": "0.1", "#f": item.JobFailed}
-		if what == "park 0.1" {
-			r.edit(t, pk, "SET jobs.#j.#f = :x", path, item.Map{":x": v.Str("bad")})
-		} else {
-			r.edit(t, pk, "REMOVE jobs.#j.#f", path, nil)
-		}
-	default: // "ack 0.1"
-		r.edit(t, pk, "REMOVE jobs.#j", name(strings.TrimPrefix(what, "ack ")), nil)
-	}
-}
 
 // What an acknowledgement leaves of the record, whatever has happened since the image, and how
 // many writes that takes.
@@ -93,21 +31,23 @@ func TestAcknowledgement(t *testing.T) {
 		want      string
 		updates   int
 	}{
-		"the last jobs":                      {map[string]store.Job{"0.0": mail, "0.1": mail}, "", "0.0 0.1", "", 1},
-		"one of two":                         {map[string]store.Job{"0.0": mail, "0.1": mail}, "", "0.0", "0.1 kept", 1},
-		"the last, beside another's":         {map[string]store.Job{"0.0": mail, "0.1": mail}, "ack 0.1", "0.0", "", 2},
-		"the last, and a commit adds one":    {map[string]store.Job{"0.0": mail}, "add", "0.0", "1.0 kept", 2},
-		"the last, which another has":        {map[string]store.Job{"0.0": mail}, "ack 0.0", "0.0", "", 2},
-		"the last, of which another has one": {map[string]store.Job{"0.0": mail, "0.1": mail}, "ack 0.1", "0.0 0.1", "", 3},
-		"the last, which another has let go": {map[string]store.Job{"0.0": mail}, "let go", "0.0", "", 1},
-		"its record is gone":                 {map[string]store.Job{"0.0": mail}, "delete", "0.0", "gone", 1},
-		"one of two, and the record is gone": {map[string]store.Job{"0.0": mail, "0.1": mail}, "delete", "0.0", "gone", 1},
-		"another operation's":                {map[string]store.Job{"0.0": mail}, "anew", "0.0", "0.0 kept", 1},
-		"beside a parked job":                {map[string]store.Job{"0.0": mail, "0.1": parked}, "", "0.0", "0.1! kept waits", 2},
-		"beside a parked job, by another":    {map[string]store.Job{"0.0": mail, "0.1": parked}, "ack 0.0", "0.0", "0.1! kept waits", 1},
-		"a parked job":                       {map[string]store.Job{"0.0": parked, "0.1": mail}, "", "0.0", "0.1 kept", 2},
-		"the last, which is parked":          {map[string]store.Job{"0.0": parked}, "", "0.0", "", 1},
-		"nothing":                            {map[string]store.Job{"0.0": mail}, "", "", "0.0 kept", 0},
+		"the last jobs":                                 {map[string]store.Job{"0.0": mail, "0.1": mail}, "", "0.0 0.1", "", 1},
+		"one of two":                                    {map[string]store.Job{"0.0": mail, "0.1": mail}, "", "0.0", "0.1 kept", 1},
+		"the last, beside another's":                    {map[string]store.Job{"0.0": mail, "0.1": mail}, "ack 0.1", "0.0", "", 2},
+		"the last, and a commit adds one":               {map[string]store.Job{"0.0": mail}, "add", "0.0", "1.0 kept", 2},
+		"the last, which another has":                   {map[string]store.Job{"0.0": mail}, "ack 0.0", "0.0", "", 2},
+		"the last, of which another has one":            {map[string]store.Job{"0.0": mail, "0.1": mail}, "ack 0.1", "0.0 0.1", "", 3},
+		"the last, which another has let go":            {map[string]store.Job{"0.0": mail}, "let-go", "0.0", "", 1},
+		"the last, of an operation that is open by now": {map[string]store.Job{"0.0": mail}, "open", "0.0", "kept", 2},
+		"the last, and the record has no end":           {map[string]store.Job{"0.0": mail}, "endless", "0.0", "kept", 3},
+		"its record is gone":                            {map[string]store.Job{"0.0": mail}, "delete", "0.0", "gone", 1},
+		"one of two, and the record is gone":            {map[string]store.Job{"0.0": mail, "0.1": mail}, "delete", "0.0", "gone", 1},
+		"another operation's":                           {map[string]store.Job{"0.0": mail}, "anew", "0.0", "0.0 kept", 1},
+		"beside a parked job":                           {map[string]store.Job{"0.0": mail, "0.1": parked}, "", "0.0", "0.1! kept waits", 2},
+		"beside a parked job, by another":               {map[string]store.Job{"0.0": mail, "0.1": parked}, "ack 0.0", "0.0", "0.1! kept waits", 1},
+		"a parked job":                                  {map[string]store.Job{"0.0": parked, "0.1": mail}, "", "0.0", "0.1 kept", 2},
+		"the last, which is parked":                     {map[string]store.Job{"0.0": parked}, "", "0.0", "", 1},
+		"nothing":                                       {map[string]store.Job{"0.0": mail}, "", "", "0.0 kept", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,31 +75,40 @@ func TestFailures(t *testing.T) {
 	for name, tt := range map[string]struct {
 		jobs      map[string]store.Job
 		meanwhile string
+		at        int // before this update; 0: before all
 		failed    []string
 		want      string
 		tries     int // of 0.0
 		updates   int
 	}{
-		"the first":              {map[string]store.Job{"0.0": tried(0)}, "", []string{"0.0"}, "0.0 kept", 1, 1},
-		"the last but one":       {map[string]store.Job{"0.0": tried(1)}, "", []string{"0.0"}, "0.0 kept", 2, 1},
-		"the last":               {map[string]store.Job{"0.0": tried(2)}, "", []string{"0.0"}, "0.0! kept waits", 3, 2},
-		"the last of one of two": {map[string]store.Job{"0.0": tried(2), "0.1": tried(0)}, "", []string{"0.0", "0.1"}, "0.0! 0.1 kept waits", 3, 2},
-		"it was delivered since": {map[string]store.Job{"0.0": tried(2), "0.1": tried(0)}, "ack 0.0", []string{"0.0"}, "0.1 kept", 0, 1},
-		"it is parked":           {map[string]store.Job{"0.0": {Kind: "mail", Tries: 3, Failed: "bad"}}, "", []string{"0.0"}, "0.0! kept waits", 3, 0},
-		"the record is gone":     {map[string]store.Job{"0.0": tried(2)}, "delete", []string{"0.0"}, "gone", 0, 1},
-		"another operation's":    {map[string]store.Job{"0.0": tried(2)}, "anew", []string{"0.0"}, "0.0 kept", 0, 1},
+		"the first":                {map[string]store.Job{"0.0": tried(0)}, "", 0, []string{"0.0"}, "0.0 kept", 1, 1},
+		"the last but one":         {map[string]store.Job{"0.0": tried(1)}, "", 0, []string{"0.0"}, "0.0 kept", 2, 1},
+		"the last":                 {map[string]store.Job{"0.0": tried(2)}, "", 0, []string{"0.0"}, "0.0! kept waits", 3, 2},
+		"the last of one of two":   {map[string]store.Job{"0.0": tried(2), "0.1": tried(0)}, "", 0, []string{"0.0", "0.1"}, "0.0! 0.1 kept waits", 3, 2},
+		"it was delivered since":   {map[string]store.Job{"0.0": tried(2), "0.1": tried(0)}, "ack 0.0", 0, []string{"0.0"}, "0.1 kept", 0, 1},
+		"it is parked":             {map[string]store.Job{"0.0": {Kind: "mail", Tries: 3, Failed: "bad"}}, "", 0, []string{"0.0"}, "0.0! kept waits", 3, 0},
+		"redriven as it is parked": {map[string]store.Job{"0.0": tried(2)}, "redrive 0.0", 2, []string{"0.0"}, "0.0 kept", 0, 2},
+		"parked by another":        {map[string]store.Job{"0.0": tried(2)}, "park 0.0", 2, []string{"0.0"}, "0.0! kept", 3, 2},
+		"the record is gone":       {map[string]store.Job{"0.0": tried(2)}, "delete", 0, []string{"0.0"}, "gone", 0, 1},
+		"another operation's":      {map[string]store.Job{"0.0": tried(2)}, "anew", 0, []string{"0.0"}, "0.0 kept", 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := &restless{}
 			st, rec := db.open(t, tt.jobs)
-			db.meanwhile(t, rec.PK, tt.meanwhile)
+			if db.before = func() {
+				if db.updates == tt.at {
+					db.meanwhile(t, rec.PK, tt.meanwhile)
+				}
+			}; tt.at == 0 {
+				db.meanwhile(t, rec.PK, tt.meanwhile)
+			}
 			failures := make(map[string]error)
 			for _, name := range tt.failed {
 				failures[name] = errBroken
 			}
 			now, err := Fail(t.Context(), st, rec, failures, 3)
-			if err != nil || now.Jobs["0.0"].Tries != tt.tries {
+			if err != nil || now.Jobs["0.0"].Tries != tt.tries || tt.meanwhile == "park 0.0" && now.Jobs["0.0"].Failed != "bad" {
 				t.Errorf("got %+v, %v", now, err)
 			}
 			if got := db.now(t, rec.PK); got != tt.want || db.updates != tt.updates {
@@ -244,57 +193,6 @@ func TestDecisionsAboutJobs(t *testing.T) {
 				t.Errorf("left is %q, want %q", got, tt.want)
 			}
 		})
-	}
-}
-
-// torn is a table in memory that loses the answers to its updates.
-type torn struct {
-	restless
-	applied bool // the writes are
-	blind   bool // for reads, after the first
-	reads   int
-}
-
-func (a *torn) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if a.applied {
-		_, _ = a.restless.UpdateItem(ctx, in, opts...)
-	}
-	return nil, errForbidden // what no client repeats
-}
-
-func (a *torn) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	if a.reads++; a.blind && a.reads > 1 {
-		return nil, errBroken
-	}
-	return a.restless.GetItem(ctx, in, opts...)
-}
-
-// A decision whose write fails counts if the record has it.
-func TestDecisionWhoseAnswerIsLost(t *testing.T) {
-	t.Parallel()
-	soon := store.Job{Kind: "mail", At: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
-	for name, tt := range map[string]struct {
-		applied, blind bool
-		n              int
-		left           string
-	}{"made": {true, false, 1, ""}, "not made": {false, false, 0, "0.0 kept"}, "nobody can see": {true, true, 0, "kept"}} {
-		db := &torn{applied: tt.applied, blind: tt.blind}
-		_, rec := db.open(t, map[string]store.Job{"0.0": soon})
-		w := jobWriter{item.Table{Access: db, Name: fakeTable}}
-		pick := func(r *store.Record) []string { return []string{"0.0"} }
-		n, err := w.decide(t.Context(), "cancel", rec.PK, rec.ID, "jane", pick, w.strike)
-		if n != tt.n || (err == nil) != (tt.n == 1) || err != nil && !errors.Is(err, errForbidden) {
-			t.Errorf("%s: %d, %v", name, n, err)
-		}
-		if left := db.now(t, rec.PK); left != tt.left {
-			t.Errorf("%s: left is %q, want %q", name, left, tt.left)
-		}
-	}
-	db := &glanced{broken: true}
-	_, rec := db.open(t, nil)
-	w := jobWriter{item.Table{Access: db, Name: fakeTable}}
-	if n, err := w.decide(t.Context(), "cancel", rec.PK, rec.ID, "jane", nil, nil); n != 0 || !errors.Is(err, errForbidden) {
-		t.Errorf("a record that can't be read: %d, %v", n, err)
 	}
 }
 
@@ -383,5 +281,179 @@ func TestAcknowledgementBesideAWait(t *testing.T) {
 	}
 	if err := Ack(t.Context(), st, rec, "0.0"); !errors.Is(err, errForbidden) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A write about jobs is sent six times while its result is unknown, and once if another
+// time can't help, or if the time is over.
+func TestWriteAboutJobsIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		answer error
+		ended  bool
+		want   error
+		sent   int
+	}{
+		"the record is in a transaction": {&types.TransactionConflictException{}, false, store.ErrConflict, 6},
+		"the result is unknown":          {&types.InternalServerError{}, false, store.ErrUnknown, 6},
+		"the write is forbidden":         {&smithy.GenericAPIError{Code: "AccessDeniedException"}, false, nil, 1},
+		"the time is over":               {&types.TransactionConflictException{}, true, store.ErrConflict, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // the pauses are virtual
+				db := &restless{}
+				s, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}})
+				db.fails = tt.answer
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if tt.ended {
+					cancel()
+				}
+				err := Ack(ctx, s, rec, "0.0")
+				if err == nil || tt.want != nil && !errors.Is(err, tt.want) || db.updates != tt.sent {
+					t.Errorf("sent %d times, want %d: %v", db.updates, tt.sent, err)
+				}
+			})
+		})
+	}
+}
+
+// Where others write before each write, nobody decides for ever about their records.
+func TestNobodyDecidesForEver(t *testing.T) {
+	t.Parallel()
+	parked := store.Job{Kind: "mail", Tries: 5, Failed: "bad"}
+	for name, tt := range map[string]struct {
+		jobs  map[string]store.Job
+		do    func(*dynamo.Store, *store.Record) error
+		first int // writes before the rounds
+	}{
+		"an acknowledgement in a record that waits for people": {
+			map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": parked},
+			func(s *dynamo.Store, r *store.Record) error { return Ack(t.Context(), s, r, "0.0") }, 1,
+		},
+		"a redrive": {
+			map[string]store.Job{"0.0": parked, "0.1": parked},
+			func(s *dynamo.Store, r *store.Record) error {
+				n, err := Redrive(t.Context(), s, r.PK, r.ID, "jane", "0.0")
+				if n != 0 {
+					t.Errorf("%d jobs are redriven", n)
+				}
+				return err
+			}, 0,
+		},
+		"a cancellation": {
+			map[string]store.Job{"0.0": {Kind: "mail", At: time.Now().Truncate(time.Millisecond)}},
+			func(s *dynamo.Store, r *store.Record) error {
+				_, err := Cancel(t.Context(), s, r.PK, r.ID, "jane")
+				return err
+			}, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := &restless{}
+			s, rec := db.open(t, tt.jobs)
+			ver := rec.Ver
+			db.before = func() {
+				var v item.Values
+				ver++
+				db.edit(t, rec.PK, "SET ver = :ver", nil, item.Map{":ver": v.Num(ver)})
+			}
+			if err := tt.do(s, rec); !errors.Is(err, store.ErrConflict) || db.updates != tt.first+6 {
+				t.Errorf("%d writes, want %d: %v", db.updates, tt.first+6, err)
+			}
+		})
+	}
+}
+
+// A record without the map is no record of ours: that is told, and not that the request was
+// malformed, which a drain would repeat for ever.
+func TestAcknowledgementInARecordWithoutItsMap(t *testing.T) {
+	t.Parallel()
+	db := &restless{}
+	st, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}})
+	db.edit(t, rec.PK, "REMOVE jobs", nil, nil)
+	early := *rec
+	early.State = store.Open // so that this job isn't the record's last
+	for name, image := range map[string]*store.Record{"the last job": rec, "a job": &early} {
+		if err := Ack(t.Context(), st, image, "0.0"); !errors.Is(err, store.ErrCorrupt) {
+			t.Errorf("%s: got %v, want corrupt", name, err)
+		}
+	}
+}
+
+// A finished record without jobs is let go, and no other.
+func TestLetGo(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		jobs            map[string]store.Job
+		meanwhile, want string
+	}{
+		"finished":            {map[string]store.Job{}, "", ""},
+		"let go before":       {map[string]store.Job{}, "let-go", ""},
+		"jobs are there":      {map[string]store.Job{"0.0": {Kind: "mail"}}, "", "0.0 kept"},
+		"another operation's": {map[string]store.Job{}, "anew", "kept"},
+		"not finished":        {map[string]store.Job{}, "open", "kept"},
+		"without an end":      {map[string]store.Job{}, "endless", "kept"},
+		"gone":                {map[string]store.Job{}, "delete", "gone"},
+	} {
+		db := &restless{}
+		st, rec := db.open(t, tt.jobs)
+		db.meanwhile(t, rec.PK, tt.meanwhile)
+		if err := LetGo(t.Context(), st, rec); err != nil || db.now(t, rec.PK) != tt.want {
+			t.Errorf("%s: %v, left is %q, want %q", name, err, db.now(t, rec.PK), tt.want)
+		}
+	}
+}
+
+// torn is a table in memory that loses the answers to its updates.
+type torn struct {
+	restless
+	applied bool // the writes are
+	blind   bool // for reads, after the first
+	reads   int
+}
+
+func (a *torn) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if a.applied {
+		_, _ = a.restless.UpdateItem(ctx, in, opts...)
+	}
+	return nil, errForbidden // what no client repeats
+}
+
+func (a *torn) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if a.reads++; a.blind && a.reads > 1 {
+		return nil, errBroken
+	}
+	return a.restless.GetItem(ctx, in, opts...)
+}
+
+// A decision whose write fails counts if the record has it.
+func TestDecisionWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	soon := store.Job{Kind: "mail", At: time.Now().Add(time.Hour).Truncate(time.Millisecond)}
+	for name, tt := range map[string]struct {
+		applied, blind bool
+		n              int
+		left           string
+	}{"made": {true, false, 1, ""}, "not made": {false, false, 0, "0.0 kept"}, "nobody can see": {true, true, 0, "kept"}} {
+		db := &torn{applied: tt.applied, blind: tt.blind}
+		_, rec := db.open(t, map[string]store.Job{"0.0": soon})
+		w := jobWriter{item.Table{Access: db, Name: fakeTable}}
+		pick := func(r *store.Record) []string { return []string{"0.0"} }
+		n, err := w.decide(t.Context(), "cancel", rec.PK, rec.ID, "jane", pick, w.strike)
+		if n != tt.n || (err == nil) != (tt.n == 1) || err != nil && !errors.Is(err, errForbidden) {
+			t.Errorf("%s: %d, %v", name, n, err)
+		}
+		if left := db.now(t, rec.PK); left != tt.left {
+			t.Errorf("%s: left is %q, want %q", name, left, tt.left)
+		}
+	}
+	db := &glanced{broken: true}
+	_, rec := db.open(t, nil)
+	w := jobWriter{item.Table{Access: db, Name: fakeTable}}
+	if n, err := w.decide(t.Context(), "cancel", rec.PK, rec.ID, "jane", nil, nil); n != 0 || !errors.Is(err, errForbidden) {
+		t.Errorf("a record that can't be read: %d, %v", n, err)
 	}
 }

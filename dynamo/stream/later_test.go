@@ -2,25 +2,17 @@ package stream_test
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"net/http"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
@@ -28,43 +20,6 @@ import (
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
-
-// later makes a finished record with jobs, some of which have a time.
-func (tab *table) later(t testing.TB, at map[string]time.Duration) *store.Record {
-	t.Helper()
-	return tab.finished(t, func(r *store.Record) {
-		for name, in := range at {
-			j := r.Jobs[name]
-			j.At = time.Now().Add(in).Truncate(time.Millisecond)
-			r.Jobs[name] = j
-		}
-	}, slices.Sorted(maps.Keys(at))...)
-}
-
-// passes has the time of jobs come, as far as any program can see.
-func (tab *table) passes(t testing.TB, r *store.Record, ago time.Duration, names ...string) {
-	t.Helper()
-	for _, name := range names {
-		tab.at(t, r, name, "SET jobs.#j.#at = :at", map[string]types.AttributeValue{":at": tabletest.Num(time.Now().Add(-ago).UnixMilli())})
-	}
-}
-
-// atOnce takes the time from a job.
-func (tab *table) atOnce(t testing.TB, r *store.Record, name string) {
-	t.Helper()
-	tab.at(t, r, name, "REMOVE jobs.#j.#at", nil)
-}
-
-func (tab *table) at(t testing.TB, r *store.Record, name, update string, values map[string]types.AttributeValue) {
-	t.Helper()
-	_, err := tab.Direct.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)}, UpdateExpression: &update,
-		ExpressionAttributeNames: map[string]string{"#j": name, "#at": "at"}, ExpressionAttributeValues: values,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A job is delivered at its time, and not before: its record holds it, and a ticket for each
 // time has it delivered. Jobs without a time don't wait for it. The record is let go with its
@@ -156,30 +111,6 @@ func TestSweepDeliversAtItsTime(t *testing.T) {
 	}
 }
 
-// A record that somebody deletes takes its later jobs with it, and says so; those whose time has
-// come are delivered.
-func TestDeletedRecordCancelsItsLaterJobs(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	feed, out := tab.tail(t), &outbox{}
-	var lost []string
-	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) {
-		o.Delayed, o.Hooks.JobLost = &tickets{}, func(_ context.Context, e stream.Entry) { lost = append(lost, e.Job) }
-	})
-	r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
-	tab.passes(t, r, 2*time.Minute, "0.0") // DynamoDB local's stream tells whole minutes
-	handle(t, d, feed.event(t))
-	if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)}}); err != nil {
-		t.Fatal(err)
-	}
-	if seq := handle(t, d, feed.event(t)); seq != "" {
-		t.Errorf("reported %s", seq)
-	}
-	if diff := cmp.Diff([]string{"job 0.0"}, out.kinds()); diff != "" || !slices.Equal(lost, []string{"0.1"}) {
-		t.Errorf("lost %v, delivered (-want +got):\n%s", lost, diff)
-	}
-}
-
 // A drain that is late decides by the time of the removal: a job that was cancelled by it stays
 // cancelled, though its time has come since. The stream tells that time in whole seconds, so a
 // job that was due in that second is delivered rather than lost.
@@ -197,9 +128,7 @@ func TestLateDrainKeepsTheCancellation(t *testing.T) {
 		tab.at(t, r, name, "SET jobs.#j.#at = :at", map[string]types.AttributeValue{":at": tabletest.Num(removal.Add(at).UnixMilli())})
 	}
 	feed.event(t)
-	if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)}}); err != nil {
-		t.Fatal(err)
-	}
+	tab.remove(t, r.PK)
 	ev := feed.event(t)
 	for i := range ev.Records {
 		ev.Records[i].Change.ApproximateCreationDateTime.Time = removal
@@ -210,72 +139,6 @@ func TestLateDrainKeepsTheCancellation(t *testing.T) {
 	if diff := cmp.Diff([]string{"job 0.0", "job 0.1"}, out.kinds()); diff != "" || !slices.Equal(lost, []string{"0.2", "0.3", "0.4"}) {
 		t.Errorf("lost %v, delivered (-want +got):\n%s", lost, diff)
 	}
-}
-
-// An operator cancels jobs with a time that no drain has begun to deliver, by no clock: those
-// alone, and for good.
-func TestCancel(t *testing.T) { //nolint:tparallel // its subtests share a table whose records are told apart by their time
-	t.Parallel()
-	tab := newTable(t)
-	for name, tt := range map[string]struct {
-		names, left []string
-	}{
-		"all":                {nil, []string{"0.3", "0.4"}},
-		"one":                {[]string{"0.1"}, []string{"0.0", "0.2", "0.3", "0.4"}},
-		"one that is near":   {[]string{"0.0"}, []string{"0.1", "0.2", "0.3", "0.4"}},
-		"one that is late":   {[]string{"0.2"}, []string{"0.0", "0.1", "0.3", "0.4"}},
-		"one without":        {[]string{"0.3"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
-		"one that has begun": {[]string{"0.4"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
-		"one that isn't":     {[]string{"9.9"}, []string{"0.0", "0.1", "0.2", "0.3", "0.4"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := tab.later(t, map[string]time.Duration{"0.0": time.Second, "0.1": 2 * time.Hour, "0.2": -time.Hour, "0.3": time.Hour, "0.4": time.Hour})
-			tab.atOnce(t, r, "0.3")
-			tab.at(t, r, "0.4", "SET jobs.#j.b = jobs.#j.#at", nil)
-			n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane", tt.names...)
-			if err != nil || n != 5-len(tt.left) {
-				t.Errorf("got %d, %v", n, err)
-			}
-			tab.kept(t, r.PK, tt.left...)
-			now, err := tab.Store.Load(t.Context(), r.PK)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if made := len(now.Settled) == 1 && now.Settled[0].By == "jane" && strings.HasPrefix(now.Settled[0].What, "cancel 0."); made != (n > 0) {
-				t.Errorf("decisions %+v", now.Settled)
-			}
-		})
-	}
-	t.Run("the last lets the record go", func(t *testing.T) {
-		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
-		if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane"); n != 2 || err != nil {
-			t.Errorf("got %d, %v", n, err)
-		}
-		tab.letGo(t, r.PK)
-	})
-	t.Run("several at once cancel each job once", func(t *testing.T) {
-		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
-		var wg sync.WaitGroup
-		var total atomic.Int64
-		for range 8 {
-			wg.Go(func() {
-				n, err := stream.Cancel(t.Context(), tab.Store, r.PK, r.ID, "jane")
-				if total.Add(int64(n)); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		if wg.Wait(); total.Load() != 2 {
-			t.Errorf("%d cancelled", total.Load())
-		}
-	})
-	t.Run("another operation's stay", func(t *testing.T) {
-		r := tab.later(t, map[string]time.Duration{"0.0": time.Hour})
-		if n, err := stream.Cancel(t.Context(), tab.Store, r.PK, "another", "jane"); n != 0 || !errors.Is(err, jobs.ErrMoved) {
-			t.Errorf("got %d, %v", n, err)
-		}
-		tab.kept(t, r.PK, "0.0")
-	})
 }
 
 // A cancelled job is delivered by nothing that is late to hear of it: neither by its ticket, nor
@@ -311,8 +174,7 @@ func TestCancelledJobIsNotDelivered(t *testing.T) {
 }
 
 // Of a drain and an operator, the first write wins: a job whose delivery has begun stays, though
-// its sink has it only later, and a job that is cancelled after the drain has read its record
-// isn't delivered.
+// its sink has it only later.
 //
 //nolint:tparallel // the steps are one story on one table
 func TestCancelRacesTheDrain(t *testing.T) {
@@ -358,46 +220,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		}
 		tab.kept(t, r.PK, "0.1")
 	})
-	t.Run("cancelled", func(t *testing.T) {
-		r, ticket := due()
-		out := &outbox{}
-		tab.Transport.Reset()
-		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
-			if op != "UpdateItem" || n > 1 {
-				return nil
-			}
-			return func(next http.RoundTripper, req *http.Request) (*http.Response, error) {
-				if n := cancels(r); n != 1 {
-					t.Errorf("%d cancelled", n)
-				}
-				return next.RoundTrip(req)
-			}
-		}
-		defer func() { tab.Transport.Fault = nil }()
-		if err := stream.NewDrain(tab.Store, out).Retry(t.Context(), ticket); err != nil || len(out.kinds()) != 0 {
-			t.Errorf("delivered %v, %v", out.kinds(), err)
-		}
-		tab.kept(t, r.PK, "0.1")
-	})
-	t.Run("nobody knows", func(t *testing.T) {
-		r, ticket := due()
-		out := &outbox{}
-		d := stream.NewDrain(tab.Store, out)
-		tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
-			if op == "UpdateItem" {
-				return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
-			}
-			return nil
-		}
-		if err := d.Retry(t.Context(), ticket); err == nil || len(out.kinds()) != 0 {
-			t.Errorf("delivered %v, %v", out.kinds(), err)
-		}
-		tab.Transport.Fault = nil
-		if err := d.Retry(t.Context(), ticket); err != nil || len(out.kinds()) != 1 {
-			t.Errorf("then delivered %v, %v", out.kinds(), err)
-		}
-		tab.kept(t, r.PK, "0.1")
-	})
 	t.Run("as many as a record takes", func(t *testing.T) { // the conditions name each of them
 		at := map[string]time.Duration{}
 		for i := range 50 {
@@ -413,38 +235,6 @@ func TestCancelRacesTheDrain(t *testing.T) {
 		}
 		tab.letGo(t, r.PK)
 	})
-}
-
-// A job with a time holds up no other of its group, and isn't held up.
-func TestLaterJobHoldsUpNobody(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	feed, queue := tab.tail(t), &tickets{}
-	down := true
-	out := &outbox{fail: func(d jobs.Delivery) error {
-		if down && d.Kind == "job 0.1" {
-			return jobs.ErrSinkDown
-		}
-		return nil
-	}}
-	d := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.Delayed = queue })
-	r := tab.later(t, map[string]time.Duration{"0.0": time.Hour, "0.1": time.Hour})
-	tab.atOnce(t, r, "0.1")
-	handle(t, d, feed.event(t))
-	got := queue.all()
-	if len(got) != 2 || len(out.kinds()) != 0 { // one for the time, one for the failure
-		t.Fatalf("tickets %+v, delivered %v", got, out.kinds())
-	}
-	down = false
-	for _, ticket := range got {
-		if err := d.Retry(t.Context(), ticket); err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"job 0.1"}, out.kinds()); diff != "" {
-		t.Errorf("delivered (-want +got):\n%s", diff)
-	}
-	tab.kept(t, r.PK, "0.0")
 }
 
 // scheduling is a queue of tickets with its scheduler, which count their calls.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
@@ -285,18 +285,6 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 	}
 }
 
-// listed is what waits for people, in short.
-func (tab *table) listed(t *testing.T) (all []stream.Entry) {
-	t.Helper()
-	for e, err := range stream.NewWaiting(tab.Client, tab.Store).All(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, stream.Entry{Reason: e.Reason, PK: e.PK, LastErr: e.LastErr})
-	}
-	return all
-}
-
 // The ticket of an operation whose sealed request was altered ends, and people hear of it:
 // from a worker that opens it itself, and from the function.
 func TestBadInput25AlteredRequest(t *testing.T) {
@@ -310,10 +298,10 @@ func TestBadInput25AlteredRequest(t *testing.T) {
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), `1`), nothing)
 			ev := feed.event(t)
 			it := tab.item(t, tab.Only(t).PK)
-			x := it["req"].(*ddbtypes.AttributeValueMemberM).Value["x"].(*ddbtypes.AttributeValueMemberB)
+			x := it["req"].(*types.AttributeValueMemberM).Value["x"].(*types.AttributeValueMemberB)
 			x.Value[13] ^= 1
 			tab.Put(t, it)
-			pk := it["pk"].(*ddbtypes.AttributeValueMemberS).Value
+			pk := it["pk"].(*types.AttributeValueMemberS).Value
 			if !opens {
 				var err error
 				if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {

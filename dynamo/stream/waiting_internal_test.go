@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // shelf is an index in memory: the pages of each partition.
@@ -156,54 +155,5 @@ func TestListEndsWithAnError(t *testing.T) {
 		if c, err := listed(tt.s, now, Entry{}).Count(t.Context()); !errors.Is(err, tt.want) || (err == nil) == (c == nil) {
 			t.Errorf("%s: counted %+v, %v", name, c, err)
 		}
-	}
-}
-
-// A count asks for the time of the oldest, and then for numbers only.
-func TestCountOfAPartition(t *testing.T) {
-	t.Parallel()
-	now := time.UnixMilli(1_800_000_000_000)
-	keys := item.WaitKeys(ReasonStuck)
-	ago := func(d time.Duration) time.Time { return now.Add(-d) }
-	s := &shelf{pages: map[string][][]item.Map{
-		keys[0]: {{}, {onShelf("a", ago(90*time.Second+1e6)), onShelf("b", ago(time.Second))}, {onShelf("c", now)}}, keys[1]: {{onShelf("d", ago(-time.Hour))}}, keys[2]: {{onShelf("e", ago(time.Minute))}},
-	}}
-	got, err := listed(s, now, Entry{}).Count(t.Context())
-	want := &Counted{Count: 5, Oldest: 90, ByReason: map[Reason]Tally{ReasonStuck: {5, 90}}}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v, -want +got:\n%s", err, diff)
-	}
-	if got, want := s.read[keys[0]], []string{"25 wait_ms", "25 wait_ms", "0 COUNT"}; !slices.Equal(got, want) {
-		t.Errorf("read as %q, want %q", got, want)
-	}
-	ahead := &shelf{pages: map[string][][]item.Map{keys[0]: {{onShelf("d", ago(-time.Hour))}}}}
-	if got, err := listed(ahead, now, Entry{}).Count(t.Context()); err != nil || got.Count != 1 || got.Oldest != 0 {
-		t.Errorf("by a clock that is ahead: %+v, %v", got, err)
-	}
-}
-
-// An entry shows what its item has: the job's tries and error before the operation's, and the
-// item that it is about before its own.
-func TestEntryOfTheIndex(t *testing.T) {
-	t.Parallel()
-	var v item.Values
-	created, run := time.UnixMilli(1_800_000_000_000), time.UnixMilli(1_800_000_001_000)
-	it := item.Map{"pk": v.Str("v1##a"), item.AttrTries: v.Num(3), item.AttrLastErr: v.Str("down"), item.AttrCreated: v.Millis(created), item.AttrID: v.Str("i")}
-	e := indexed(ReasonStuck, it)
-	if e.PK != "v1##a" || e.Tries != 3 || e.LastErr != "down" || !e.Created.Equal(created) || !e.Run.Equal(created) || e.ID != "i" || e.Reason != ReasonStuck {
-		t.Errorf("an operation: %+v", e)
-	}
-	it[item.AttrRun], it[item.AttrAbout] = v.Millis(run), v.Str("v1##b")
-	it[item.AttrWaitIn] = v.WaitIn(state.Wait{Job: "0.0", Kind: "mail", Failed: "bad", Tries: 5, Phase: "p"})
-	e = indexed(ReasonParked, it)
-	if e.PK != "v1##b" || e.Tries != 5 || e.LastErr != "bad" || !e.Run.Equal(run) || e.Job != "0.0" || e.Kind != "mail" || e.Phase != "p" {
-		t.Errorf("a job: %+v", e)
-	}
-	it[item.AttrWaitIn] = v.WaitIn(state.Wait{Phase: "p"})
-	if e := indexed(ReasonStuck, it); e.Tries != 3 || e.LastErr != "down" || e.Phase != "p" {
-		t.Errorf("a phase: %+v", e)
-	}
-	if e := indexed(ReasonStuck, item.Map{"pk": v.Str("v1##a"), item.AttrID: v.Num(1), item.AttrTries: v.Str("?"), item.AttrCreated: v.Str("?"), item.AttrWaitIn: v.Str("?")}); e.PK != "v1##a" || e.ID != "" || e.Tries != 0 {
-		t.Errorf("one that is broken: %+v", e)
 	}
 }

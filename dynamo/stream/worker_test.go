@@ -2,87 +2,36 @@ package stream_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/itemsize"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
 )
-
-// deliver hands the queue's messages to a worker, and fails the test unless those that wait on
-// are reported as failed. It reports whether there were any.
-func (m *mailbox) deliver(t testing.TB, w *worker.Worker) bool {
-	t.Helper()
-	payload := m.take()
-	if payload == nil {
-		return false
-	}
-	out, err := w.Invoke(t.Context(), payload)
-	var re events.SQSEventResponse
-	if err != nil || json.Unmarshal(out, &re) != nil || len(re.BatchItemFailures) != m.len() {
-		t.Fatalf("the worker answers %s, %v for tickets, of which %d wait", out, err, m.len())
-	}
-	return true
-}
-
-// scheduled has a worker run its sweep.
-func scheduled(t testing.TB, w *worker.Worker) (rep stream.Report) {
-	t.Helper()
-	out, err := w.Invoke(t.Context(), []byte(`{"source":"aws.scheduler","detail-type":"Scheduled Event"}`))
-	if err == nil {
-		err = json.Unmarshal(out, &rep)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return rep
-}
-
-// fast is a sweep by a clock that is ahead, which doesn't wait.
-func fast(ahead time.Duration) func(*stream.SweepOptions) {
-	return func(o *stream.SweepOptions) {
-		in(ahead)(o)
-		o.PagesPerSecond = 1e6
-	}
-}
-
-// ticketsIn is a clock of tickets that is ahead.
-func ticketsIn(ahead time.Duration) func(*completer.Options) {
-	return func(o *completer.Options) { o.Now = func() time.Time { return time.Now().Add(ahead) } }
-}
-
-// hanging is a sink that never answers.
-var hanging = jobs.SinkFunc(func(ctx context.Context, _ jobs.Delivery) error {
-	<-ctx.Done()
-	return fmt.Errorf("%w: %w", jobs.ErrSinkDown, context.Cause(ctx))
-})
-
-// answer is a handler that completes a request with its own body.
-func answer(_ context.Context, req *idem.Request) (idem.Response, error) {
-	return idem.Response{Status: 201, Body: req.Body}, nil
-}
 
 // A poison job, a sink that hangs and a function that fails, at once and for ever:
 // no batch comes again, and other jobs, completions and the sweep go on.
 func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, tab *table) {
+		feed := tab.tail(t)
 		queue, fine := &mailbox{}, &outbox{}
 		function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
 		good := idem.New(tab.Store, callertest.Anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
@@ -116,7 +65,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 			run(t, engine, one("fine"))
 			req := tabletest.Post(tabletest.NewKey(), strconv.Itoa(round))
 			begin(t, tab, req, nothing, function("good"))
-			if seq := handle(t, w, tab.Event()); seq != "" {
+			if seq := handle(t, w, feed.event(t)); seq != "" {
 				t.Fatalf("the stream is held up at %s", seq)
 			}
 			if n := len(fine.byID); n != round+1 {
@@ -161,6 +110,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 func TestWorkerGoesOnWithoutItsQueue(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, tab *table) {
+		feed := tab.tail(t)
 		queue, fine := &mailbox{fail: errInjected}, &outbox{}
 		later := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
 		engine := idem.New(tab.Store, callertest.Anybody, resumable, tabletest.Ahead(time.Hour))
@@ -176,7 +126,7 @@ func TestWorkerGoesOnWithoutItsQueue(t *testing.T) {
 		begin(t, tab, req, nothing)
 		run(t, engine, one("later"))
 		run(t, engine, one("fine"))
-		if seq := handle(t, w, tab.Event()); seq != "" {
+		if seq := handle(t, w, feed.event(t)); seq != "" {
 			t.Errorf("the stream is held up at %s", seq)
 		}
 		if diff := cmp.Diff([]string{"fine"}, fine.kinds()); diff != "" || queue.len() != 0 {
@@ -252,94 +202,302 @@ func TestJobsThatWereDelayedKeepTheirOrder(t *testing.T) {
 	tab.letGo(t, pk)
 }
 
-// A job whose predecessors were delivered since its image was made goes on at once:
-// for nothing if this process delivered them, for one read otherwise. If that read
-// fails, the job is delayed.
-func TestJobBehindThoseThatWereDelivered(t *testing.T) {
+// figures are what a way of deployment takes for some requests.
+type figures struct {
+	Readers     int // of the stream
+	Invocations int // by the stream
+	Tickets     int // invocations by the queue
+	Records     int // of the stream that functions get
+	Calls       calls
+}
+
+// Ten requests with a job each in one batch, where all is well, and where the first job is
+// refused once. docs/operate/background.md has the stream records of each way.
+func TestFiguresOfTheWorker(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		same    bool
-		broken  bool // the record, by hand
-		fault   dynamotest.Fault
-		calls   calls
-		delayed int
+		refusals int
+		one      bool // worker
+		want     figures
 	}{
-		"by this process":    {true, false, nil, calls{"UpdateItem": 2}, 0}, // it acknowledges, and lets go of the record
-		"by another process": {false, false, nil, calls{"GetItem": 1, "UpdateItem": 2}, 0},
-		"by another, and the record can't be read any more": {false, true, nil, calls{"GetItem": 1, "UpdateItem": 1}, 0},
-		"by another, which nobody can see":                  {false, false, dynamotest.AnswerError(400, "AccessDeniedException", "injected"), calls{"GetItem": 1}, 1},
+		"drain and completer, all is well": {0, false, figures{2, 2, 0, 40, calls{"UpdateItem": 10}}},
+		"a worker, all is well":            {0, true, figures{1, 1, 0, 20, calls{"UpdateItem": 10}}},
+		"drain and completer, a refusal":   {1, false, figures{2, 3, 0, 59, calls{"UpdateItem": 20}}},
+		"a worker, a refusal":              {1, true, figures{1, 1, 1, 20, calls{"GetItem": 1, "UpdateItem": 11}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			feed, queue, out := tab.tail(t), &mailbox{}, &outbox{}
-			open := func() *worker.Worker { return queue.worker(tab, func(o *worker.Options) { o.Sink = out }) }
-			w := open()
-			run(t, idem.New(tab.Store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
-				return idem.Response{Status: 201}, errors.Join(stages(ctx, "first"), stages(ctx, "second"))
-			})
-			ev := feed.event(t)
-			second := slices.IndexFunc(ev.Records, func(r events.DynamoDBEventRecord) bool {
-				staged, any := r.Change.NewImage["jobs"]
-				return any && len(staged.Map()) == 2
-			})
-			handle(t, w, events.DynamoDBEvent{Records: ev.Records[:second]})
-			if !test.same {
-				w = open()
+			feed, queue, left := tab.tail(t), &mailbox{}, test.refusals
+			out := &outbox{fail: func(d jobs.Delivery) error {
+				if d.Kind == "job 0" && left > 0 {
+					left--
+					return errPoison
+				}
+				return nil
+			}}
+			for i := range 10 {
+				run(t, idem.New(tab.Store, callertest.Anybody), one(fmt.Sprint("job ", i)))
 			}
-			if test.broken {
-				tab.edit(t, pkOf(ev.Records[second]), "SET resp = :x", map[string]types.AttributeValue{":x": tabletest.Str("broken by hand")})
+			ev := feed.event(t)
+			readers := []invoker{stream.NewDrain(tab.Store, out), stream.NewCompleter(completer.NewQueue(queue, "https://tickets"))}
+			w := queue.worker(tab, func(o *worker.Options) { o.Sink = out })
+			if test.one {
+				readers = []invoker{w}
 			}
 			tab.Transport.Reset()
-			if test.fault != nil {
-				tab.Transport.Fault = tabletest.On("GetItem", 1, test.fault)
+			got := figures{Readers: len(readers)}
+			for _, r := range readers {
+				for batch, seq := ev, "-"; seq != ""; batch = from(t, batch, seq) {
+					got.Invocations++
+					got.Records += len(batch.Records)
+					if seq = handle(t, r, batch); seq == "" {
+						break
+					}
+				}
 			}
-			if seq := handle(t, w, events.DynamoDBEvent{Records: ev.Records[second : second+1]}); seq != "" || queue.len() != test.delayed {
-				t.Errorf("reported %q, %d tickets, want %d", seq, queue.len(), test.delayed)
+			for queue.deliver(t, w) {
+				got.Tickets++
 			}
-			if diff := cmp.Diff(test.calls, tab.Transport.Calls()); diff != "" {
-				t.Errorf("calls (-want +got):\n%s", diff)
-			}
-			tab.Transport.Fault = nil
-			queue.deliver(t, w)
-			if diff := cmp.Diff([]string{"first", "second"}, out.kinds()); diff != "" {
-				t.Errorf("delivered (-want +got):\n%s", diff)
+			got.Calls = tab.Transport.Calls()
+			if diff := cmp.Diff(test.want, got); diff != "" || len(out.byID) != 10 {
+				t.Errorf("figures (-want +got):\n%s; %d jobs are delivered", diff, len(out.byID))
 			}
 		})
 	}
 }
 
-// Tickets for jobs that nobody has to deliver any more end.
-func TestTicketsForJobsThatAreOver(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	out := &outbox{}
-	drain := stream.NewDrain(tab.Store, out)
-	r := tab.finished(t, nil, "0.0")
-	parked := tab.finished(t, func(r *store.Record) {
-		r.Jobs["0.0"] = idem.Job{Kind: "poison", Args: []byte("1"), Tries: 5, Failed: "bad"}
+// counted is a provider that counts its calls. pad makes its wrapped data keys longer.
+type counted struct {
+	seal.Provider
+	pad int
+
+	mu                sync.Mutex
+	generated, opened int
+}
+
+func (k *counted) Generate(ctx context.Context) (seal.DataKey, error) {
+	k.mu.Lock()
+	k.generated++
+	k.mu.Unlock()
+	data, err := k.Provider.Generate(ctx)
+	data.Wrapped = append(data.Wrapped, make([]byte, k.pad)...)
+	return data, err
+}
+
+func (k *counted) Open(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
+	k.mu.Lock()
+	k.opened++
+	k.mu.Unlock()
+	return k.Provider.Open(ctx, id, wrapped[:len(wrapped)-k.pad])
+}
+
+// keys are the names of a provider's key, and how much longer its wrapped data keys are
+// than those of [seal.NewStatic].
+type keys struct {
+	name string
+	pad  int
+}
+
+func (k keys) provider(t testing.TB) *counted {
+	t.Helper()
+	p, err := seal.NewStatic(k.name, map[string][]byte{k.name: make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &counted{Provider: p, pad: k.pad}
+}
+
+var (
+	staticKeys = keys{"2026-11", 0}
+	// Those of AWS KMS have 184 bytes.
+	kmsKeys = keys{"arn:aws:kms:eu-central-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab", 184 - 60}
+)
+
+// life is a table with the processes of an application, and what each step of its
+// records' life has cost.
+type life struct {
+	*testing.T
+	tab       *table
+	costs     []string
+	providers map[string]*counted
+
+	mu    sync.Mutex
+	calls []string
+}
+
+// process is the store of a process of its own.
+func (l *life) process(name string, sealed *keys) *dynamo.Store {
+	l.Helper()
+	s, err := dynamo.New(l.tab.Client, l.tab.Name, func(o *dynamo.Options) {
+		if sealed != nil {
+			l.providers[name] = sealed.provider(l)
+			o.Seal = seal.New(l.providers[name])
+		}
+		o.Hooks.Called = func(_ context.Context, c store.Call) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.calls = append(l.calls, c.Op)
+		}
 	})
-	for name, ticket := range map[string]jobs.Ticket{
-		"no record":           {PK: "v1##none", Operation: "i", Jobs: true},
-		"another operation's": {PK: r.PK, Operation: "another", Jobs: true},
-		"parked":              {PK: parked.PK, Operation: parked.ID, Jobs: true},
-	} {
-		if err := drain.Retry(t.Context(), ticket); err != nil || len(out.kinds()) != 0 {
-			t.Errorf("%s: %v, delivered %v", name, err, out.kinds())
+	if err != nil {
+		l.Fatal(err)
+	}
+	return s
+}
+
+// cost ends a step: its calls, which may come in any order, and the units of all items then.
+func (l *life) cost(step string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.calls)
+	units := 0
+	for _, it := range l.tab.Items(l) {
+		units += (itemsize.Of(it) + 1023) / 1024
+	}
+	l.costs = append(l.costs, fmt.Sprintf("%s: %s; %d units", step, strings.Join(l.calls, ", "), units))
+	l.calls = nil
+}
+
+// do asks an engine, and checks the status.
+func (l *life) do(e *idem.Engine, req idem.Request, status int, fn func(context.Context) (idem.Response, error)) {
+	l.Helper()
+	if re, err := e.Do(l.Context(), req, fn); re.Status != status {
+		l.Errorf("the answer is %d, %v; want %d", re.Status, err, status)
+	}
+}
+
+// paid books, stages a job and charges; the charge's error is fails. size is of the
+// answer.
+func paid(fails error, size int, opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (string, error) {
+			tx.Stage(idem.NewJob("mail", "zoë"))
+			return "booked", nil
+		}); err != nil {
+			return idem.Response{}, err
+		}
+		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { return "charged", fails }, opts...)
+		return idem.Response{Status: 201, Body: []byte(noise(size))}, err
+	}
+}
+
+// live plays the whole life of records: claim, phases, finish, replay, companions, jobs,
+// drain, completer and settlement.
+func live(t *testing.T, sealed *keys) *life {
+	t.Helper()
+	l := &life{T: t, tab: newTable(t), providers: make(map[string]*counted)}
+	feed, box, queue := l.tab.tail(t), &outbox{}, &mailbox{}
+	down := errors.New("down")
+	options := func(o *idem.Options) { o.Resumable, o.Function, o.Lease = true, "rides", tabletest.Lease }
+	one, two := idem.New(l.process("function one", sealed), callertest.Anybody, options), idem.New(l.process("function two", sealed), callertest.Anybody, options)
+	desk := idem.New(l.process("desk", sealed), callertest.Anybody)
+	w := worker.New(l.tab.Client, l.process("worker", sealed), completer.NewQueue(queue, "https://tickets"), func(o *worker.Options) {
+		o.Sink = box
+		o.Functions = completer.InProcess(func(ctx context.Context, ticket jobs.Ticket) error {
+			_, err := two.Resume(ctx, ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return paid(nil, 100)(ctx) })
+			return err
+		})
+		o.Sweep = func(o *stream.SweepOptions) { o.PagesPerSecond = 1e6 }
+	})
+	request := func(name string) idem.Request {
+		return idem.Request{Key: name, Identity: idem.Identity{Kind: "jwt", Subject: "zoë"}, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"amount":2000}`)}
+	}
+
+	l.do(one, request("small"), 201, paid(nil, 100))
+	l.cost("claim, phases, finish")
+	l.do(one, request("small"), 201, nil)
+	l.cost("a replay")
+	l.do(two, request("small"), 201, nil)
+	l.cost("a replay by another process")
+	l.do(one, request("large"), 201, paid(nil, 20<<10))
+	l.cost("an answer in a companion")
+	l.do(two, request("large"), 201, nil)
+	l.cost("its replay")
+	l.do(one, request("abandoned"), 0, paid(down, 100))
+	l.cost("a failed attempt")
+	l.do(one, request("retried"), 0, paid(down, 100))
+	l.do(two, request("retried"), 201, paid(nil, 100))
+	l.cost("a failed attempt, and a retry that takes over")
+	l.do(one, request("stuck"), 0, paid(down, 100, idem.NotIdempotent()))
+	l.cost("a stuck operation")
+	stuck := l.tab.stuck(t)
+	if err := desk.Settle(t.Context(), stuck, idem.Settlement{Result: []byte(`"charged"`), By: "jane"}); err != nil {
+		t.Fatal(err)
+	}
+	l.cost("settled")
+	l.do(two, request("stuck"), 201, paid(nil, 100, idem.NotIdempotent()))
+	l.cost("its retry")
+	if seq := handle(t, w, feed.event(t)); seq != "" {
+		t.Errorf("reported %q", seq)
+	}
+	l.cost("the stream, with the jobs of five operations")
+	if queue.len() == 0 {
+		t.Fatal("no ticket")
+	}
+	if _, err := w.Invoke(t.Context(), queue.take()); err != nil {
+		t.Fatal(err)
+	}
+	l.cost("the completer's tickets")
+	if seq := handle(t, w, feed.event(t)); seq != "" {
+		t.Errorf("reported %q", seq)
+	}
+	l.cost("the stream once more")
+	if _, err := w.Invoke(t.Context(), []byte(`{"detail-type":"Scheduled Event","source":"aws.events"}`)); err != nil {
+		t.Fatal(err)
+	}
+	l.cost("a sweep")
+	if len(box.all) != 5 {
+		t.Errorf("%d jobs were delivered, want 5", len(box.all))
+	}
+	return l
+}
+
+// stuck is the key of the only stuck record.
+func (tab *table) stuck(t *testing.T) string {
+	t.Helper()
+	var found []string
+	for _, it := range tab.Items(t) {
+		if r, err := dynamo.Decode(it); err == nil && r != nil && r.State == store.Stuck {
+			found = append(found, r.PK)
 		}
 	}
-	if err := drain.Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err != nil || len(out.kinds()) != 1 {
-		t.Errorf("%v, delivered %v", err, out.kinds())
+	if len(found) != 1 {
+		t.Fatalf("%d records are stuck", len(found))
 	}
-	tab.letGo(t, r.PK)
-	unsettled := tab.finished(t, nil)
-	if err := drain.Retry(t.Context(), jobs.Ticket{PK: unsettled.PK, Operation: unsettled.ID, Jobs: true}); err != nil {
-		t.Error(err)
-	}
-	tab.letGo(t, unsettled.PK)
-	tab.Transport.Reset()
-	tab.Transport.Fault = tabletest.On("GetItem", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
-	if err := drain.Retry(t.Context(), jobs.Ticket{PK: r.PK, Operation: r.ID, Jobs: true}); err == nil {
-		t.Error("a record that can't be read ends its ticket")
+	return found[0]
+}
+
+// Encryption adds no call to DynamoDB to the whole life of a record, and no unit as long as
+// the record stays within its KB. Each process asks the key service once for a data key
+// that it seals with, and once for each data key of another process, however many
+// requests, records and jobs it serves.
+func TestLifeSealed(t *testing.T) {
+	t.Parallel()
+	plain := live(t, nil)
+	for name, k := range map[string]*keys{"keys of NewStatic": &staticKeys, "keys of KMS": &kmsKeys} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sealed := live(t, k)
+			for i, step := range sealed.costs {
+				t.Log(step)
+				if diff := cmp.Diff(plain.costs[i], step); diff != "" {
+					t.Errorf("calls and units (-plain +sealed):\n%s", diff)
+				}
+			}
+			got := make(map[string]string)
+			for name, p := range sealed.providers {
+				got[name] = fmt.Sprintf("%d made, %d opened", p.generated, p.opened)
+			}
+			want := map[string]string{
+				"function one": "1 made, 0 opened",
+				"function two": "1 made, 1 opened",
+				"worker":       "0 made, 1 opened",
+				"desk":         "0 made, 1 opened",
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("data keys (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

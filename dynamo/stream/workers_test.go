@@ -97,59 +97,6 @@ func (*mailbox) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput
 	return nil, errInjected
 }
 
-// sqsOf is a queue of tickets that the tests look into, as SQS has it.
-type sqsOf struct {
-	*mailbox
-	jobs.TicketQueue
-}
-
-func asSQS(q jobs.TicketQueue) *completer.Queue {
-	if queue, ok := q.(*completer.Queue); ok {
-		return queue
-	}
-	return completer.NewQueue(sqsOf{TicketQueue: q}, "https://tickets")
-}
-
-func ticketOf(body string) jobs.Ticket {
-	var m struct {
-		PK    string `json:"pk"`
-		ID    string `json:"id"`
-		Jobs  bool   `json:"jobs"`
-		DueMS int64  `json:"due_ms"`
-	}
-	if err := json.Unmarshal([]byte(body), &m); err != nil {
-		panic(err)
-	}
-	return jobs.Ticket{PK: m.PK, Operation: m.ID, Jobs: m.Jobs, Due: time.UnixMilli(m.DueMS)}
-}
-
-func bodyOf(t jobs.Ticket) string {
-	return fmt.Sprintf(`{"pk":%q,"id":%q,"jobs":%t,"due_ms":%d}`, t.PK, t.Operation, t.Jobs, t.Due.UnixMilli())
-}
-
-// inQueue compares tickets as far as a queue keeps them.
-var inQueue = cmp.Options{cmpopts.IgnoreFields(jobs.Ticket{}, "Owner", "Ver", "Released", "Function", "Tenant"), cmpopts.EquateApproxTime(time.Millisecond)}
-
-func (s sqsOf) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
-	all := make([]jobs.Ticket, len(in.Entries))
-	for i, e := range in.Entries {
-		all[i] = ticketOf(*e.MessageBody)
-	}
-	out := &sqs.SendMessageBatchOutput{}
-	for i, err := range errlist.Pad(s.Put(ctx, all), len(all)) {
-		if err != nil {
-			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: in.Entries[i].Id, Message: aws.String(err.Error())})
-			continue
-		}
-		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: in.Entries[i].Id})
-	}
-	return out, nil
-}
-
-func (s sqsOf) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
-	return &sqs.ChangeMessageVisibilityOutput{}, errors.Join(s.Put(ctx, []jobs.Ticket{ticketOf(*in.ReceiptHandle)})...)
-}
-
 // take takes out all messages, each of which is due, as the event of their queue; nil
 // if there are none.
 func (m *mailbox) take() []byte {
@@ -201,6 +148,75 @@ func (m *mailbox) len() int {
 func (m *mailbox) worker(tab *table, optFns ...func(*worker.Options)) *worker.Worker {
 	return worker.New(tab.Client, tab.Store, completer.NewQueue(m, "https://tickets"), optFns...)
 }
+
+// deliver hands the queue's messages to a worker, and fails the test unless those that wait on
+// are reported as failed. It reports whether there were any.
+func (m *mailbox) deliver(t testing.TB, w *worker.Worker) bool {
+	t.Helper()
+	payload := m.take()
+	if payload == nil {
+		return false
+	}
+	out, err := w.Invoke(t.Context(), payload)
+	var re events.SQSEventResponse
+	if err != nil || json.Unmarshal(out, &re) != nil || len(re.BatchItemFailures) != m.len() {
+		t.Fatalf("the worker answers %s, %v for tickets, of which %d wait", out, err, m.len())
+	}
+	return true
+}
+
+// sqsOf is a queue of tickets that the tests look into, as SQS has it.
+type sqsOf struct {
+	*mailbox
+	jobs.TicketQueue
+}
+
+func (s sqsOf) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	all := make([]jobs.Ticket, len(in.Entries))
+	for i, e := range in.Entries {
+		all[i] = ticketOf(*e.MessageBody)
+	}
+	out := &sqs.SendMessageBatchOutput{}
+	for i, err := range errlist.Pad(s.Put(ctx, all), len(all)) {
+		if err != nil {
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: in.Entries[i].Id, Message: aws.String(err.Error())})
+			continue
+		}
+		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: in.Entries[i].Id})
+	}
+	return out, nil
+}
+
+func (s sqsOf) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
+	return &sqs.ChangeMessageVisibilityOutput{}, errors.Join(s.Put(ctx, []jobs.Ticket{ticketOf(*in.ReceiptHandle)})...)
+}
+
+func asSQS(q jobs.TicketQueue) *completer.Queue {
+	if queue, ok := q.(*completer.Queue); ok {
+		return queue
+	}
+	return completer.NewQueue(sqsOf{TicketQueue: q}, "https://tickets")
+}
+
+func ticketOf(body string) jobs.Ticket {
+	var m struct {
+		PK    string `json:"pk"`
+		ID    string `json:"id"`
+		Jobs  bool   `json:"jobs"`
+		DueMS int64  `json:"due_ms"`
+	}
+	if err := json.Unmarshal([]byte(body), &m); err != nil {
+		panic(err)
+	}
+	return jobs.Ticket{PK: m.PK, Operation: m.ID, Jobs: m.Jobs, Due: time.UnixMilli(m.DueMS)}
+}
+
+func bodyOf(t jobs.Ticket) string {
+	return fmt.Sprintf(`{"pk":%q,"id":%q,"jobs":%t,"due_ms":%d}`, t.PK, t.Operation, t.Jobs, t.Due.UnixMilli())
+}
+
+// inQueue compares tickets as far as a queue keeps them.
+var inQueue = cmp.Options{cmpopts.IgnoreFields(jobs.Ticket{}, "Owner", "Ver", "Released", "Function", "Tenant"), cmpopts.EquateApproxTime(time.Millisecond)}
 
 // draining is a worker seen as a drain: an operation that was delayed counts as
 // reported, and comes again from the queue.
@@ -359,3 +375,35 @@ func (s *sweeping) Run(ctx context.Context) (*stream.Report, error) {
 	}
 	return s.report, err
 }
+
+// scheduled has a worker run its sweep.
+func scheduled(t testing.TB, w *worker.Worker) (rep stream.Report) {
+	t.Helper()
+	out, err := w.Invoke(t.Context(), []byte(`{"source":"aws.scheduler","detail-type":"Scheduled Event"}`))
+	if err == nil {
+		err = json.Unmarshal(out, &rep)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// fast is a sweep by a clock that is ahead, which doesn't wait.
+func fast(ahead time.Duration) func(*stream.SweepOptions) {
+	return func(o *stream.SweepOptions) {
+		in(ahead)(o)
+		o.PagesPerSecond = 1e6
+	}
+}
+
+// ticketsIn is a clock of tickets that is ahead.
+func ticketsIn(ahead time.Duration) func(*completer.Options) {
+	return func(o *completer.Options) { o.Now = func() time.Time { return time.Now().Add(ahead) } }
+}
+
+// hanging is a sink that never answers.
+var hanging = jobs.SinkFunc(func(ctx context.Context, _ jobs.Delivery) error {
+	<-ctx.Done()
+	return fmt.Errorf("%w: %w", jobs.ErrSinkDown, context.Cause(ctx))
+})

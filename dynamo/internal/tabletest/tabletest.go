@@ -1,5 +1,5 @@
 // Package tabletest gives the tests of package dynamo and of dynamo/stream a fresh
-// table on DynamoDB Local, and the requests and handlers that both use.
+// table, in memory or on DynamoDB Local, and the requests and handlers that both use.
 package tabletest
 
 import (
@@ -38,18 +38,39 @@ type Table struct {
 	Client    *dynamodb.Client // the store's client
 	Direct    *dynamodb.Client // without the transport, to look at items
 
-	// Event returns the changes since the last call; only of a table of Virtual.
-	Event func() events.DynamoDBEvent
+	changes []events.DynamoDBEventRecord // of a table in memory
+	server  *fakedynamo.Server
 }
 
-// New returns a store on its own table.
+// New returns a store on its own table, in memory: it evaluates expressions as DynamoDB does,
+// which TestStoresAgree compares (proof/simulation), and takes no time.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
+	t.Helper()
+	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
+	tab.server.DB.Changed = func(c fakedynamo.Change) {
+		if c.Table == tab.Name {
+			tab.changes = append(tab.changes, streamimage.Record(c.Old, c.New, c.Time.Truncate(time.Second), strconv.Itoa(1+len(tab.changes))))
+		}
+	}
+	tab.Transport = &dynamotest.Transport{Base: inMemory{tab.server}}
+	tab.Direct = dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", HTTPClient: tab.server, Retryer: aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+	tab.Client = dynamodb.New(tab.Direct.Options(), dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tab.Transport} })
+	return tab.open(t, optFns)
+}
+
+// Local is New on DynamoDB Local, for tests of what only a service decides: units, names that
+// are reserved, types of keys, an index that isn't there, and writes at the same time.
+func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
 	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
-	// Without TTL: DynamoDB Local deletes expired items within a second, at any
-	// moment of a test. The tests check that conditions alone decide. Without a stream,
-	// too: it makes all writes slower. Stream adds one.
+	// Without TTL, by which DynamoDB Local deletes expired items within a second, and without
+	// a stream, which makes all writes slower.
 	in := dynamo.CreateTableInput(tab.Name)
 	in.StreamSpecification = nil
 	if _, err := tab.Direct.CreateTable(t.Context(), in); err != nil {
@@ -69,6 +90,11 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
 	})
+	return tab.open(t, optFns)
+}
+
+func (tab *Table) open(t testing.TB, optFns []func(*dynamo.Options)) *Table {
+	t.Helper()
 	var err error
 	if tab.Store, err = dynamo.New(tab.Client, tab.Name, optFns...); err != nil {
 		t.Fatal(err)
@@ -82,55 +108,31 @@ func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
-		server, changes := &fakedynamo.Server{}, &events.DynamoDBEvent{}
-		server.DB.Changed = func(c fakedynamo.Change) {
-			changes.Records = append(changes.Records, streamimage.Record(c.Old, c.New, c.Time, strconv.Itoa(1+len(changes.Records))))
-		}
-		seen := 0
-		tab := &Table{Name: "t-" + rand.Text(), Transport: &dynamotest.Transport{Base: inMemory{server}}}
-		tab.Direct = dynamodb.New(dynamodb.Options{
-			Region: "us-east-1", HTTPClient: server, Retryer: aws.NopRetryer{},
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-			}),
-		})
-		tab.Client = dynamodb.New(tab.Direct.Options(), dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tab.Transport} })
-		var err error
-		if tab.Store, err = dynamo.New(tab.Client, tab.Name); err != nil {
-			t.Fatal(err)
-		}
-		tab.Event = func() (ev events.DynamoDBEvent) {
-			server.Locked(func(*fakedynamo.DB) {
-				ev.Records, seen = slices.Clone(changes.Records[seen:]), len(changes.Records)
-			})
-			return ev
-		}
-		test(t, tab)
+		test(t, New(t))
 	})
 }
 
 type inMemory struct{ server *fakedynamo.Server }
 
-func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) { return m.server.Do(req) }
+func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	return m.server.Do(req)
+}
 
-// Stream returns the stream of the table, and adds one to a table that has none. It begins
-// with the next write.
-func (tab *Table) Stream(t testing.TB) (arn string) {
-	t.Helper()
-	out, err := tab.Direct.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name})
-	if err != nil {
-		t.Fatal(err)
+// Feed returns a reader of the table's stream, which begins now: it returns the changes since
+// its last call. Only a table in memory has one.
+func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
+	var all []events.DynamoDBEventRecord
+	get := func() { tab.server.Locked(func(*fakedynamo.DB) { all = slices.Clone(tab.changes) }) }
+	get()
+	seen := len(all)
+	return func() (ev events.DynamoDBEvent) {
+		get()
+		ev.Records, seen = all[seen:], len(all)
+		return ev
 	}
-	if out.Table.LatestStreamArn != nil {
-		return *out.Table.LatestStreamArn
-	}
-	added, err := tab.Direct.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
-		TableName: &tab.Name, StreamSpecification: dynamo.CreateTableInput(tab.Name).StreamSpecification,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return aws.ToString(added.TableDescription.LatestStreamArn)
 }
 
 // Lease is the time of a request whose context has no deadline: on a machine that is
@@ -217,20 +219,28 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 // the retryer repeats the bytes.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
-	t.Run("retried by the client", func(t *testing.T) {
-		t.Parallel()
-		test(t, New(t))
-	})
-	t.Run("sent once", func(t *testing.T) {
-		t.Parallel()
-		tab := New(t)
-		once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-		var err error
-		if tab.Store, err = dynamo.New(once, tab.Name); err != nil {
-			t.Fatal(err)
-		}
-		test(t, tab)
-	})
+	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			Virtual(t, func(t *testing.T, tab *Table) {
+				t.Helper()
+				if once {
+					tab.SendOnce(t)
+				}
+				test(t, tab)
+			})
+		})
+	}
+}
+
+// SendOnce makes the store's client one that repeats nothing.
+func (tab *Table) SendOnce(t testing.TB) {
+	t.Helper()
+	once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	var err error
+	if tab.Store, err = dynamo.New(once, tab.Name); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // On injects a fault into the first n requests of an operation.
@@ -295,10 +305,13 @@ func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, erro
 func (tab *Table) App(t testing.TB) string {
 	t.Helper()
 	name := tab.Name + "-app"
+	if tab.server != nil {
+		return name // it comes into being
+	}
 	_, err := tab.Direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +323,7 @@ func (tab *Table) App(t testing.TB) string {
 func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	t.Helper()
 	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &name, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
+		TableName: &name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -322,7 +335,7 @@ func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 }
 
 // ID is the key of an item of a user's table.
-func ID(s string) map[string]string { return map[string]string{"id": s} }
+func ID(s string) map[string]string { return map[string]string{"pk": s} }
 
 // NeverRuns returns a handler that must not run.
 func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {

@@ -3,9 +3,11 @@ package dynamo_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -15,19 +17,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/seal"
 )
-
-// An attacker may write the table, but not use the data key. An attribute that decides
-// who and where makes the record corrupt, whatever is put in its place. The others may
-// end an operation or have it run again, and tell nobody anything of another.
 
 // bound has the attributes of a sealed record that decide who and where.
 var bound = []string{
@@ -81,33 +81,12 @@ type attacked struct {
 	what  string
 }
 
-const attackedTable = "attacked"
-
-func newAttacked(t *testing.T, what string, items []fakedynamo.Item) *attacked {
-	t.Helper()
-	sealer := seal.New(newProvider(t, "one"), func(o *seal.Options) { o.Required = true })
-	w := &attacked{t: t, db: &fakedynamo.DB{}, what: what}
-	for _, it := range items {
-		if _, err := w.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(attackedTable), Item: it}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var err error
-	if w.store, err = dynamo.New(w.db, attackedTable, func(o *dynamo.Options) { o.Seal = sealer }); err != nil {
-		t.Fatal(err)
-	}
-	w.table = item.Table{Access: w.db, Name: attackedTable, Seal: sealer}
-	return w
-}
-
 func (w *attacked) engine(p party) *idem.Engine {
 	return idem.New(w.store, func(o *idem.Options) {
 		o.Function, o.Resumable, o.CallerFromOp, o.Logger = p.handler.Function, true, true, slog.New(slog.DiscardHandler)
 		o.Fingerprint.CanonicalJSON = true // records name the scheme
 	})
 }
-
-var errAttacked = errors.New("down")
 
 // handle is p's handler.
 func (w *attacked) handle(p party, err error) func(context.Context) (idem.Response, error) {
@@ -169,6 +148,35 @@ func (w *attacked) play(parties []party, keys []string) {
 	}
 }
 
+// attack checks that an item is corrupt, if the attribute that was tampered with is bound.
+func (w *attacked) attack(name string, it fakedynamo.Item) {
+	w.t.Helper()
+	if r, err := w.store.Load(w.t.Context(), item.PK(it)); slices.Contains(bound, name) && !errors.Is(err, store.ErrCorrupt) {
+		w.t.Errorf("%s: Load returned %+v, %v; want ErrCorrupt", w.what, r, err)
+	}
+}
+
+const attackedTable = "attacked"
+
+func newAttacked(t *testing.T, what string, items []fakedynamo.Item) *attacked {
+	t.Helper()
+	sealer := seal.New(newProvider(t, "one"), func(o *seal.Options) { o.Required = true })
+	w := &attacked{t: t, db: &fakedynamo.DB{}, what: what}
+	for _, it := range items {
+		if _, err := w.db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(attackedTable), Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if w.store, err = dynamo.New(w.db, attackedTable, func(o *dynamo.Options) { o.Seal = sealer }); err != nil {
+		t.Fatal(err)
+	}
+	w.table = item.Table{Access: w.db, Name: attackedTable, Seal: sealer}
+	return w
+}
+
+var errAttacked = errors.New("down")
+
 func TestBadInput25WhoAndWhereAreBound(t *testing.T) {
 	t.Parallel()
 	ann := party{"ann", "ann", "POST /rides", "red", store.HandlerID{Function: "rides", Name: "POST /rides"}}
@@ -214,14 +222,6 @@ func TestBadInput25WhoAndWhereAreBound(t *testing.T) {
 	}
 	if tried < 150 {
 		t.Errorf("%d attacks: something is wrong with this test", tried)
-	}
-}
-
-// attack checks that an item is corrupt, if the attribute that was tampered with is bound.
-func (w *attacked) attack(name string, it fakedynamo.Item) {
-	w.t.Helper()
-	if r, err := w.store.Load(w.t.Context(), item.PK(it)); slices.Contains(bound, name) && !errors.Is(err, store.ErrCorrupt) {
-		w.t.Errorf("%s: Load returned %+v, %v; want ErrCorrupt", w.what, r, err)
 	}
 }
 
@@ -301,5 +301,146 @@ func TestSealedContentsGoWithTheOperation(t *testing.T) {
 				t.Errorf("the job's args are %s", args)
 			}
 		})
+	}
+}
+
+// Bad input 25: whatever is altered in the table, the answer is record_corrupt, and
+// nothing runs; and neither does the answer show a byte of the stored one.
+func TestBadInput25AlteredInTheTable(t *testing.T) {
+	t.Parallel()
+	secret := make([]byte, 900_000) // in three companions
+	_, _ = rand.Read(secret)
+	for name, spoil := range map[string]func(t *testing.T, tab *table, it map[string]types.AttributeValue){
+		"the answer": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
+			x := it["resp"].(*types.AttributeValueMemberM).Value["x"].(*types.AttributeValueMemberB)
+			x.Value[len(x.Value)/2] ^= 1
+		},
+		"another key's answer": func(t *testing.T, tab *table, it map[string]types.AttributeValue) {
+			serve(t.Context(), tab.Store, tabletest.NewKey(), tabletest.Created("{}"))
+			for _, other := range tab.Items(t) {
+				if other["resp"] != nil && !cmp.Equal(other["pk"], it["pk"], anyValue) {
+					it["resp"] = other["resp"]
+				}
+			}
+		},
+		"the data key": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
+			w := it["seal"].(*types.AttributeValueMemberM).Value["w"].(*types.AttributeValueMemberB)
+			w.Value[3] ^= 1
+		},
+		"two companions": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
+			var parts []map[string]types.AttributeValue
+			for _, part := range tab.Items(t) {
+				if part["st"] == nil {
+					parts = append(parts, part)
+				}
+			}
+			parts[0]["b"], parts[1]["b"] = parts[1]["b"], parts[0]["b"]
+			tab.Put(t, parts[0])
+			tab.Put(t, parts[1])
+		},
+		"a truncated companion": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
+			for _, part := range tab.Items(t) {
+				if b, ok := part["b"].(*types.AttributeValueMemberB); ok {
+					b.Value = b.Value[:len(b.Value)-1]
+					tab.Put(t, part)
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t, sealing(newProvider(t, "one")))
+			key := tabletest.NewKey()
+			serve(t.Context(), tab.Store, key, tabletest.Created(string(secret)))
+			for pk, it := range tab.parts(t) {
+				if bytes.Contains(secret, it["b"].(*types.AttributeValueMemberB).Value[100:200]) {
+					t.Errorf("%s is plain", pk)
+				}
+			}
+			for _, it := range tab.Items(t) {
+				if it["st"] != nil {
+					spoil(t, tab, it)
+					tab.Put(t, it)
+				}
+			}
+			for _, s := range []store.Store{tab.Store, tab.process(t, sealing(newProvider(t, "one")))} {
+				re := serve(t.Context(), s, key, tabletest.NeverRuns(t))
+				isProblem(t, re, 500, "record_corrupt")
+				if bytes.Contains(re.Body, secret[:20]) {
+					t.Error("the answer shows the stored one")
+				}
+			}
+		})
+	}
+}
+
+func answerOf(it attributes) attributes { return it["resp"].(*types.AttributeValueMemberM).Value }
+
+// A record that somebody has edited by hand is answered with 500: nothing runs a second
+// time, nothing of the record is shown, and it stays as it is for an operator.
+func TestBadInput24EditedRecordRunsNothing(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(attributes){
+		"another layout version": func(it attributes) { it["v"] = tabletest.Num(2) },
+		"no owner":               func(it attributes) { delete(it, "owner") },
+		"an unknown state":       func(it attributes) { it["st"] = tabletest.Str("paused") },
+		"no answer":              func(it attributes) { delete(it, "resp") },
+		"a body of text":         func(it attributes) { answerOf(it)["b"] = tabletest.Str("SECRET") },
+		"a lease of text":        func(it attributes) { it["lease_ms"] = tabletest.Str("0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			runs := 0
+			serve := func() idem.Result {
+				r := tabletest.Post("", "1")
+				r.Header = http.Header{"Idempotency-Key": {"k"}}
+				res, err := tab.Engine().Serve(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
+					runs++
+					return tabletest.Created("SECRET")(ctx)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return res
+			}
+			serve()
+			it := tab.Items(t)[0]
+			edit(it)
+			tab.Put(t, it)
+			for range 2 {
+				res := serve()
+				body := string(res.Body)
+				if res.Status != http.StatusInternalServerError || !strings.Contains(body, "record_corrupt") || strings.Contains(body, "SECRET") || runs != 1 {
+					t.Errorf("%d %s after %d runs, want 500 record_corrupt after 1", res.Status, body, runs)
+				}
+			}
+			tab.unchanged(t, []map[string]types.AttributeValue{it})
+		})
+	}
+}
+
+// Headers that somebody has put into a record neither split the answer nor set a cookie.
+func TestForgedHeadersAreNotReplayed(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	do := func() idem.Result {
+		res, err := tab.Engine().Do(t.Context(), tabletest.Post("k", "1"), tabletest.Created("made"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	do()
+	it := tab.Items(t)[0]
+	answerOf(it)["h"] = &types.AttributeValueMemberM{Value: attributes{
+		"Content-Type": tabletest.Str("application/json"), "Set-Cookie": tabletest.Str("session=forged"), "set-cookie": tabletest.Str("session=forged"),
+		"Location": tabletest.Str("/\r\nSet-Cookie: session=forged"), "X-Amz-Meta": tabletest.Str("x"), "Www-Authenticate": tabletest.Str("Basic"),
+	}}
+	tab.Put(t, it)
+	res := do()
+	if diff := cmp.Diff(http.Header{"Content-Type": {"application/json"}}, res.Header); diff != "" || !res.Replayed {
+		t.Errorf("replayed %v, headers (-want +got):\n%s", res.Replayed, diff)
 	}
 }
