@@ -279,26 +279,6 @@ func TestBadInput25RenamedAround(t *testing.T) {
 	}
 }
 
-// An earlier release knows nothing of sealed contents: it must find the record
-// corrupt, and not take it for one with an empty answer.
-func TestEarlierReleaseFindsSealedPartsCorrupt(t *testing.T) {
-	t.Parallel()
-	it := sealedItem(t, seal.New(testProvider(t, "a")), full())
-	if _, plain := it[AttrScope].(*types.AttributeValueMemberS); plain {
-		t.Error("scope is a string")
-	}
-	m := func(v Value) Map { return v.(*types.AttributeValueMemberM).Value }
-	for what, missing := range map[string]bool{
-		"resp.s":     m(it[AttrResp])[respStatus] == nil,
-		"req.m":      m(it[AttrRequest])[reqMethod] == nil,
-		"jobs.0.0.a": m(m(it[AttrJobs])["0.0"])[jobArgs] == nil,
-	} {
-		if !missing {
-			t.Errorf("%s, which earlier releases require, is there", what)
-		}
-	}
-}
-
 // With Required, no plain part passes for a sealed one.
 func TestRequiredRefusesPlainContents(t *testing.T) {
 	t.Parallel()
@@ -400,8 +380,8 @@ func TestKnownChunks(t *testing.T) {
 	}
 }
 
-// Contents open with the record's data key, which is asked for only if there are any, and not twice.
-// Without it they stay closed.
+// Contents open with the record's data key, from a sealer or from a caller that has it. Without it they
+// stay closed, and nothing passes for it.
 func TestDataKeyOfARecord(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), seal.New(testProvider(t, "a"))
@@ -409,126 +389,57 @@ func TestDataKeyOfARecord(t *testing.T) {
 	for _, name := range []string{AttrScope, AttrPhases, AttrJobs, AttrRequest, AttrResp} {
 		one := maps.Clone(plain)
 		one[name] = it[name]
-		if _, err := Decode(one); err == nil || err.Error() != "dynamo: record is corrupt: sealed contents without seal" {
+		if _, err := Decode(one); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("sealed %s without a key: %v", name, err)
 		}
 	}
 	for _, name := range []string{sealKey, sealAlgorithm, sealWrapped} {
 		one := maps.Clone(it)
 		one[AttrSeal] = part(it[AttrSeal], name, nil)
-		if _, err := Decode(one); err == nil || err.Error() != "dynamo: record is corrupt: seal: "+name+" is missing" {
+		if _, err := Decode(one); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("a key without %s: %v", name, err)
 		}
 	}
 	opened, err := reads(t, s, it)
-	if err != nil || SealOf(opened).closed != nil {
-		t.Fatalf("read %+v, %v", opened, err)
-	}
-	if again, err := SealOf(opened).Opened(ctx, nil); err != nil || again.Key() != SealOf(opened).Key() {
-		t.Errorf("the key is asked for again: %v", err)
-	}
-	closed, err := Decode(it)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Table{}).Args(ctx, closed, "0.0"); !errors.Is(err, store.ErrSealed) {
-		t.Errorf("args without a key: %v", err)
-	}
-	if args, err := (Table{Seal: s}).Args(ctx, closed, "0.0"); err != nil || string(args) != string(full().Jobs["0.0"].Args) {
-		t.Errorf("args are %s, %v", args, err)
-	}
-	closed.Jobs["0.0"] = store.Job{Kind: "another"}
-	if _, err := (Table{Seal: s}).Args(ctx, closed, "0.0"); !errors.Is(err, store.ErrCorrupt) {
-		t.Errorf("args of another kind: %v", err)
-	}
-	if known, err := Decode(it); err != nil || Unseal(ctx, nil, known, SealOf(closed), SealOf(opened)) != nil || known.Scope != full().Scope {
-		t.Errorf("with a key that the caller has: %+v, %v", known, err)
-	}
-	if r, err := reads(t, s, plain); err != nil || Unseal(ctx, s, nil) != nil {
-		t.Errorf("a plain record: %+v, %v", r, err)
-	} else if args, err := (Table{Seal: s}).Args(ctx, r, "0.0"); err != nil || string(args) != string(full().Jobs["0.0"].Args) {
-		t.Errorf("plain args are %s, %v", args, err)
-	}
-	bare := full()
-	bare.State, bare.Scope, bare.Phases, bare.Jobs, bare.Input, bare.Response = store.Open, "", nil, nil, nil, nil
-	r, err := Decode(sealedItem(t, s, bare))
-	if err != nil || Unseal(ctx, nil, r) != nil || SealOf(r).Key() != nil || Unseal(ctx, nil, r, SealOf(opened)) != nil || SealOf(r).Key() == nil {
-		t.Errorf("a record without contents: %+v, %v", r, err)
-	}
-	if err := Unseal(ctx, seal.New(testProvider(t, "a"), func(o *seal.Options) { o.Required = true }), nil); err != nil {
-		t.Errorf("no record: %v", err)
-	}
 	key := *SealOf(opened)
-	for name, known := range map[string]*Seal{
-		"closed": {keyID: key.keyID, wrapped: key.wrapped}, "by another key": {keyID: "b", wrapped: key.wrapped, key: key.key}, "another": {keyID: key.keyID, wrapped: []byte("w"), key: key.key},
+	for name, tt := range map[string]struct {
+		known *Seal
+		want  error
+	}{
+		"the caller's":   {&key, nil},
+		"closed":         {&Seal{keyID: key.keyID, wrapped: key.wrapped}, store.ErrSealed},
+		"by another key": {&Seal{keyID: "b", wrapped: key.wrapped, key: key.key}, store.ErrSealed},
+		"another":        {&Seal{keyID: key.keyID, wrapped: []byte("w"), key: key.key}, store.ErrSealed},
 	} {
 		closed, err := Decode(it)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Unseal(ctx, nil, closed, known); !errors.Is(err, store.ErrSealed) {
-			t.Errorf("with a data key that is %s: %v", name, err)
+		if err := Unseal(ctx, nil, closed, tt.known); !errors.Is(err, tt.want) || (err == nil) != (closed.Scope == full().Scope) {
+			t.Errorf("with a data key that is %s: %+v, %v, want %v", name, closed, err, tt.want)
 		}
 	}
-	it[AttrResp] = part(it[AttrResp], sealedContents, &types.AttributeValueMemberB{})
-	if r, err := reads(t, s, it); !errors.Is(err, store.ErrCorrupt) || len(r.Phases[0].Result) != 0 || r.Scope != "" {
-		t.Errorf("an empty answer: read %+v, %v", r, err)
-	}
-	if SealOf(nil) != nil || (*Seal)(nil).Key() != nil || NewBox(nil, full()) != nil || chunkPart(&store.Overflow{First: 12}, 0)[1] != "12" {
-		t.Error("without a record or a key there is one, or a part has another number")
-	}
-}
-
-// Opened contents that no program has packed are refused.
-func TestFormOfContents(t *testing.T) {
-	t.Parallel()
-	hash := make([]byte, 32)
-	packed := func(h head) []byte { return h.pack([]byte("b")) }
+	want := string(full().Jobs["0.0"].Args)
 	for name, tt := range map[string]struct {
-		plain   []byte
-		answer  string // the error; "": none
-		request string
+		it     Map
+		sealer *seal.Sealer
+		kind   string
+		want   error
 	}{
-		"nothing":          {nil, errForm.Error(), errForm.Error()},
-		"a length alone":   {[]byte{5}, errForm.Error(), errForm.Error()},
-		"no end of it":     {[]byte{0xff}, errForm.Error(), errForm.Error()},
-		"no length":        {bytes.Repeat([]byte{0xff}, 11), errForm.Error(), errForm.Error()},
-		"a head too short": {[]byte{3, '{', '}'}, errForm.Error(), errForm.Error()},
-		"no JSON":          {[]byte{2, '{', '{'}, errForm.Error(), errForm.Error()},
-		"no status":        {packed(head{}), "status is 0", ""},
-		"status 99":        {packed(head{Status: 99}), "status is 99", ""},
-		"status 100":       {packed(head{Status: 100}), "", ""},
-		"status 999":       {packed(head{Status: 999}), "", ""},
-		"status 1000":      {packed(head{Status: 1000}), "status is 1000", ""},
-		"half a caller":    {packed(head{Status: 200, Identity: []string{"jwt"}}), "", errForm.Error()},
-		"half a hash":      {packed(head{Status: 200, Overflow: &sealedOverflow{Count: 1, SHA256: hash[1:]}}), errForm.Error(), errForm.Error()},
-		"no place":         {packed(head{Status: 200, Overflow: &sealedOverflow{Count: -1, SHA256: hash}}), errForm.Error(), errForm.Error()},
-		"not zipped":       {packed(head{Status: 200, Zipped: true}), "unexpected EOF", "unexpected EOF"},
+		"sealed": {it, s, "mail", nil}, "plain": {plain, s, "mail", nil}, "without a key": {it, nil, "mail", store.ErrSealed}, "another kind's": {it, s, "refund", store.ErrCorrupt},
 	} {
-		said := func(err error) string {
-			if err == nil {
-				return ""
-			}
-			return err.Error()
+		r, err := Decode(tt.it)
+		if err != nil {
+			t.Fatal(err)
 		}
-		re, _, err := unpackAnswer(tt.plain)
-		if said(err) != tt.answer || err == nil && string(re.Body) != "b" {
-			t.Errorf("%s: an answer: %+v, %v, want %q", name, re, err, tt.answer)
-		}
-		in, err := unpackRequest(tt.plain, "r")
-		if said(err) != tt.request || err == nil && (string(in.Body) != "b" || in.Header != nil || in.Route != "r") {
-			t.Errorf("%s: a request: %+v, %v, want %q", name, in, err, tt.request)
-		}
-	}
-	for count, sealed := range []bool{false, true} {
-		h := head{Overflow: &sealedOverflow{Count: count, SHA256: hash}}
-		if o, err := h.overflow(); err != nil || o.Sealed != sealed {
-			t.Errorf("%d companions: %+v, %v", count, o, err)
-		}
-	}
-	for _, id := range []store.Identity{{}, {Kind: "jwt", Subject: "jane"}} {
-		if h := requestHead(&store.Input{Identity: id}, nil, false); (h.Identity == nil) != (id == store.Identity{}) {
-			t.Errorf("%+v becomes %q", id, h.Identity)
+		job := r.Jobs["0.0"]
+		job.Kind = tt.kind
+		r.Jobs["0.0"] = job
+		if args, err := (Table{Seal: tt.sealer}).Args(ctx, r, "0.0"); !errors.Is(err, tt.want) || err == nil && string(args) != want {
+			t.Errorf("%s: args are %s, %v", name, args, err)
 		}
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/chance"
 )
 
 // What each of the service's errors says: of a write whether it may have been made, and of a
@@ -125,36 +126,36 @@ func TestFaultOfACall(t *testing.T) {
 	}
 }
 
-// oneItem is a table with at most one item.
-type oneItem struct {
-	Access
-	it  Map
-	err error
-	in  *dynamodb.GetItemInput
-}
-
-func (o *oneItem) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	o.in = in
-	return &dynamodb.GetItemOutput{Item: o.it}, o.err
-}
-
-// A record is read as it is now; without one there is none.
-func TestLoadOfARecord(t *testing.T) {
+// The wait before a request is sent again doubles up to a second, and ends with the context.
+func TestPatience(t *testing.T) {
 	t.Parallel()
-	o := &oneItem{}
-	if r, err := (Table{Access: o}).Load(t.Context(), "v1##x"); r != nil || err != nil || !aws.ToBool(o.in.ConsistentRead) || PK(o.in.Key) != "v1##x" {
-		t.Errorf("without a record: %+v, %v, read by %+v", r, err, o.in)
-	}
-	down := errors.New("down")
-	if r, err := (Table{Access: &oneItem{err: down}}).Glance(t.Context(), "v1##x"); r != nil || !errors.Is(err, down) {
-		t.Errorf("without an answer: %+v, %v", r, err)
-	}
-	if PK(Map{}) != "" || PK(Map{AttrPK: new(Values).Num(1)}) != "" {
-		t.Error("an item without a key has one")
-	}
-	if part, there := Chunk(Map{}); there || part != nil {
-		t.Error("an item without a part of a body has one")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		most := int64(0)
+		longest := chance.With(t.Context(), func(n int64) int64 { most = n; return n - 1 })
+		for round, want := range map[int]time.Duration{0: 20 * time.Millisecond, 1: 40 * time.Millisecond, 5: 640 * time.Millisecond, 6: time.Second, 11: time.Second, 1000: time.Second} {
+			began := time.Now()
+			if !Pause(longest, round) || time.Duration(most) != want || time.Since(began) != want-1 {
+				t.Errorf("round %d: waited %v of %v, want %v", round, time.Since(began), time.Duration(most), want)
+			}
+		}
+		ended, cancel := context.WithTimeout(longest, 100*time.Millisecond)
+		defer cancel()
+		if Pause(ended, 6) {
+			t.Error("it goes on after its context")
+		}
+		if w := Backoff(3); w < 0 || w >= 160*time.Millisecond {
+			t.Errorf("waits %v", w)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if Overdue(t.Context()) || Overdue(soon) {
+			t.Error("overdue before its end")
+		}
+		time.Sleep(time.Second + 1) //nolint:forbidigo // virtual
+		if !Overdue(soon) {
+			t.Error("not overdue after its end")
+		}
+	})
 }
 
 var testEnd = time.Unix(1<<31, 0)
