@@ -120,13 +120,3 @@ func TestCloseTellsThatComposeFailed(t *testing.T) {
 		t.Errorf("Close: got %v, want what docker said", err)
 	}
 }
-
-// A container keeps a database for each access key where tests ask for that, as a process does.
-func TestComposeSeparates(t *testing.T) {
-	for separate, shared := range map[string]bool{"1": false, "0": true} {
-		t.Setenv(envSeparate, separate)
-		if file := string(composeFile()); strings.Contains(file, "-sharedDb") != shared || !strings.Contains(file, " -inMemory -") {
-			t.Errorf("%s=%s: %s", envSeparate, separate, file)
-		}
-	}
-}

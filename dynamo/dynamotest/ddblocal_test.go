@@ -4,52 +4,87 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
-func TestFindStartsADatabaseAndCloseEndsIt(t *testing.T) {
-	db := findOwn(t)
-	if !strings.HasPrefix(db.Endpoint, "http://127.0.0.1:") {
-		t.Errorf("Endpoint: got %s, want an address of loopback", db.Endpoint)
+// A database listens on loopback only, seen without the code that checks it; with separate databases two
+// tests have tables of their own; and it ends when it is closed, or with its parent.
+func TestDatabaseFromStartToEnd(t *testing.T) {
+	t.Setenv(envSeparate, "1")
+	t.Setenv(envEndpoint, "")
+	s := sharedDB{skips: &servers.Missed}
+	t.Cleanup(func() { _ = s.db.Close() })
+	one := s.start(t, Find)
+	if got, want := serverstest.Loopback(t, one.Endpoint); !cmp.Equal(got, want) || !strings.HasPrefix(one.Endpoint, "http://127.0.0.1:") {
+		t.Errorf("%s listens on %v, want %v", one.Endpoint, got, want)
 	}
-	client := db.Client()
-	createTable(t, client, "orders")
-	put := &dynamodb.PutItemInput{
-		TableName:                           aws.String("orders"),
-		Item:                                map[string]types.AttributeValue{"pk": str("a"), "owner": str("first")},
-		ConditionExpression:                 aws.String("attribute_not_exists(pk)"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	if same := s.start(t, Find); !slices.Equal(one.Env(), same.Env()) {
+		t.Errorf("a test has %v and then %v", one.Env(), same.Env())
 	}
-	if _, err := client.PutItem(t.Context(), put); err != nil {
+	if key, err := one.Client().Options().Credentials.Retrieve(t.Context()); err != nil || one.Env()[0] != "AWS_ACCESS_KEY_ID="+key.AccessKeyID {
+		t.Errorf("programs get %v, clients %s, %v", one.Env(), key.AccessKeyID, err)
+	}
+	other := one.separate("another test")
+	if _, err := one.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: aws.String("orders"), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
 		t.Fatal(err)
 	}
-	put.Item["owner"] = str("second")
-	_, err := client.PutItem(t.Context(), put)
-	failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err)
-	if !ok {
-		t.Fatalf("second put: got %v, want a failed condition", err)
+	tables := func(db *DB) string {
+		t.Helper()
+		out, err := db.Client().ListTables(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(out.TableNames, " ")
 	}
-	if got, ok := failed.Item["owner"].(*types.AttributeValueMemberS); !ok || got.Value != "first" {
-		t.Errorf("item of the failed condition: got %v, want the first one", failed.Item)
+	if tables(one) != "orders" || tables(other) != "" {
+		t.Errorf("the tests see %q and %q, want orders for one", tables(one), tables(other))
 	}
-
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
+	if err := other.Close(); err != nil || tables(one) != "orders" {
+		t.Errorf("a test closes the database of the others: %v", err)
 	}
-	serverstest.WaitEnd(t, db.Endpoint)
-	if _, err := client.ListTables(t.Context(), nil); err == nil {
+	for range 2 {
+		if err := s.db.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	}
+	serverstest.WaitEnd(t, one.Endpoint)
+	if _, err := one.Client().ListTables(t.Context(), nil); err == nil {
 		t.Error("ListTables after Close: got an answer")
 	}
-	if err := db.Close(); err != nil {
-		t.Errorf("second Close: %v", err)
+	if runtime.GOOS == "linux" { // elsewhere it keeps running
+		root, err := servers.CacheRoot(envCache)
+		if err != nil {
+			t.Fatal(err)
+		}
+		serverstest.EndsWithAKilledParent(t, envEndpoint, ddbLocal().Dir(root))
+	}
+}
+
+// Without separate databases all tests see the same tables.
+func TestSharedDatabase(t *testing.T) {
+	for separate, shared := range map[string]bool{"1": false, "0": true} {
+		t.Setenv(envSeparate, separate)
+		process := strings.Join(localCommand("java", "", "", 1, nil).Args, " ")
+		for what, args := range map[string]string{"a process": process, "a container": string(composeFile())} {
+			if strings.Contains(args, "-sharedDb") != shared || !strings.Contains(args, " -inMemory") {
+				t.Errorf("%s=%s: %s gets %s", envSeparate, separate, what, args)
+			}
+		}
 	}
 }
 
@@ -107,19 +142,5 @@ func TestStartTakesAnotherPortIfTheFirstIsTaken(t *testing.T) {
 	}
 	if b, err := os.ReadFile(log); err != nil || len(b) != 2*5 {
 		t.Errorf("tried %d times (%v), want %d", len(b)/2, err, 5)
-	}
-}
-
-func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func createTable(t *testing.T, client *dynamodb.Client, name string) {
-	t.Helper()
-	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:            aws.String(name),
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-	}); err != nil {
-		t.Fatal(err)
 	}
 }

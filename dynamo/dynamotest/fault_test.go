@@ -21,36 +21,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// newTable makes a table with the name of the test.
-func newTable(t *testing.T, client *dynamodb.Client) *string {
-	t.Helper()
-	name := aws.String(strings.NewReplacer("/", ".", " ", "-").Replace(t.Name()))
-	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:            name,
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return name
+// memory is a database in memory, for requests that go through tr.
+func memory(tr *dynamotest.Transport) (client, direct *dynamodb.Client) {
+	server := &fakedynamo.Server{}
+	tr.Base = roundTripper(server.Do)
+	direct = (&dynamotest.DB{Endpoint: "http://127.0.0.1:1"}).Client(func(o *dynamodb.Options) { o.HTTPClient = server })
+	return dynamodb.New(direct.Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} }), direct
 }
 
-// through returns a client whose requests go through tr, over connections that
-// the test closes.
-func through(t *testing.T, db *dynamotest.DB, tr *dynamotest.Transport) *dynamodb.Client {
-	t.Helper()
-	tr.Base = &http.Transport{}
-	client := &http.Client{Transport: tr}
-	t.Cleanup(client.CloseIdleConnections)
-	return db.Client(func(o *dynamodb.Options) { o.HTTPClient = client })
-}
+var table = aws.String("table")
 
-func exists(t *testing.T, client *dynamodb.Client, table *string, pk string) bool {
+func exists(t *testing.T, client *dynamodb.Client, pk string) bool {
 	t.Helper()
 	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: table, Key: map[string]types.AttributeValue{"pk": str(pk)}, ConsistentRead: aws.Bool(true),
@@ -74,8 +60,6 @@ func is(target error) func(error) bool { return func(err error) bool { return er
 
 func TestFaultsOfAPut(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.Start(t)
-	direct := db.Client()
 	for _, tt := range []struct {
 		name    string
 		fault   dynamotest.Fault
@@ -99,7 +83,6 @@ func TestFaultsOfAPut(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			table := newTable(t, direct)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault {
@@ -108,7 +91,8 @@ func TestFaultsOfAPut(t *testing.T) {
 				}
 				return tt.fault
 			}}
-			_, err := through(t, db, tr).PutItem(ctx, &dynamodb.PutItemInput{
+			client, direct := memory(tr)
+			_, err := client.PutItem(ctx, &dynamodb.PutItemInput{
 				TableName: table, Item: map[string]types.AttributeValue{"pk": str("a"), "body": str(strings.Repeat("x", 100<<10))},
 			})
 			switch {
@@ -117,7 +101,7 @@ func TestFaultsOfAPut(t *testing.T) {
 			case tt.err != nil && (err == nil || !tt.err(err)):
 				t.Errorf("PutItem: got %v, want another error", err)
 			}
-			if got := exists(t, direct, table, "a"); got != tt.applied {
+			if got := exists(t, direct, "a"); got != tt.applied {
 				t.Errorf("applied: got %v, want %v", got, tt.applied)
 			}
 			if diff := cmp.Diff(map[string]int{"PutItem": 1}, tr.Calls()); diff != "" {
@@ -129,8 +113,6 @@ func TestFaultsOfAPut(t *testing.T) {
 
 func TestFaultsOfATransaction(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.Start(t)
-	direct := db.Client()
 	for _, tt := range []struct {
 		name    string
 		fault   dynamotest.Fault
@@ -146,7 +128,6 @@ func TestFaultsOfATransaction(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			table := newTable(t, direct)
 			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault { return tt.fault }}
 			in := &dynamodb.TransactWriteItemsInput{}
 			for _, pk := range []string{"a", "b"} {
@@ -154,7 +135,8 @@ func TestFaultsOfATransaction(t *testing.T) {
 					TableName: table, Item: map[string]types.AttributeValue{"pk": str(pk)},
 				}})
 			}
-			_, err := through(t, db, tr).TransactWriteItems(t.Context(), in)
+			client, direct := memory(tr)
+			_, err := client.TransactWriteItems(t.Context(), in)
 			if err == nil {
 				t.Fatal("TransactWriteItems: got no error")
 			}
@@ -171,54 +153,28 @@ func TestFaultsOfATransaction(t *testing.T) {
 			if diff := cmp.Diff(tt.reasons, reasons); diff != "" {
 				t.Errorf("%v: reasons (-want +got):\n%s", err, diff)
 			}
-			if got := exists(t, direct, table, "b"); got != tt.applied {
+			if got := exists(t, direct, "b"); got != tt.applied {
 				t.Errorf("applied: got %v, want %v", got, tt.applied)
 			}
 		})
 	}
 }
 
-// A torn or lost answer to a condition that failed is torn and lost all the
-// same: the client can't know.
-func TestTearAnswerKeepsTheStatus(t *testing.T) {
-	t.Parallel()
-	db := dynamotest.Start(t)
-	table := newTable(t, db.Client())
-	var got *http.Response
-	tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault {
-		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
-			resp, err := dynamotest.TearAnswer(base, req)
-			got = resp
-			return resp, err
-		}
-	}}
-	if _, err := through(t, db, tr).PutItem(t.Context(), &dynamodb.PutItemInput{
-		TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}, ConditionExpression: aws.String("attribute_exists(pk)"),
-	}); err == nil || as[*types.ConditionalCheckFailedException](err) {
-		t.Errorf("PutItem: got %v, want an error that doesn't tell of the condition", err)
-	}
-	if got.StatusCode != http.StatusBadRequest {
-		t.Errorf("status: got %d, want 400", got.StatusCode)
-	}
-}
-
 func TestFaultIsChosenByOperationAndCount(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.Start(t)
-	table := newTable(t, db.Client())
 	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
 		if op == "PutItem" && n == 2 {
 			return dynamotest.Throttle
 		}
 		return nil
 	}}
-	client := through(t, db, tr)
+	client, _ := memory(tr)
 	put := func() bool {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}})
 		return err == nil
 	}
 	for round := range 2 {
-		got := []bool{put(), exists(t, client, table, "a"), put(), put()}
+		got := []bool{put(), exists(t, client, "a"), put(), put()}
 		if diff := cmp.Diff([]bool{true, true, false, true}, got); diff != "" {
 			t.Errorf("round %d: successes (-want +got):\n%s", round, diff)
 		}
@@ -229,59 +185,8 @@ func TestFaultIsChosenByOperationAndCount(t *testing.T) {
 	}
 }
 
-func TestCallsAreTheCallers(t *testing.T) {
-	t.Parallel()
-	var tr dynamotest.Transport
-	if got := tr.Calls(); got == nil || len(got) != 0 || tr.Total() != 0 {
-		t.Errorf("zero Transport: got %v, %d", got, tr.Total())
-	}
-	tr.Calls()["PutItem"] = 5
-	if got := tr.Total(); got != 0 {
-		t.Errorf("total after a change of the caller's map: got %d, want 0", got)
-	}
-}
-
-// With retries on, every attempt counts, and the faults can end.
-func TestRetriesAreCounted(t *testing.T) {
-	t.Parallel()
-	db := dynamotest.Start(t)
-	table := newTable(t, db.Client())
-	tr := &dynamotest.Transport{Fault: func(_ string, n int) dynamotest.Fault {
-		return []dynamotest.Fault{nil, dynamotest.LoseAnswer, dynamotest.Answer500Applied, nil}[n]
-	}}
-	base := &http.Transport{}
-	defer base.CloseIdleConnections()
-	tr.Base = base
-	client := db.Client(func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tr}
-		o.Retryer = impatient{}
-	})
-	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}}); err != nil {
-		t.Error(err)
-	}
-	if got := tr.Total(); got != 3 {
-		t.Errorf("requests: got %d, want 3", got)
-	}
-}
-
-// impatient repeats everything at once, three times in all.
-type impatient struct{ aws.NopRetryer }
-
-func (impatient) IsErrorRetryable(error) bool                  { return true }
-func (impatient) MaxAttempts() int                             { return 3 }
-func (impatient) RetryDelay(int, error) (time.Duration, error) { return 0, nil }
-func (impatient) GetAttemptToken(context.Context) (func(error) error, error) {
-	return func(error) error { return nil }, nil
-}
-
 func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		_, _ = io.WriteString(w, "{}")
-	}))
-	defer srv.Close()
-	db := &dynamotest.DB{Endpoint: srv.URL}
 	faults := []dynamotest.Fault{nil, dynamotest.LoseRequest, dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.Answer500, dynamotest.Answer500Applied, dynamotest.Throttle, dynamotest.Conflict}
 	var mu sync.Mutex
 	counts := map[int]bool{}
@@ -296,7 +201,7 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 		counts[n] = true
 		return faults[n%len(faults)]
 	}
-	client := through(t, db, tr)
+	client, _ := memory(tr)
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
@@ -435,15 +340,5 @@ func TestTearAnswerCutsTheBodyInTheMiddle(t *testing.T) {
 		if got.String() != want || !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("%q: got %q, %v; want %q, %v", whole, got.String(), err, want, io.ErrUnexpectedEOF)
 		}
-	}
-}
-
-func TestConflictNeedsABodyItCanRead(t *testing.T) {
-	t.Parallel()
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{"))
-	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.TransactWriteItems")
-	if resp, err := dynamotest.Conflict(nil, req); err == nil {
-		_ = resp.Body.Close()
-		t.Errorf("got status %d, want an error", resp.StatusCode)
 	}
 }

@@ -8,27 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/servers/serverstest"
 )
-
-// What DynamoDB Local listens on, seen without the code that checks it; and how it ends.
-func TestTheDatabaseListensOnLoopbackOnly(t *testing.T) {
-	db := findOwn(t)
-	if got, want := serverstest.Loopback(t, db.Endpoint); !cmp.Equal(got, want) {
-		t.Errorf("listening addresses: got %v, want %v", got, want)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	t.Run("it ends with a killed test process", func(t *testing.T) {
-		root, err := servers.CacheRoot(envCache)
-		if err != nil {
-			t.Fatal(err)
-		}
-		serverstest.EndsWithAKilledParent(t, envEndpoint, ddbLocal().Dir(root))
-	})
-}
 
 func TestShimIsCompiledOnce(t *testing.T) {
 	cc, err := compiler()
