@@ -722,11 +722,13 @@ func TestSweptTellsEachRun(t *testing.T) {
 	}
 }
 
+var errNoScan = errors.New("no right to scan")
+
 // failingScan is a table that can't be scanned.
 type failingScan struct{}
 
 func (failingScan) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	return nil, errors.New("no right to scan")
+	return nil, errNoScan
 }
 
 func TestJoinCallsEachHookOfAll(t *testing.T) {
@@ -852,9 +854,8 @@ func TestBrowse(t *testing.T) {
 func TestBrowseFails(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	down := errors.New("down")
-	err := stream.NewSweep(brokenScan{down}, tab.Store).Browse(t.Context(), func([]stream.Glimpse, stream.Browsed) { t.Error("a page") })
-	if !errors.Is(err, down) {
+	err := stream.NewSweep(failingScan{}, tab.Store).Browse(t.Context(), func([]stream.Glimpse, stream.Browsed) { t.Error("a page") })
+	if !errors.Is(err, errNoScan) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -862,12 +863,6 @@ func TestBrowseFails(t *testing.T) {
 	if err := tab.sweep().Browse(ctx, func([]stream.Glimpse, stream.Browsed) {}); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-}
-
-type brokenScan struct{ err error }
-
-func (f brokenScan) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	return nil, f.err
 }
 
 // Each reason of the list has a constant here, and the page says what the sweep does about

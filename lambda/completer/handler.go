@@ -168,7 +168,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.wait(ctx, m, t.Due)
-	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife:
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a job with a time may have waited for it
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
