@@ -33,7 +33,7 @@ func TestCompletion(t *testing.T) {
 		want  []string
 	}{
 		{[]string{"st"}, []string{"stack\tWrite the template"}},
-		{[]string{""}, []string{"check\t", "init\t", "local\t", "vet\t", "version\t", "completion\t"}},
+		{[]string{""}, []string{"check\t", "init\t", "local\t", "vet\t", "completion\t"}},
 		{[]string{"stack", "--st"}, []string{"--standalone\t"}},
 		{[]string{"local", "-"}, []string{"--template\t", "--watch\t"}},
 	} {

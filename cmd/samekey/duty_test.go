@@ -35,7 +35,6 @@ import (
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
-	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/internal/testkit/ticketqueue"
 	"github.com/samekey/samekey/lambda"
@@ -73,7 +72,7 @@ type duty struct {
 	dies   bool // the worker, of each batch of the stream
 
 	changes []events.DynamoDBEventRecord // of the stream, not yet read
-	told    []doctortest.Object          // all of them, for samekey tail
+	seen    int                          // how many there were
 	away    bool                         // the worker doesn't read the stream
 	counts  bool                         // its schedules are on
 	sweeps  bool
@@ -202,7 +201,6 @@ func newDuty(t *testing.T) *duty {
 		logs: new(bytes.Buffer), emf: new(bytes.Buffer), does: make(map[string]func(context.Context) (idem.Response, error)),
 		mails: make(map[string]int), bucket: make(map[string][]byte), invoked: make(map[string]handling), known: make(completer.Functions),
 	}
-	d.account.Other = d.streams
 	d.account.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders"
 	d.server.DB.Changed = d.changed
 	d.fn, d.behind = &role{Server: d.server}, &role{Server: d.server}
@@ -334,22 +332,12 @@ func (d *duty) changed(c fakedynamo.Change) {
 	if pk == nil || !strings.HasPrefix(pk.Value, "v1#") {
 		return
 	}
-	r := streamimage.Record(c.Old, c.New, c.Time, fmt.Sprint(len(d.told)+1))
+	d.seen++
+	r := streamimage.Record(c.Old, c.New, c.Time, fmt.Sprint(d.seen))
 	if c.New == nil { // only TTL removes records here
 		r.UserIdentity = streamimage.ByTTL()
 	}
 	d.changes = append(d.changes, r)
-	told := doctortest.Object{
-		"ApproximateCreationDateTime": float64(c.Time.Unix()), "SequenceNumber": r.Change.SequenceNumber,
-		"Keys": doctortest.Object{"pk": doctortest.Object{"S": pk.Value}},
-	}
-	if c.Old != nil {
-		told["OldImage"] = itemjson.Item(c.Old)
-	}
-	if c.New != nil {
-		told["NewImage"] = itemjson.Item(c.New)
-	}
-	d.told = append(d.told, doctortest.Object{"eventName": r.EventName, "eventSource": "aws:dynamodb", "dynamodb": told})
 }
 
 func cmpItem(c fakedynamo.Change) fakedynamo.Item {
@@ -357,32 +345,6 @@ func cmpItem(c fakedynamo.Change) fakedynamo.Item {
 		return c.New
 	}
 	return c.Old
-}
-
-// streams answers for the stream, which has one shard.
-func (d *duty) streams(op string, in doctortest.Object) (doctortest.Object, string) {
-	switch op {
-	case "DescribeStream":
-		return doctortest.Object{"StreamDescription": doctortest.Object{"StreamArn": in["StreamArn"], "StreamStatus": "ENABLED", "Shards": []any{
-			doctortest.Object{"ShardId": "shard", "SequenceNumberRange": doctortest.Object{"StartingSequenceNumber": "1"}},
-		}}}, ""
-	case "GetShardIterator":
-		from := 0
-		if in["ShardIteratorType"] == "LATEST" {
-			from = len(d.told)
-		}
-		return doctortest.Object{"ShardIterator": fmt.Sprint(from)}, ""
-	case "GetRecords":
-		from := 0
-		_, _ = fmt.Sscan(fmt.Sprint(in["ShardIterator"]), &from)
-		to := min(from+100, len(d.told))
-		all := make([]any, 0, to-from)
-		for _, r := range d.told[from:to] {
-			all = append(all, r)
-		}
-		return doctortest.Object{"Records": all, "NextShardIterator": fmt.Sprint(to)}, ""
-	}
-	return nil, "ValidationException"
 }
 
 // pass lets the time pass.
@@ -555,15 +517,7 @@ func (d *duty) logged(line string) bool {
 func (d *duty) call(typed string, words []string) (code int, out string) {
 	d.Helper()
 	var stdout, stderr bytes.Buffer
-	ctx, cancel := context.WithCancel(d.Context())
-	defer cancel()
-	if words[0] == "tail" { // until Ctrl-C
-		if each := d.each; each != nil {
-			defer time.AfterFunc(30*time.Second, func() { each(d) }).Stop()
-		}
-		defer time.AfterFunc(time.Minute, cancel).Stop()
-	}
-	code = run(ctx, environment{
+	code = run(d.Context(), environment{
 		stdin: strings.NewReader(typed), stdout: &stdout, stderr: &stderr, now: time.Now, http: d,
 		getenv: func(name string) string { return map[string]string{"IDEM_TABLE": "records", "USER": "jane"}[name] },
 	}, words)

@@ -15,11 +15,10 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
-	"github.com/samekey/samekey/internal/testkit/itemjson"
 )
 
 // Commands that print nothing of a table; the page has a test of its own.
-var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "table", "sweep", "version", "reference", "help", "completion"}
+var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "sweep", "reference", "help", "completion"}
 
 // Whoever writes to a table commands no terminal and no shell of those who look at it: each
 // command runs over records of each state that are hostile in every text.
@@ -46,7 +45,6 @@ func TestHostileRecords(t *testing.T) {
 		"settle": slices.Concat(on("settle", "--not-made", "--dry-run"), on("settle", "--risk-twice", "--dry-run"), on("settle", "--result", `{"a":"`+"\u202e"+`"}`, "--dry-run"),
 			on("settle", "--result", hostiletest.Text), on("settle", "--answer", "410", "--body", hostiletest.Text, "--dry-run"), on("settle", "--answer", "410", "--yes", "--json")),
 		"erase": {{"erase", "--caller", "jwt:" + hostiletest.Text, "--dry-run"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes", "--json"}},
-		"tail":  {{}, {"--json"}},
 	}
 	for _, cmd := range newRoot(environment{getenv: func(string) string { return "" }}).Commands() {
 		if commands[cmd.Name()] == nil && !slices.Contains(tableless, cmd.Name()) {
@@ -67,23 +65,6 @@ func TestHostileRecords(t *testing.T) {
 				t.Errorf("%q prints no JSON: %s", args, out.String())
 			}
 		}
-	}
-	for _, asJSON := range []bool{false, true} {
-		var out bytes.Buffer
-		var changes []any
-		for _, it := range d.items(t) {
-			image := itemjson.Item(it)
-			changes = append(changes, map[string]any{"eventName": "INSERT", "dynamodb": map[string]any{"NewImage": image, "Keys": itemjson.Item{"pk": it["pk"]}}})
-		}
-		raw, err := json.Marshal(map[string]any{"Records": changes})
-		if err != nil {
-			t.Fatal(err)
-		}
-		env := environment{stdout: &out, stderr: &out, now: time.Now, getenv: func(string) string { return "" }}
-		if _, err := env.liner(asJSON).Invoke(t.Context(), raw); err != nil || out.Len() == 0 {
-			t.Errorf("tail printed %q, %v", out.String(), err)
-		}
-		hostiletest.Check(t, "tail", out.String())
 	}
 }
 

@@ -6,9 +6,11 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -69,7 +71,7 @@ func newRoot(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "samekey",
 		Short:         "Makes handlers safe to retry, and answers for their operations",
-		Version:       version(),
+		Version:       fmt.Sprintf("%s, with the library %s", version(), libraryVersion()),
 		SilenceErrors: true, // tellExit prints them
 		SilenceUsage:  true,
 		Args:          cobra.ArbitraryArgs,
@@ -90,15 +92,47 @@ func newRoot(env environment) *cobra.Command {
 	}
 	for _, c := range []*cobra.Command{
 		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newErase(env), newRedrive(env), newCancel(env), newSweep(env), newUI(env),
-		newTail(env), newDoctor(env), newTable(env),
+		newDoctor(env),
 	} {
 		c.GroupID = groupOperate
 		root.AddCommand(c)
 	}
-	root.AddCommand(newVersion(env), newReference(env))
+	root.AddCommand(newReference(env))
 	plainUse(root)
 	exemplify(root)
 	return root
+}
+
+// version is that of this program.
+func version() string {
+	info, _ := debug.ReadBuildInfo()
+	return versionIn(info)
+}
+
+// versionIn is that of a program; info is nil if it was built without modules.
+func versionIn(info *debug.BuildInfo) string {
+	if info == nil || info.Main.Version == "" {
+		return "(unknown)"
+	}
+	return info.Main.Version
+}
+
+// libraryVersion is the version of the library in this program.
+func libraryVersion() string {
+	info, _ := debug.ReadBuildInfo()
+	return libraryIn(info)
+}
+
+// libraryIn is the version of the library, the root module, in a program. A checkout's is in a folder.
+func libraryIn(info *debug.BuildInfo) string {
+	if info != nil {
+		for _, m := range info.Deps {
+			if m.Path == "github.com/samekey/samekey" {
+				return cmp.Or(cmp.Or(m.Replace, m).Version, "(devel)")
+			}
+		}
+	}
+	return "(unknown)"
 }
 
 // plainUse leaves the usage lines as they are written.

@@ -41,7 +41,7 @@ func TestHelpByPurpose(t *testing.T) {
 	}
 	for group, names := range map[string]string{
 		build:   "check init local stack vet",
-		operate: "cancel doctor erase forget get list redrive release retry settle sweep table tail ui",
+		operate: "cancel doctor erase forget get list redrive release retry settle sweep ui",
 	} {
 		var is []string
 		for line := range strings.Lines(strings.TrimSpace(group)) {

@@ -503,7 +503,7 @@ func TestOutputsThatFail(t *testing.T) {
 		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("550") }))
 		s.out = full{}
 		for _, args := range []string{
-			"get REF", "list", "list --stats", "vet --open --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes", "version",
+			"get REF", "list", "list --stats", "vet --open --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes",
 		} {
 			s.run(args)
 		}

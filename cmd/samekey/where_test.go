@@ -167,7 +167,7 @@ func TestPagesMayTakeTheirTime(t *testing.T) {
 	if !ok || client.GetTimeout() != time.Minute {
 		t.Errorf("an attempt may take %v", client.GetTimeout())
 	}
-	if op.client.Options().Logger != (logging.Nop{}) || op.streams().Options().Logger != (logging.Nop{}) {
+	if op.client.Options().Logger != (logging.Nop{}) {
 		t.Error("the SDK prints beside the command")
 	}
 }

@@ -134,7 +134,7 @@ func TestReleasesFromAProxy(t *testing.T) {
 	}
 	typed("go install github.com/samekey/samekey/kms/cmd/samekey-keys@v0.1.1 github.com/samekey/samekey/kms/cmd/samekey-worker@v0.1.1")
 	typed("go install github.com/samekey/samekey/cmd/samekey@v0.1.1")
-	if got := r.do(dir, "./samekey version"); !strings.Contains(got, "v0.1.1") {
+	if got := r.do(dir, "./samekey --version"); !strings.Contains(got, "v0.1.1") {
 		t.Errorf("the command's version is %s", got)
 	}
 }

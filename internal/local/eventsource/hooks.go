@@ -3,9 +3,6 @@ package eventsource
 // Hooks are called as the source works; any may be nil. The source's own goroutines
 // call them, several at once, and wait until they return.
 type Hooks struct {
-	// Located is called before a stream is read, with the number of its shards to read
-	// and of all that it has.
-	Located func(open, all int)
 	// Invoked is called after each invocation, with any result.
 	Invoked func(Invocation)
 	// Filtered is called with the number of records that matched no filter and are

@@ -83,12 +83,6 @@ type Stream struct {
 	// PollEvery is the pause after a read without records, and after a failed read,
 	// where it grows up to fifty times. Default 100 ms.
 	PollEvery time.Duration
-	// ReadEvery is the least time between two reads of the stream, of all its shards.
-	// 0, the default: each shard is read on its own.
-	ReadEvery time.Duration
-	// ListEvery is how often the shards are listed. 0, the default: each second, and
-	// when a shard has ended.
-	ListEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks
 	// Logger gets a line for each failed invocation, batch given up and error;
@@ -106,12 +100,6 @@ func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("eventsource: stream %s: %w", s.ARN, err)
-	}
-	if s.Hooks.Located != nil {
-		s.Hooks.Located(run.open, len(run.shards))
-	}
-	if s.ReadEvery > 0 {
-		run.pace = time.NewTicker(s.ReadEvery)
 	}
 	ctx, run.mapping.cancel = context.WithCancel(ctx)
 	run.mapping.wg.Go(func() { run.watch(ctx) })

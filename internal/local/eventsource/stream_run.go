@@ -1,7 +1,6 @@
 package eventsource
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +20,6 @@ type streamRun struct {
 	tree     *shardTree
 	shards   []types.Shard           // as last listed; watch's own
 	latest   map[string]*shardReader // of the shards at the start
-	open     int                     // shards to read at the start
-	pace     *time.Ticker            // of reads; nil: each shard's own
 	ended    chan struct{}           // a shard has ended
 }
 
@@ -33,7 +30,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	if r.shards, err = r.describe(ctx); err != nil {
 		return err
 	}
-	if r.open = len(r.shards); r.StartingPosition != Latest {
+	if r.StartingPosition != Latest {
 		return nil
 	}
 	since := time.Now().Truncate(time.Minute) // as records of DynamoDB Local have it
@@ -41,7 +38,6 @@ func (r *streamRun) locate(ctx context.Context) error {
 		id := aws.ToString(s.ShardId)
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
 			r.tree.pass(id) // closed: nothing is written to it any more
-			r.open--
 			continue
 		}
 		reader := &shardReader{api: r.API, arn: r.ARN, id: id, latest: true, since: since}
@@ -55,14 +51,8 @@ func (r *streamRun) locate(ctx context.Context) error {
 
 // watch starts the shards as they appear and their turn comes.
 func (r *streamRun) watch(ctx context.Context) {
-	tick, ended := time.NewTicker(cmp.Or(r.ListEvery, describeEvery)), r.ended
+	tick := time.NewTicker(describeEvery)
 	defer tick.Stop()
-	if r.ListEvery > 0 {
-		ended = nil
-	}
-	if r.pace != nil {
-		defer r.pace.Stop()
-	}
 	for failures := 0; ; {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
@@ -75,7 +65,7 @@ func (r *streamRun) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ended:
+		case <-r.ended:
 		case <-tick.C:
 		}
 		shards, err := r.describe(ctx)
@@ -96,7 +86,7 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	batch := streamBatch{size: r.BatchSize, window: r.MaximumBatchingWindow}
 	failures := 0
 	for end := false; !end; {
-		if r.mapping.gate.wait(ctx) != nil || !r.turn(ctx) {
+		if r.mapping.gate.wait(ctx) != nil {
 			return
 		}
 		records, closed, err := reader.read(ctx)
@@ -121,19 +111,6 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	select {
 	case r.ended <- struct{}{}:
 	default: // watch has not seen an earlier signal yet
-	}
-}
-
-// turn waits until the stream may be read again.
-func (r *streamRun) turn(ctx context.Context) bool {
-	if r.pace == nil {
-		return true
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-r.pace.C:
-		return true
 	}
 }
 

@@ -24,7 +24,7 @@ func tableChecks() []Check {
 			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
 			Looks:  "the table's key is the partition key `pk`, a string, and there is no sort key",
 			Causes: "every claim is refused by DynamoDB: no request with a key is served",
-			Mend:   "a key can't be changed: make another table (samekey table create) and deploy with it",
+			Mend:   "a key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with it",
 		},
 		{
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
@@ -48,7 +48,7 @@ func tableChecks() []Check {
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
 			Looks:  "the indexes are those of the template, active, with their keys and projection; there are no others",
 			Causes: "the list of what waits for people is not found, or not whole",
-			Mend:   "take Table's GlobalSecondaryIndexes from samekey.yaml (samekey stack -update), or run samekey table create",
+			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack -update)",
 		},
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
@@ -60,7 +60,7 @@ func tableChecks() []Check {
 			ID: "ttl-off", Severity: Warning, Needs: []Source{DescribeTTL}, find: ttlOff,
 			Looks:  "TTL is on",
 			Causes: "expired records stay for ever, and cost storage and scans; keys still expire",
-			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; or run samekey table create",
+			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; or aws dynamodb update-time-to-live --time-to-live-specification AttributeName=exp_s,Enabled=true --table-name TABLE",
 		},
 		{
 			ID: "ttl-unit", Severity: Error, Needs: []Source{ScanTable}, find: ttlUnit,

@@ -119,14 +119,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 		}
 		return w.json(req, json10, Object{"Attributes": q})
 	}
-	if w.Other == nil {
-		return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
-	}
-	out, code := w.Other(op, in)
-	if code != "" {
-		return w.fail(req, http.StatusBadRequest, code)
-	}
-	return w.json(req, json10, out)
+	return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
 }
 
 // schedules answers ListSchedules, in pages of one, and GetSchedule.

@@ -47,9 +47,6 @@ type World struct {
 	Now time.Time
 	// Pages is how often a scan finds the items: a large table. 0 is once.
 	Pages int
-	// Other answers operations that the world doesn't know, of tables and their streams,
-	// or returns an error's code.
-	Other func(op string, in Object) (out Object, code string)
 }
 
 // Role is a role of IAM.
