@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -14,9 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -32,15 +30,14 @@ type decider struct {
 	find *finder
 	c    *change
 
-	rec    *store.Record // as it was shown
-	engine *idem.Engine  // of the record's namespace
+	rec *store.Record // as it was shown
 }
 
 // decision is how a command differs from the others: what it asks for, and what of its
 // flags is wrong.
 type decision struct {
 	check func() error
-	wish  func() operate.Wish
+	wish  func() records.Wish
 	hint  func(*store.Record) string // how the flags say what a refusal asks for; nil: nothing to say
 }
 
@@ -80,25 +77,21 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 		return err
 	}
 	wish := d.wish()
-	if wish.Do == operate.Forget && len(ref) > 0 && strings.HasPrefix(ref[0], state.NoTicket) {
+	if wish.Do == records.Forget && len(ref) > 0 && strings.HasPrefix(ref[0], state.NoTicket) {
 		return p.dismiss(ctx, ref[0])
 	}
 	if p.rec, err = p.find.find(ctx, ref); err != nil {
 		return err
 	}
-	p.engine = idem.New(p.op.store, func(o *idem.Options) {
-		o.Namespace = state.Namespace(p.rec.PK)
-		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
-	})
 	wish.By = p.c.by
-	plan, err := operate.May(p.rec, p.env.now(), wish)
+	plan, err := records.May(p.rec, p.env.now(), wish)
 	if err != nil && d.hint != nil {
 		err = fmt.Errorf("%w%s", err, d.hint(p.rec))
 	}
 	if err != nil {
 		return err
 	}
-	story := explain.Of(p.rec, explain.Options{Now: p.env.now(), Sealed: p.op.sealed})
+	story := records.Explain(p.rec, records.StoryOptions{Now: p.env.now(), Sealed: p.op.sealed})
 	p.env.note("%s  %s", story.Record, story.Route)
 	p.env.note("%s", story.Summary)
 	if story.Sealed != "" {
@@ -107,7 +100,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if yes, err := p.c.agreed(p.env, p.op.place, plan.Says...); !yes {
 		return err
 	}
-	done, err := plan.Run(ctx, p.engine, p.op.store)
+	done, err := plan.Run(ctx, p.op.store)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
 		return fmt.Errorf("%w; whether it was done is not known: look at it again, and at its decisions", err)
@@ -159,13 +152,13 @@ func changeExits(cmd *cobra.Command) *cobra.Command {
 
 func newRetry(env environment) *cobra.Command {
 	d := &decision{
-		wish: func() operate.Wish { return operate.Wish{Do: operate.Retry} },
+		wish: func() records.Wish { return records.Wish{Do: records.Retry} },
 		hint: func(rec *store.Record) string {
 			call := state.Decidable(rec, env.now())
 			if call == nil {
 				return ""
 			}
-			return "; samekey settle says so: --result " + plain.Quote(cmp.Or(operate.Example(call), "JSON")) + ", --not-made or --risk-twice"
+			return "; samekey settle says so: --result " + plain.Quote(cmp.Or(records.Example(call), "JSON")) + ", --not-made or --risk-twice"
 		},
 	}
 	cmd := &cobra.Command{
@@ -181,7 +174,7 @@ func newRelease(env environment) *cobra.Command {
 		Use: "release {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Release the lease of an attempt that never came back",
 		Long: "Ends the lease of an attempt that is dead, so that the client's retry goes on at once\ninstead of after the lease. Calls that the attempt may have made stay in doubt.",
 	}
-	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Release} }})
+	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Release} }})
 	return changeExits(cmd)
 }
 
@@ -191,7 +184,7 @@ func newForget(env environment) *cobra.Command {
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key, and lose its operation",
 		Long: "Frees the key of an operation: the record expires, and a request with the key runs anew.\nDangerous: work that is done may be done again. A message that was no ticket\n(samekey#ticket#ID, as samekey list prints it) is only taken off the list.",
 	}
-	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Forget, Loss: loss} }})
+	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "also if an attempt holds it and may be at work")
 	fs.BoolVar(&loss.Work, "lose-work", false, "also if it has finished, work is committed, or calls may have been made: a new request does them again")
@@ -211,8 +204,8 @@ type settling struct {
 
 func newSettle(env environment) *cobra.Command {
 	s := &settling{}
-	d := &decision{check: s.check, wish: func() operate.Wish {
-		return operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice}}
+	d := &decision{check: s.check, wish: func() records.Wish {
+		return records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice}}
 	}}
 	cmd := &cobra.Command{
 		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice} [FLAGS]", Short: "Decide about a stuck operation",

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
@@ -131,7 +131,7 @@ func (d *desk) stuck(t *testing.T) *store.Record {
 // record is the customer's, by their key.
 func (d *desk) record(t *testing.T) *store.Record {
 	t.Helper()
-	pk, err := recordkey.Of(t.Context(), recordkey.Customer{Namespace: "rides", Key: customersKey, Scope: "jwt:jane"})
+	pk, err := (records.Customer{Namespace: "rides", Key: customersKey, Scope: "jwt:jane"}).PK(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
@@ -27,7 +23,7 @@ type eraser struct {
 	c      *change
 	caller string
 
-	found *tablescan.Found
+	found *records.Found
 }
 
 // erased is the report of erase.
@@ -92,13 +88,13 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		return err
 	}
 	rep := &erased{Left: map[string]string{}, Sealed: e.found.Sealed, Unreadable: e.found.Unreadable, Callers: map[string]int{}}
-	var todo []*operate.Plan
+	var todo []*records.Plan
 	for _, rec := range e.found.Records {
 		if e.op.limited() && state.Namespace(rec.PK) != e.op.namespace {
 			rep.Left[rec.PK] = "it is in another namespace"
 			continue
 		}
-		plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by})
+		plan, err := records.May(rec, env.now(), records.Wish{Do: records.Erase, By: e.c.by})
 		if err != nil {
 			rep.Left[rec.PK] = err.Error()
 			continue
@@ -120,10 +116,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		}
 	}
 	for _, plan := range todo {
-		engine := idem.New(e.op.store, func(o *idem.Options) {
-			o.Namespace, o.Logger = state.Namespace(plan.PK()), slog.New(slog.DiscardHandler) // what it would say is returned
-		})
-		switch _, err := plan.Run(ctx, engine, e.op.store); {
+		switch _, err := plan.Run(ctx, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
@@ -140,7 +133,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 // search finds the caller's records. A sealed caller is read with the record's own key.
 func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)
-	e.found, err = e.s.of(ctx, e.op, about, recordkey.Customer{Scope: e.caller})
+	e.found, err = e.s.of(ctx, e.op, about, records.Customer{Scope: e.caller})
 	if err != nil || len(e.found.Records)+e.found.Unknown() > 0 {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -105,7 +105,7 @@ func TestErase(t *testing.T) {
 				if res, err := again(of("omar", key)); err != nil || string(res.Body) != string(body) {
 					t.Errorf("omar's retry got %d bytes, %v", len(res.Body), err)
 				}
-				var story explain.Story
+				var story records.Story
 				if err := json.Unmarshal([]byte(d.ok(t, "get", "--json", "--key", key, "--scope", "jwt:jane")), &story); err != nil {
 					t.Fatal(err)
 				}

@@ -12,13 +12,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 )
 
 func newGet(env environment) *cobra.Command {
-	var opt explain.Options
+	var opt records.StoryOptions
 	cmd := &cobra.Command{
 		Use:   "get {REF | --key KEY [--scope SCOPE]} [FLAGS]",
 		Short: "Explain one operation: what happened, and what comes next",
@@ -46,7 +46,7 @@ func newGet(env environment) *cobra.Command {
 			opt.ListedUnknown = err.Error()
 		}
 		opt.Now, opt.Sealed = env.now(), op.sealed
-		story := explain.Of(rec, opt)
+		story := records.Explain(rec, opt)
 		if op.json {
 			return env.printJSON(story)
 		}
@@ -73,7 +73,7 @@ func at(t time.Time) string {
 }
 
 // printStory prints a story for people. Times are in UTC.
-func (e environment) printStory(s *explain.Story) (err error) {
+func (e environment) printStory(s *records.Story) (err error) {
 	say := func(format string, args ...any) { err = errors.Join(err, e.say(format, args...)) }
 	fact := func(name, value string) {
 		if value != "" {

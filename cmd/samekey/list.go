@@ -17,8 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/state"
@@ -204,8 +203,8 @@ type owned struct {
 // ofCaller lists all operations of a caller.
 func (l *lister) ofCaller(ctx context.Context) error {
 	total := l.op.tellScan(l.pages)
-	s := &scan{opt: tablescan.Options{PagesPerSecond: l.pages}, progress: l.progress}
-	found, err := s.of(ctx, l.op, total, recordkey.Customer{Namespace: l.op.namespace, Only: l.op.limited(), Scope: l.caller})
+	s := &scan{opt: records.ScanOptions{PagesPerSecond: l.pages}, progress: l.progress}
+	found, err := s.of(ctx, l.op, total, records.Customer{Namespace: l.op.namespace, Only: l.op.limited(), Scope: l.caller})
 	if err != nil {
 		return err
 	}
@@ -227,7 +226,7 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	} else {
 		err = l.op.env.printTable([]string{"CLAIMED", "STATE", "ANSWER", "ROUTE", "SCOPE", "RECORD"}, rows)
 	}
-	switch says := found.Untold(recordkey.NoCaller); {
+	switch says := found.Untold(records.NoCaller); {
 	case err != nil:
 		return err
 	case says != "":

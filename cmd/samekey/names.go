@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/names"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
@@ -33,7 +33,7 @@ func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file s
 	about, _ := op.size()
 	rep := &names.Report{Handlers: build.Handlers(), Rows: []*names.Row{}}
 	s.opt.OpenOnly = true
-	rep.Seen, err = s.each(ctx, op, about, func(it tablescan.Item) error {
+	rep.Seen, err = s.each(ctx, op, about, func(it records.Item) error {
 		switch {
 		case it.Err != nil:
 			rep.Unreadable++

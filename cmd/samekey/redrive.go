@@ -7,27 +7,20 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 )
 
 // redriver hands out the parked jobs of many records.
 type redriver struct {
 	*decider
-	all         bool
-	removed     bool
-	function    string
-	kind, cause string
-	older       time.Duration
-
-	kinds map[string]int
+	all      bool
+	removed  bool
+	function string
+	jobs     records.Parked // by the filters
 }
 
 // redriven is what it prints with --json.
@@ -52,13 +45,13 @@ table, and only that, is handed to the worker again: the worker delivers the job
 reports what was unfinished. The rest is in the table, where the sweep finds it. Jobs that
 were delivered are delivered again, with the same ids.`,
 	}
-	m := &redriver{kinds: make(map[string]int)}
-	m.decider = newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Redrive, Jobs: names} }})
+	m := &redriver{}
+	m.decider = newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Redrive, Jobs: names} }})
 	fs := cmd.Flags()
 	fs.BoolVar(&m.all, "all", false, "every parked job of the table")
-	fs.StringVar(&m.kind, "kind", "", "only jobs of this `KIND`")
-	fs.StringVar(&m.cause, "error", "", "only jobs whose last error has this `TEXT`")
-	fs.DurationVar(&m.older, "older", 0, "only jobs of records that have waited for longer than `TIME`")
+	fs.StringVar(&m.jobs.Kind, "kind", "", "only jobs of this `KIND`")
+	fs.StringVar(&m.jobs.Cause, "error", "", "only jobs whose last error has this `TEXT`")
+	fs.DurationVar(&m.jobs.Older, "older", 0, "only jobs of records that have waited for longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
 	fs.BoolVar(&m.removed, "removed", false, "hand what the worker gave up, and the table no longer has, to the worker again")
 	fs.StringVar(&m.function, "function", "", "with --removed: the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
@@ -74,15 +67,19 @@ were delivered are delivered again, with the same ids.`,
 			}
 			return env.resend(cmd.Context(), m.op.sdk, m.function, args)
 		}
-		if m.all || m.kind != "" || m.cause != "" || m.older != 0 {
-			if len(args) > 0 || m.find.key != "" || m.older < 0 || m.c.by == "" {
+		if m.all || m.jobs != (records.Parked{}) {
+			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
 				return wrongCallf("filters are for the whole table, without a record; --older is not negative, and --by or USER says who decides")
 			}
 			return m.run(cmd.Context())
 		}
 		return run(cmd, args)
 	}
-	return changeExits(cmd)
+	return exitCodes(cmd, map[int]string{
+		exitDone:   "done, or shown only with --dry-run",
+		exitFailed: "failed, not confirmed, or refused because the record has been written since; of many records or FILEs, the same command tries the rest again",
+		exitFound:  "there is no such record, or no parked job matches",
+	})
 }
 
 func newCancel(env environment) *cobra.Command {
@@ -93,7 +90,7 @@ func newCancel(env environment) *cobra.Command {
 PHASE.INDEX. A job that a drain has begun to deliver stays: it may have arrived. The record
 decides, and no clock, so an overdue job can be cancelled while the worker is off.`,
 	}
-	newDecider(env, cmd, true, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Cancel, Jobs: names} }})
+	newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Cancel, Jobs: names} }})
 	byName(cmd, &names)
 	return changeExits(cmd)
 }
@@ -104,7 +101,7 @@ func byName(cmd *cobra.Command, names *[]string) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		keyed := cmd.Flags().Changed("key")
 		if *names = args; !keyed && len(args) > 0 {
-			if *names = args[1:]; len(*names) == 0 && isJob.MatchString(args[0]) {
+			if *names = args[1:]; len(*names) == 0 && records.IsJob(args[0]) {
 				*names = args[:1]
 			}
 		}
@@ -116,31 +113,18 @@ func (m *redriver) run(ctx context.Context) error {
 	if err := m.op.open(ctx); err != nil {
 		return err
 	}
-	var records []*store.Record
-	var unread []error // of records that hold up none of the others
-	for e, err := range stream.NewWaiting(m.op.client, m.op.store).All(ctx) {
-		if err != nil {
-			return err
-		}
-		if e.Reason == stream.ReasonUnreadable || m.env.now().Sub(e.Since) < m.older || m.op.limited() && state.Namespace(e.PK) != m.op.namespace {
-			continue
-		}
-		rec, err := m.op.readable(m.op.store.Load(ctx, e.PK))
-		if errors.Is(err, store.ErrCorrupt) {
-			unread = append(unread, fmt.Errorf("record %s is left: %w", plain.Line(e.PK), err))
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if names := m.matching(rec); len(names) > 0 {
-			records = append(records, rec)
-			for _, name := range names {
-				m.kinds[rec.Jobs[name].Kind]++
-			}
+	m.jobs.Namespace, m.jobs.Only = m.op.namespace, m.op.limited()
+	found, unread, err := m.jobs.Found(ctx, m.op.client, m.op.store, m.env.now())
+	if err != nil {
+		return err
+	}
+	kinds := make(map[string]int)
+	for _, rec := range found {
+		for _, name := range m.jobs.Of(rec) {
+			kinds[rec.Jobs[name].Kind]++
 		}
 	}
-	if len(records) == 0 {
+	if len(found) == 0 {
 		if err := m.op.ours(ctx); err != nil {
 			return err
 		}
@@ -149,19 +133,19 @@ func (m *redriver) run(ctx context.Context) error {
 		}
 		return exitWith(exitFound, errors.New("no parked job matches"))
 	}
-	out := redriven{Records: len(records), Kinds: m.kinds}
-	var kinds []string
-	for _, kind := range slices.Sorted(maps.Keys(m.kinds)) {
-		out.Jobs += m.kinds[kind]
-		kinds = append(kinds, fmt.Sprintf("%s %d", plain.Line(kind), m.kinds[kind]))
+	out := redriven{Records: len(found), Kinds: kinds}
+	var says []string
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		out.Jobs += kinds[kind]
+		says = append(says, fmt.Sprintf("%s %d", plain.Line(kind), kinds[kind]))
 	}
 	yes, err := m.c.agreed(m.env, m.op.place, fmt.Sprintf("Jobs that are handed out again: %d, of %d records (%s). Their counts of failures begin anew.",
-		out.Jobs, out.Records, strings.Join(kinds, ", ")))
+		out.Jobs, out.Records, strings.Join(says, ", ")))
 	if err != nil {
 		return err
 	}
 	if yes {
-		out.Jobs, err = m.redrive(ctx, records)
+		out.Jobs, err = m.jobs.Redrive(ctx, m.op.store, m.c.by, found)
 	}
 	err = errors.Join(append(unread, err)...)
 	switch {
@@ -171,33 +155,4 @@ func (m *redriver) run(ctx context.Context) error {
 		return errors.Join(m.env.say("%d handed out again: the drain sees them in the stream", out.Jobs), err)
 	}
 	return err
-}
-
-func (m *redriver) redrive(ctx context.Context, records []*store.Record) (n int, err error) {
-	for _, rec := range records {
-		one, rerr := stream.Redrive(ctx, m.op.store, rec.PK, rec.ID, m.c.by, m.matching(rec)...)
-		n += one
-		if rerr != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", plain.Line(rec.PK), rerr))
-		}
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return n, err
-}
-
-// matching are the names of the parked jobs that the filters match; none of a record
-// that is gone.
-func (m *redriver) matching(rec *store.Record) (names []string) {
-	if rec == nil {
-		return nil
-	}
-	for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
-		j := rec.Jobs[name]
-		if j.Failed != "" && (m.kind == "" || j.Kind == m.kind) && strings.Contains(j.Failed, m.cause) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

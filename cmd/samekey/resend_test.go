@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -55,7 +55,7 @@ func (d *desk) staged(t *testing.T, key, job string) string {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	pk, err := recordkey.Of(t.Context(), recordkey.Customer{Namespace: "rides", Key: key, Scope: "jwt:jane"})
+	pk, err := (records.Customer{Namespace: "rides", Key: key, Scope: "jwt:jane"}).PK(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

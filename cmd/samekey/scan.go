@@ -7,13 +7,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 )
 
 // scan is the flags of commands that scan the table.
 type scan struct {
-	opt      tablescan.Options
+	opt      records.ScanOptions
 	progress *progress
 }
 
@@ -39,17 +38,17 @@ func (s *scan) begin(op *operator, about int64) {
 }
 
 // each calls fn for each item, and shows the progress. It returns the number of items.
-func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tablescan.Item) error) (int64, error) {
+func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(records.Item) error) (int64, error) {
 	s.begin(op, about)
 	defer s.progress.end()
-	return tablescan.Each(ctx, op.client, s.opt, fn)
+	return records.Scan(ctx, op.client, s.opt, fn)
 }
 
 // of finds all records of a caller.
-func (s *scan) of(ctx context.Context, op *operator, about int64, c recordkey.Customer) (*tablescan.Found, error) {
+func (s *scan) of(ctx context.Context, op *operator, about int64, c records.Customer) (*records.Found, error) {
 	s.begin(op, about)
 	defer s.progress.end()
-	return recordkey.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
+	return records.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 
 // size is the number of items and bytes of the table, up to six hours old; 0 if unknown.

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
@@ -107,7 +107,7 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 			if name == "denied" && !strings.Contains(out, "AccessDeniedException") {
 				t.Errorf("get doesn't say why:\n%s", out)
 			}
-			var s explain.Story
+			var s records.Story
 			if err := json.Unmarshal([]byte(d.ok(t, "get", "--json", "--data", rec.PK)), &s); err != nil || !strings.HasPrefix(s.Sealed, "no permission") || s.Scope != "" {
 				t.Errorf("as JSON: %+v, %v", s, err)
 			}

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/cmd/samekey/internal/stats"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
 )
 
@@ -16,13 +16,13 @@ import (
 // --fingerprints, by the secrets and schemes of fingerprints.
 func (l *lister) count(ctx context.Context) error {
 	env, op := l.op.env, l.op
-	s := &scan{opt: tablescan.Options{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}
+	s := &scan{opt: records.ScanOptions{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}
 	if l.scan || l.needs {
 		s.opt.Pages = 0
 	}
 	rep := stats.New(op.table, env.now(), l.grace)
 	rep.Items, rep.Bytes = op.size()
-	seen, err := s.each(ctx, op, rep.Items, func(it tablescan.Item) error {
+	seen, err := s.each(ctx, op, rep.Items, func(it records.Item) error {
 		rep.Add(it)
 		return nil
 	})

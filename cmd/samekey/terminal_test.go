@@ -26,7 +26,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -296,24 +296,24 @@ func TestRedriveOnATerminal(t *testing.T) {
 func TestStoriesOnATerminal(t *testing.T) {
 	onTerminal(t, "stories.txt", func(s *terminal) {
 		now := time.Now()
-		full := &explain.Story{
-			Facts: []explain.Fact{{Label: "Record", Value: "v1#rides#h"}, {Label: "Tenant"}}, State: "stuck", Claimed: now, Sealed: "no permission", Summary: "Waits for people.",
-			Attempts: []explain.Attempt{{By: "client", Began: now, Function: "rides", End: "died", Error: "gone", Note: "beside an error"}, {By: "retry", End: "stuck", Note: "a guess"}},
-			Phases: []explain.Phase{
+		full := &records.Story{
+			Facts: []records.Fact{{Label: "Record", Value: "v1#rides#h"}, {Label: "Tenant"}}, State: "stuck", Claimed: now, Sealed: "no permission", Summary: "Waits for people.",
+			Attempts: []records.Attempt{{By: "client", Began: now, Function: "rides", End: "died", Error: "gone", Note: "beside an error"}, {By: "retry", End: "stuck", Note: "a guess"}},
+			Phases: []records.Phase{
 				{Name: "ride", Committed: now, TookMS: 1, Result: json.RawMessage(`{"id":1}`)},
 				{Name: "tax"},
 				{Name: "mail", Unknown: true, Result: json.RawMessage(`0`)},
 				{Name: "charge", Unknown: true, Reads: `"TEXT"`},
 			},
-			Calls:     []explain.Call{{Service: "maps", Step: "route", Number: 1, Key: "k1", State: "recorded", Since: now}, {Service: "bank", Number: 2, Key: "k2", State: "in doubt"}},
+			Calls:     []records.Call{{Service: "maps", Step: "route", Number: 1, Key: "k1", State: "recorded", Since: now}, {Service: "bank", Number: 2, Key: "k2", State: "in doubt"}},
 			CallsNote: "one is missing",
-			Jobs:      []explain.Job{{ID: "O.0.0", Kind: "mail", Phase: "ride", State: "later", At: now, Tries: 3, Error: "550", Args: json.RawMessage(`"x"`)}, {ID: "O.0.1", State: "parked"}},
-			Answer:    &explain.Answer{Status: 201, Bytes: 7, Stored: "in the record", Header: http.Header{"Accept": {"a", "b"}}, Body: "a ride"},
-			Request:   &explain.Request{Method: "POST", Path: "/rides", Query: "a=b", Body: "a body"},
-			Decisions: []explain.Decision{{By: "omar", At: now, What: "retry", From: "stuck", To: "open"}},
-			Cost:      explain.Cost{Writes: 3, Bytes: 1500, Units: 6}, Next: []explain.Next{{When: now, Who: "time", What: "it expires"}, {Who: "people", What: "retry", Command: "samekey retry"}},
+			Jobs:      []records.Job{{ID: "O.0.0", Kind: "mail", Phase: "ride", State: "later", At: now, Tries: 3, Error: "550", Args: json.RawMessage(`"x"`)}, {ID: "O.0.1", State: "parked"}},
+			Answer:    &records.Answer{Status: 201, Bytes: 7, Stored: "in the record", Header: http.Header{"Accept": {"a", "b"}}, Body: "a ride"},
+			Request:   &records.Request{Method: "POST", Path: "/rides", Query: "a=b", Body: "a body"},
+			Decisions: []records.Decision{{By: "omar", At: now, What: "retry", From: "stuck", To: "open"}},
+			Cost:      records.Cost{Writes: 3, Bytes: 1500, Units: 6}, Next: []records.Next{{When: now, Who: "time", What: "it expires"}, {Who: "people", What: "retry", Command: "samekey retry"}},
 		}
-		for _, story := range []*explain.Story{full, {Answer: &explain.Answer{}, Request: &explain.Request{}}, {Answer: &explain.Answer{Status: 204}, Request: &explain.Request{Method: "GET"}}, {}} {
+		for _, story := range []*records.Story{full, {Answer: &records.Answer{}, Request: &records.Request{}}, {Answer: &records.Answer{Status: 204}, Request: &records.Request{Method: "GET"}}, {}} {
 			if err := (environment{stdout: &s.shown}).printStory(story); err != nil {
 				s.Error(err)
 			}

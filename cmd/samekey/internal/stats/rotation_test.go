@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/cmd/samekey/internal/stats"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
@@ -207,7 +207,7 @@ func (f *fleet) confused(r idem.Request) {
 func (f *fleet) needs(id string) stats.Need {
 	rep := stats.New("t", f.now(), time.Minute)
 	for _, r := range f.mem.Records() {
-		rep.Add(tablescan.Item{Record: r})
+		rep.Add(records.Item{Record: r})
 	}
 	rep.End(1, true)
 	for _, s := range rep.Needs {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -110,7 +110,7 @@ var ages = []struct {
 }
 
 // Add counts an item.
-func (rep *Report) Add(it tablescan.Item) {
+func (rep *Report) Add(it records.Item) {
 	switch {
 	case it.Err != nil:
 		rep.Unreadable++

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -46,7 +46,7 @@ func TestReport(t *testing.T) {
 		if r.Run.IsZero() {
 			r.Run = r.Created
 		}
-		rep.Add(tablescan.Item{PK: r.PK, Record: r, Size: size})
+		rep.Add(records.Item{PK: r.PK, Record: r, Size: size})
 	}
 	f, g := store.HandlerID{Function: "f"}, store.HandlerID{Function: "g"}
 	add(1024, time.Hour, &store.Record{State: store.Done, Expires: now.Add(time.Hour), Ver: 3, Route: "/a", Handler: f, Secret: "s"})
@@ -65,9 +65,9 @@ func TestReport(t *testing.T) {
 	add(0, time.Hour, &store.Record{State: store.Open, ID: "5", Keep: store.KeepOpen})
 	add(0, time.Second, &store.Record{State: store.Open, ID: "6", Keep: store.KeepOpen})
 	add(0, 40*day, &store.Record{State: store.Stuck, ID: "7", WaitSince: now, Phases: []store.Phase{{Intent: true}}})
-	rep.Add(tablescan.Item{Record: &store.Record{State: store.Done, Created: now, Expires: now.Add(time.Hour), Secret: "no run"}})
-	rep.Add(tablescan.Item{PK: "samekey#sweep#"})
-	rep.Add(tablescan.Item{PK: "x", Err: errors.New("v is 3")})
+	rep.Add(records.Item{Record: &store.Record{State: store.Done, Created: now, Expires: now.Add(time.Hour), Secret: "no run"}})
+	rep.Add(records.Item{PK: "samekey#sweep#"})
+	rep.Add(records.Item{PK: "x", Err: errors.New("v is 3")})
 	rep.Items = 30
 	rep.End(15, false)
 	inHour := now.Add(time.Hour)
@@ -110,7 +110,7 @@ func TestReport(t *testing.T) {
 	if none.End(0, true); none.MeanBytes != 0 || none.Ages == nil || len(none.Ages) > 0 {
 		t.Errorf("of nothing, the mean is %d, the ages are %v", none.MeanBytes, none.Ages)
 	}
-	none.Add(tablescan.Item{Record: &store.Record{Created: now}, Size: 7})
+	none.Add(records.Item{Record: &store.Record{Created: now}, Size: 7})
 	if none.End(1, true); none.MeanBytes != 7 || len(none.Ages) != 1 {
 		t.Errorf("of one, the mean is %d, the ages are %v", none.MeanBytes, none.Ages)
 	}

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -22,39 +20,39 @@ import (
 
 // offersOf are the actions that fit a record.
 func offersOf(r *store.Record, now time.Time) (offers []Offer) {
-	may := func(w operate.Wish) bool {
+	may := func(w records.Wish) bool {
 		w.By = "anybody"
-		_, err := operate.May(r, now, w)
+		_, err := records.May(r, now, w)
 		return err == nil
 	}
-	again := may(operate.Wish{Do: operate.Retry})
+	again := may(records.Wish{Do: records.Retry})
 	call := state.Decidable(r, now)
 	switch {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
-			Do: string(operate.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
+			Do: string(records.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
 			Hint: "First look at the other system: was the call made? " + lookBy(r, now),
 		})
 	case again && len(r.Doubts) > 0:
 		offers = append(offers, Offer{
-			Do: string(operate.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the other system. " + lookBy(r, now),
+			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the other system. " + lookBy(r, now),
 		})
 	case again:
-		offers = append(offers, Offer{Do: string(operate.Retry), Label: "Let it be tried again", Hint: "It is opened: " + operate.Continues(r) + "."})
+		offers = append(offers, Offer{Do: string(records.Retry), Label: "Let it be tried again", Hint: "It is opened: " + records.Continues(r) + "."})
 	}
 	if call != nil && !call.Intent {
 		offers = append(offers, Offer{
-			Do: string(operate.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
+			Do: string(records.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
 			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
 		})
 	}
-	if may(operate.Wish{Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: http.StatusOK}}}) {
+	if may(records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: http.StatusOK}}}) {
 		offers = append(offers, Offer{
-			Do: string(operate.Settle), Label: "Give an answer",
+			Do: string(records.Settle), Label: "Give an answer",
 			Hint: "Ends the operation: its client gets this answer from now on. Staged jobs are still delivered.",
 		})
 	}
-	if may(operate.Wish{Do: operate.Redrive}) {
+	if may(records.Wish{Do: records.Redrive}) {
 		parked := []string{}
 		for _, name := range slices.Sorted(maps.Keys(r.Jobs)) {
 			if r.Jobs[name].Failed != "" {
@@ -62,25 +60,25 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			}
 		}
 		offers = append(offers, Offer{
-			Do: string(operate.Redrive), Label: "Hand out parked jobs", Jobs: parked,
+			Do: string(records.Redrive), Label: "Hand out parked jobs", Jobs: parked,
 			Hint: "The drain delivers them again. First remove the cause of their failures.",
 		})
 	}
-	if later := state.Cancellable(r, nil); may(operate.Wish{Do: operate.Cancel}) {
+	if later := state.Cancellable(r, nil); may(records.Wish{Do: records.Cancel}) {
 		offers = append(offers, Offer{
-			Do: string(operate.Cancel), Label: "Cancel later jobs", Jobs: later,
+			Do: string(records.Cancel), Label: "Cancel later jobs", Jobs: later,
 			Hint: "No drain has begun to deliver them. They are removed from the record, and nobody does them.",
 		})
 	}
-	if may(operate.Wish{Do: operate.Release}) {
+	if may(records.Wish{Do: records.Release}) {
 		offers = append(offers, Offer{
-			Do: string(operate.Release), Label: "Release the lease",
+			Do: string(records.Release), Label: "Release the lease",
 			Hint: "Do this only if the attempt is dead. Calls that it may have made stay in doubt.",
 		})
 	}
-	if may(operate.Wish{Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
+	if may(records.Wish{Do: records.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
 		offers = append(offers, Offer{
-			Do: string(operate.Forget), Label: "Forget", Loses: operate.Losses(r, now),
+			Do: string(records.Forget), Label: "Forget", Loses: records.Losses(r, now),
 			Hint: "Frees the key: a request with it runs anew. Dangerous: work that is done may be done again.",
 		})
 	}
@@ -89,8 +87,8 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 
 // lookBy says by what to look for the calls in doubt.
 func lookBy(r *store.Record, now time.Time) string {
-	story := explain.Of(r, explain.Options{Now: now})
-	if slices.ContainsFunc(story.Calls, func(c explain.Call) bool { return c.State != "recorded" }) {
+	story := records.Explain(r, records.StoryOptions{Now: now})
+	if slices.ContainsFunc(story.Calls, func(c records.Call) bool { return c.State != "recorded" }) {
 		return "The derived keys in doubt are on this page."
 	}
 	return "The record has no derived key of it: look by its data."
@@ -112,7 +110,7 @@ func inDoubt(r *store.Record) string {
 
 // Ask implements [Source].
 func (t *Table) Ask(ctx context.Context, a Action) (string, error) {
-	_, plan, err := t.plan(ctx, a)
+	plan, err := t.plan(ctx, a)
 	if err != nil {
 		return "", err
 	}
@@ -125,11 +123,11 @@ func (t *Table) Ask(ctx context.Context, a Action) (string, error) {
 
 // Act implements [Source].
 func (t *Table) Act(ctx context.Context, a Action) (string, error) {
-	engine, plan, err := t.plan(ctx, a)
+	plan, err := t.plan(ctx, a)
 	if err != nil {
 		return "", err
 	}
-	said, err := plan.Run(ctx, engine, t.store)
+	said, err := plan.Run(ctx, t.store)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
 		return "", fmt.Errorf("%w: whether it was done is not known. Look at it again, and at its decisions", err)
@@ -143,44 +141,44 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	return said, t.said(err)
 }
 
-// plan decides about an action, and makes the engine for it. It refuses a record that is
+// plan decides about an action. It refuses a record that is
 // no longer as it was shown; the act's own write refuses one that moves afterwards.
-func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan, error) {
+func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
 	case err != nil:
-		return nil, nil, t.said(err)
+		return nil, t.said(err)
 	case rec == nil:
-		return nil, nil, ErrGone
+		return nil, ErrGone
 	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
-		return nil, nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+		return nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	}
-	plan, err := operate.May(rec, time.Now(), wishOf(rec, a))
+	plan, err := records.May(rec, time.Now(), wishOf(rec, a))
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrRefused, err)
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	return t.engine(rec), plan, nil
+	return plan, nil
 }
 
 // wishOf is an action of the page in the operator's words: what a call came to is said
 // with a retry.
-func wishOf(rec *store.Record, a Action) operate.Wish {
-	w := operate.Wish{Do: operate.Verb(a.Do), By: a.By, Many: a.Many}
+func wishOf(rec *store.Record, a Action) records.Wish {
+	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
-	case operate.Retry:
+	case records.Retry:
 		if a.Result != nil || a.NotMade || a.RiskTwice {
-			w.Do, w.Settlement = operate.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice}
+			w.Do, w.Settlement = records.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice}
 		}
-	case operate.Settle:
+	case records.Settle:
 		answer := &idem.Response{Status: a.Status, Body: []byte(a.Body)}
 		if a.Body != "" {
 			answer.Header = http.Header{"Content-Type": {a.ContentType}}
 		}
 		w.Settlement.Answer = answer
-	case operate.Forget:
+	case records.Forget:
 		gives := func(what string) bool { return slices.Contains(a.Loses, what) }
 		w.Loss = idem.Loss{Held: gives("attempt"), Work: gives("work"), Jobs: gives("jobs")}
-	case operate.Redrive, operate.Cancel:
+	case records.Redrive, records.Cancel:
 		for name := range rec.Jobs {
 			if slices.Contains(a.Jobs, plain.Text(name)) {
 				w.Jobs = append(w.Jobs, name)
@@ -191,12 +189,4 @@ func wishOf(rec *store.Record, a Action) operate.Wish {
 		}
 	}
 	return w
-}
-
-// engine is one for the namespace of a record.
-func (t *Table) engine(rec *store.Record) *idem.Engine {
-	return idem.New(t.store, func(o *idem.Options) {
-		o.Namespace = state.Namespace(rec.PK)
-		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
-	})
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 )
 
 // storyOf is the story that samekey get tells, in the page's form.
 func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.Entry, unknown, sealed string) *Story {
-	e := explain.Of(r, explain.Options{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
+	e := records.Explain(r, records.StoryOptions{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
 	said := []string{e.Summary}
 	if sealed != "" {
 		said = append(said, sealed)
@@ -23,14 +23,14 @@ func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.E
 	}
 }
 
-func nextOf(e *explain.Story) (steps []Step) {
+func nextOf(e *records.Story) (steps []Step) {
 	for _, n := range e.Next {
 		steps = append(steps, Step{At: milli(n.When), Who: n.Who, What: n.What, Command: n.Command})
 	}
 	return steps
 }
 
-func factsOf(e *explain.Story) []Fact {
+func factsOf(e *records.Story) []Fact {
 	facts := make([]Fact, 0, len(e.Facts))
 	for _, f := range e.Facts {
 		facts = append(facts, Fact{Label: f.Label, Value: f.Value})
@@ -54,7 +54,7 @@ func factsOf(e *explain.Story) []Fact {
 // The ends of attempts that the page shows as failures.
 var failedEnds = map[string]bool{"died": true, "stuck": true}
 
-func spansOf(e *explain.Story) (spans []Span) {
+func spansOf(e *records.Story) (spans []Span) {
 	for _, a := range e.Attempts {
 		s := Span{Lane: "attempt", Name: "by " + a.By + ": " + a.End, State: "done", From: milli(a.Began), To: milli(a.Ended), Note: sentence(a.Error, a.Note)}
 		switch a.By {

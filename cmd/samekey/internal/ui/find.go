@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -31,7 +30,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 
 // byKey is the search of samekey get --key, or of samekey list --caller.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
-	c := recordkey.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
+	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {
 		return nil, fmt.Errorf("%w: whose operations? A caller is a scope, or its subject", ErrRefused)
 	}
@@ -45,17 +44,17 @@ func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 		}
 	}
 	if !s.Scan {
-		records, err := recordkey.Find(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
+		records, err := records.FindKey(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
 		add(records)
 		found.Only = "only callers that can be named, and what waits for people, were compared: read the table"
 		return found, t.said(err)
 	}
-	all, err := recordkey.Search(ctx, t.client, t.store, tablescan.Options{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})
+	all, err := records.Search(ctx, t.client, t.store, records.ScanOptions{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})
 	if err != nil {
 		return nil, t.said(err)
 	}
 	add(all.Records)
-	if found.Only = all.Untold(recordkey.NoCaller); found.Only == "" && len(found.PKs) == 0 {
+	if found.Only = all.Untold(records.NoCaller); found.Only == "" && len(found.PKs) == 0 {
 		found.Only = "No record of the table matches; all were compared."
 	}
 	return found, nil

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -38,7 +38,7 @@ func (r Row) kind() string {
 // filter selects rows; its zero value selects all.
 type filter struct {
 	kind, reason, route string
-	caller              string // as recordkey.Means reads it
+	caller              string // as records.Means reads it
 	from, to            int64  // epoch ms; 0 for no bound
 	oldestFirst         bool
 	page, size          int
@@ -63,7 +63,7 @@ func filterOf(q url.Values) filter {
 
 func (f filter) selects(r Row) bool {
 	return (f.kind == "" || f.kind == r.kind()) && (f.reason == "" || slices.Contains(r.Reasons, f.reason)) && (f.route == "" || f.route == plain.Text(r.Route)) &&
-		recordkey.Means(f.caller, r.Caller) &&
+		records.Means(f.caller, r.Caller) &&
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 

@@ -23,7 +23,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/recordkey"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem/store"
@@ -264,7 +264,7 @@ func TestShown(t *testing.T) {
 // Searches find the record that they name, and no other.
 func TestFinds(t *testing.T) {
 	t.Parallel()
-	pk, err := recordkey.Of(t.Context(), recordkey.Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"})
+	pk, err := (records.Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"}).PK(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

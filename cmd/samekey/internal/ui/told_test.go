@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -97,22 +96,22 @@ func TestOffers(t *testing.T) {
 // Each part of a story is on the timeline, with its times and the state that the page paints.
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	e := &explain.Story{
-		Attempts: []explain.Attempt{
+	e := &records.Story{
+		Attempts: []records.Attempt{
 			{By: "client", Began: at(1), End: "died", Note: "its lease ended"},
 			{By: "retry", Began: at(2), End: "stuck"},
 			{By: "completer", Began: at(3), End: "released", Ended: at(4), Error: "bank is down", Note: "it waits"},
 			{By: "unknown", Began: at(5), End: "working"},
 			{By: "client", End: "answered", Ended: at(6)},
 		},
-		Phases: []explain.Phase{{Name: "booked", Committed: at(3), TookMS: 1}, {Name: "charged", Unknown: true}},
-		Calls: []explain.Call{
+		Phases: []records.Phase{{Name: "booked", Committed: at(3), TookMS: 1}, {Name: "charged", Unknown: true}},
+		Calls: []records.Call{
 			{Service: "bank", Step: "pay/day", Number: 2, Key: "k1", State: "recorded", Since: at(7)},
 			{Service: "bank", Number: 1, Key: "k2", State: "in doubt", Since: at(7)},
 			{Service: "maps", Key: "k3", State: "recorded"},
 		},
-		Jobs:      []explain.Job{{Kind: "mail", Name: "0.0", State: "waiting", Error: "no"}, {Kind: "push", Name: "0.1", State: "parked", Tries: 1, Error: "no"}},
-		Decisions: []explain.Decision{{By: "jane", At: at(8), What: "try again"}},
+		Jobs:      []records.Job{{Kind: "mail", Name: "0.0", State: "waiting", Error: "no"}, {Kind: "push", Name: "0.1", State: "parked", Tries: 1, Error: "no"}},
+		Decisions: []records.Decision{{By: "jane", At: at(8), What: "try again"}},
 	}
 	want := []Span{
 		{Lane: "attempt", Name: "the client’s request: died", State: "failed", From: ms(1), Note: "its lease ended"},
@@ -173,22 +172,22 @@ func TestWishes(t *testing.T) {
 	rec := rides()["jobs"]
 	for name, tt := range map[string]struct {
 		do   Action
-		want operate.Wish
+		want records.Wish
 	}{
-		"retry":             {Action{Do: "retry", By: "jane", Many: true}, operate.Wish{Do: "retry", By: "jane", Many: true}},
-		"not made":          {Action{Do: "retry", NotMade: true}, operate.Wish{Do: "settle", Settlement: idem.Settlement{NotMade: true}}},
-		"risk":              {Action{Do: "retry", RiskTwice: true}, operate.Wish{Do: "settle", Settlement: idem.Settlement{RiskTwice: true}}},
-		"result":            {Action{Do: "retry", Result: []byte("1")}, operate.Wish{Do: "settle", Settlement: idem.Settlement{Result: []byte("1")}}},
+		"retry":             {Action{Do: "retry", By: "jane", Many: true}, records.Wish{Do: "retry", By: "jane", Many: true}},
+		"not made":          {Action{Do: "retry", NotMade: true}, records.Wish{Do: "settle", Settlement: idem.Settlement{NotMade: true}}},
+		"risk":              {Action{Do: "retry", RiskTwice: true}, records.Wish{Do: "settle", Settlement: idem.Settlement{RiskTwice: true}}},
+		"result":            {Action{Do: "retry", Result: []byte("1")}, records.Wish{Do: "settle", Settlement: idem.Settlement{Result: []byte("1")}}},
 		"an answer":         {Action{Do: "settle", Status: 201, Body: "b", ContentType: "text/plain"}, answering(&idem.Response{Status: 201, Body: []byte("b"), Header: http.Header{"Content-Type": {"text/plain"}}})},
 		"an empty answer":   {Action{Do: "settle", Status: 204, ContentType: "text/plain", NotMade: true}, answering(&idem.Response{Status: 204, Body: []byte{}})},
-		"forget":            {Action{Do: "forget", Loses: []string{"attempt"}}, operate.Wish{Do: "forget", Loss: idem.Loss{Held: true}}},
-		"forget work, jobs": {Action{Do: "forget", Loses: []string{"work", "jobs"}}, operate.Wish{Do: "forget", Loss: idem.Loss{Work: true, Jobs: true}}},
-		"all parked":        {Action{Do: "redrive", Loses: []string{"work"}}, operate.Wish{Do: "redrive"}},
-		"a parked one":      {Action{Do: "redrive", Jobs: []string{"0.1", "9.9"}}, operate.Wish{Do: "redrive", Jobs: []string{"0.1"}}},
-		"all later":         {Action{Do: "cancel"}, operate.Wish{Do: "cancel"}},
-		"a later one":       {Action{Do: "cancel", Jobs: []string{"0.3"}}, operate.Wish{Do: "cancel", Jobs: []string{"0.3"}}},
-		"none of its jobs":  {Action{Do: "cancel", Jobs: []string{"9.9"}}, operate.Wish{Do: "cancel", Jobs: []string{"9.9"}}},
-		"release":           {Action{Do: "release", Jobs: []string{"0.1"}, Loses: []string{"work"}, NotMade: true}, operate.Wish{Do: "release"}},
+		"forget":            {Action{Do: "forget", Loses: []string{"attempt"}}, records.Wish{Do: "forget", Loss: idem.Loss{Held: true}}},
+		"forget work, jobs": {Action{Do: "forget", Loses: []string{"work", "jobs"}}, records.Wish{Do: "forget", Loss: idem.Loss{Work: true, Jobs: true}}},
+		"all parked":        {Action{Do: "redrive", Loses: []string{"work"}}, records.Wish{Do: "redrive"}},
+		"a parked one":      {Action{Do: "redrive", Jobs: []string{"0.1", "9.9"}}, records.Wish{Do: "redrive", Jobs: []string{"0.1"}}},
+		"all later":         {Action{Do: "cancel"}, records.Wish{Do: "cancel"}},
+		"a later one":       {Action{Do: "cancel", Jobs: []string{"0.3"}}, records.Wish{Do: "cancel", Jobs: []string{"0.3"}}},
+		"none of its jobs":  {Action{Do: "cancel", Jobs: []string{"9.9"}}, records.Wish{Do: "cancel", Jobs: []string{"9.9"}}},
+		"release":           {Action{Do: "release", Jobs: []string{"0.1"}, Loses: []string{"work"}, NotMade: true}, records.Wish{Do: "release"}},
 	} {
 		if diff := cmp.Diff(tt.want, wishOf(rec, tt.do)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -196,6 +195,6 @@ func TestWishes(t *testing.T) {
 	}
 }
 
-func answering(r *idem.Response) operate.Wish {
-	return operate.Wish{Do: "settle", Settlement: idem.Settlement{Answer: r}}
+func answering(r *idem.Response) records.Wish {
+	return records.Wish{Do: "settle", Settlement: idem.Settlement{Answer: r}}
 }

@@ -1,4 +1,4 @@
-package tablescan
+package records
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Wanted says which records [Find] looks for. Set fields all have to match.
-type Wanted struct {
+// wanted says which records [find] looks for. Set fields all have to match.
+type wanted struct {
 	ID    string    // id of the operation
 	Short string    // short name of the record in logs and metrics
 	Since time.Time // the record's last attempt began, or its last write was, no earlier
@@ -66,14 +66,14 @@ func (f *Found) Untold(missing string) string {
 
 var errFound = errors.New("found")
 
-// Find looks for records in the whole table: for all that match by Match, or the first one
+// find looks for records in the whole table: for all that match by Match, or the first one
 // by ID or Short, which this program need not be able to read. Reads are eventually consistent.
 // By default it reads 8 segments at once, and 8 pages in a second.
-func Find(ctx context.Context, api API, opt Options, w Wanted) (*Found, error) {
+func find(ctx context.Context, api ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
 	f, closed := &Found{}, []string(nil)
-	_, err := Each(ctx, api, opt, func(it Item) error {
+	_, err := Scan(ctx, api, opt, func(it Item) error {
 		switch {
 		case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may begin so
 			return nil
@@ -103,7 +103,7 @@ func Find(ctx context.Context, api API, opt Options, w Wanted) (*Found, error) {
 }
 
 // open compares the records of closed, with their contents if those can be opened.
-func (f *Found) open(ctx context.Context, w Wanted, closed []string) error {
+func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {
 			f.Missing++
@@ -134,7 +134,7 @@ func (f *Found) open(ctx context.Context, w Wanted, closed []string) error {
 }
 
 // filter has the service leave out items that can't match. Companions have no st.
-func (w *Wanted) filter(in *dynamodb.ScanInput) {
+func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}
 	if w.ID != "" {
 		filter += " AND id = :id"

@@ -1,4 +1,4 @@
-package recordkey
+package records
 
 import (
 	"slices"

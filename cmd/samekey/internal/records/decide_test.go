@@ -1,11 +1,10 @@
-package operate_test
+package records_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -17,9 +16,8 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -32,14 +30,14 @@ import (
 var now = time.UnixMilli(1_800_000_000_000)
 
 // wishes are one of each kind, by its name.
-func wishes() map[string]operate.Wish {
-	all := map[string]operate.Wish{
-		"retry": {Do: operate.Retry}, "release": {Do: operate.Release}, "forget": {Do: operate.Forget},
-		"forget all": {Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}, "redrive": {Do: operate.Redrive}, "redrive 0.0": {Do: operate.Redrive, Jobs: []string{"0.0"}},
-		"cancel": {Do: operate.Cancel},
-		"erase":  {Do: operate.Erase}, "answer": {Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
-		"result": {Do: operate.Settle, Settlement: idem.Settlement{Result: json.RawMessage(`"ch_1"`)}}, "not made": {Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}},
-		"risk": {Do: operate.Settle, Settlement: idem.Settlement{RiskTwice: true}}, "nothing said": {Do: operate.Settle},
+func wishes() map[string]records.Wish {
+	all := map[string]records.Wish{
+		"retry": {Do: records.Retry}, "release": {Do: records.Release}, "forget": {Do: records.Forget},
+		"forget all": {Do: records.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}, "redrive": {Do: records.Redrive}, "redrive 0.0": {Do: records.Redrive, Jobs: []string{"0.0"}},
+		"cancel": {Do: records.Cancel},
+		"erase":  {Do: records.Erase}, "answer": {Do: records.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
+		"result": {Do: records.Settle, Settlement: idem.Settlement{Result: json.RawMessage(`"ch_1"`)}}, "not made": {Do: records.Settle, Settlement: idem.Settlement{NotMade: true}},
+		"risk": {Do: records.Settle, Settlement: idem.Settlement{RiskTwice: true}}, "nothing said": {Do: records.Settle},
 	}
 	for name, w := range all {
 		w.By = "jane"
@@ -51,17 +49,17 @@ func wishes() map[string]operate.Wish {
 // The commands of a reason are those that every record with it takes.
 func TestVerbsOfReasons(t *testing.T) {
 	t.Parallel()
-	do := []operate.Verb{operate.Redrive, operate.Retry, operate.Settle}
+	do := []records.Verb{records.Redrive, records.Retry, records.Settle}
 	for _, reason := range state.Reasons {
-		of, every := 0, make(map[operate.Verb]int)
+		of, every := 0, make(map[records.Verb]int)
 		for _, rec := range hostiletest.Records("rides", now) {
 			if string(state.WaitOf(rec).Reason) != string(reason.Reason) {
 				continue
 			}
 			of++
-			may := make(map[operate.Verb]bool)
+			may := make(map[records.Verb]bool)
 			for _, w := range wishes() {
-				if _, err := operate.May(rec, now, w); err == nil {
+				if _, err := records.May(rec, now, w); err == nil {
 					may[w.Do] = true
 				}
 			}
@@ -87,7 +85,7 @@ func TestContinues(t *testing.T) {
 	for scope, want := range map[string]string{
 		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "its client's next retry", "": "its client's next retry",
 	} {
-		if got := operate.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
+		if got := records.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
 			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
 		}
 	}
@@ -119,9 +117,9 @@ func TestMay(t *testing.T) {
 		before := rec.Clone()
 		var got []string
 		for which, w := range wishes() {
-			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			plan, err := records.May(rec, now.Add(time.Minute), w)
 			switch {
-			case err == nil && (len(plan.Says) == 0 && w.Do != operate.Erase || plan.PK() != rec.PK):
+			case err == nil && (len(plan.Says) == 0 && w.Do != records.Erase || plan.PK() != rec.PK):
 				t.Errorf("%s of %s: nothing is said of it", which, name)
 			case err == nil:
 				got = append(got, which)
@@ -157,18 +155,18 @@ func TestReasons(t *testing.T) {
 	stored, blocked := *released, *released
 	blocked.Blocked = true
 	stored.Input = &store.Input{}
-	retry := operate.Wish{Do: operate.Retry, By: "jane"}
-	settle := func(s idem.Settlement) operate.Wish {
-		return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s}
+	retry := records.Wish{Do: records.Retry, By: "jane"}
+	settle := func(s idem.Settlement) records.Wish {
+		return records.Wish{Do: records.Settle, By: "jane", Settlement: s}
 	}
 	for name, tt := range map[string]struct {
 		rec  *store.Record
-		wish operate.Wish
+		wish records.Wish
 		want string
 	}{
-		"nobody decides":       {stuck, operate.Wish{Do: operate.Retry}, "who decides?"},
-		"no such action":       {stuck, operate.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
-		"nothing of the call":  {stuck, operate.Wish{Do: operate.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
+		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "who decides?"},
+		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
+		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
 		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
 		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
@@ -181,39 +179,39 @@ func TestReasons(t *testing.T) {
 		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
 		"retry, abandoned":     {abandoned, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
 		"retry, free":          {free, retry, "it is not stuck: its key is free"},
-		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
-		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
-		"no later job":         {kept, operate.Wish{Do: operate.Cancel, By: "jane"}, "no such job waits for its time"},
-		"another's later job":  {kept, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
-		"jobs":                 {kept, operate.Wish{Do: operate.Erase, By: "jane"}, state.ErrJobs.Error()},
-		"its losses":           {kept, operate.Wish{Do: operate.Forget, By: "jane"}, "lost would be:\n"},
+		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
+		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "no such job waits for its time"},
+		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"jobs":                 {kept, records.Wish{Do: records.Erase, By: "jane"}, state.ErrJobs.Error()},
+		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "lost would be:\n"},
 	} {
-		if _, err := operate.May(tt.rec, now, tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := records.May(tt.rec, now, tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}
-	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
+	if _, err := records.May(kept, now, records.Wish{Do: records.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
 	const only = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
 	for name, tt := range map[string]struct {
 		rec  *store.Record
-		wish operate.Wish
+		wish records.Wish
 		says []string
 	}{
 		"not made":     {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
 		"risk":         {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
 		"retry":        {open, retry, []string{only}},
 		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
-		"release":      {held, operate.Wish{Do: operate.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
-		"redrive":      {kept, operate.Wish{Do: operate.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
-		"forget": {kept, operate.Wish{Do: operate.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
+		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
+		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
+		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
 			"The key becomes free: a request with it runs anew, as another operation. Lost is:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
 			"  its history, once a request with the key or the table's TTL has removed the record", "This can't be corrected.",
 		}},
 	} {
-		plan, err := operate.May(tt.rec, now, tt.wish)
+		plan, err := records.May(tt.rec, now, tt.wish)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -226,7 +224,7 @@ func TestReasons(t *testing.T) {
 		`"ch_1"`: "came to the text ch_1", `7`: "came to the number 7", `"7"`: "came to the text 7", `null`: "came to null", `true`: "came to the value true",
 		`{"id":1}`: "came to an object:\n{\n  \"id\": 1\n}", `[1]`: "came to a list:\n[\n  1\n]",
 	} {
-		plan, err := operate.May(stuck, now, settle(idem.Settlement{Result: json.RawMessage(said)}))
+		plan, err := records.May(stuck, now, settle(idem.Settlement{Result: json.RawMessage(said)}))
 		if err != nil {
 			t.Errorf("%s: %v", said, err)
 			continue
@@ -253,7 +251,7 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 		if rec.Retention == 0 {
 			rec.Retention = 24 * time.Hour
 		}
-		plan, err := operate.May(&rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Answer: &idem.Response{Status: 200}}})
+		plan, err := records.May(&rec, now, records.Wish{Do: records.Settle, By: "jane", Settlement: idem.Settlement{Answer: &idem.Response{Status: 200}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,15 +271,15 @@ func TestRun(t *testing.T) {
 	}
 	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
 		for wish, w := range wishes() {
-			if name == "a job" && w.Do != operate.Forget {
+			if name == "a job" && w.Do != records.Forget {
 				continue
 			}
-			_, s, engine, rec := claimed(t, name)
-			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			_, s, rec := tableOf(t, name)
+			plan, err := records.May(rec, time.Now(), w)
 			if err != nil {
 				continue
 			}
-			done, err := plan.Run(t.Context(), engine, s)
+			done, err := plan.Run(t.Context(), s)
 			want, known := said[wish]
 			switch {
 			case !known: // forget
@@ -293,7 +291,7 @@ func TestRun(t *testing.T) {
 					want += " " + plain.Line(jobs.JobID(rec.ID, job))
 				}
 			case want == opened:
-				want += operate.Continues(rec)
+				want += records.Continues(rec)
 			}
 			if err != nil || done != want {
 				t.Errorf("%s of %s: %q, %v, want %q", wish, name, done, err, want)
@@ -302,33 +300,31 @@ func TestRun(t *testing.T) {
 			if err != nil || len(got.Settled) != 1 || got.Settled[0].By != "jane" {
 				t.Errorf("%s of %s: the record has %+v, %v", wish, name, got.Settled, err)
 			}
-			if done, err := plan.Run(t.Context(), engine, s); !errors.Is(err, jobs.ErrMoved) && w.Do != operate.Redrive && w.Do != operate.Cancel {
+			if done, err := plan.Run(t.Context(), s); !errors.Is(err, jobs.ErrMoved) && w.Do != records.Redrive && w.Do != records.Cancel {
 				t.Errorf("%s of %s for the second time: %q, %v", wish, name, done, err)
 			}
 		}
 	}
 }
 
-// claimed is a record of a name, of a new table that nobody has decided about, and an engine a
-// minute later.
-func claimed(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *idem.Engine, *store.Record) {
+// tableOf is a new table with a record of a name that nobody has decided about, a minute ago.
+func tableOf(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *store.Record) {
 	t.Helper()
 	server := &fakedynamo.Server{}
 	s, err := dynamo.New(server, "records")
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := hostiletest.Records("rides", now)
+	begun := time.Now().Add(-time.Minute)
+	all := hostiletest.Records("rides", begun)
 	all["a job"] = all["kept"].Clone()
 	maps.DeleteFunc(all["a job"].Jobs, func(job string, _ store.Job) bool { return job != "0.0" })
 	rec := all[name]
 	rec.Settled = nil
-	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+	if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: begun}); err != nil || held != nil {
 		t.Fatalf("%s: %v, %v", name, held, err)
 	}
-	return server, s, idem.New(s, idem.OneScope, func(o *idem.Options) {
-		o.Namespace, o.Now, o.Logger = "rides", func() time.Time { return now.Add(time.Minute) }, slog.New(slog.DiscardHandler)
-	}), rec
+	return server, s, rec
 }
 
 // Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
@@ -350,8 +346,8 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
 		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later", false},
 	} {
-		server, s, engine, rec := claimed(t, tt.record)
-		plan, err := operate.May(rec, now, wishes()[tt.wish])
+		server, s, rec := tableOf(t, tt.record)
+		plan, err := records.May(rec, time.Now(), wishes()[tt.wish])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,7 +362,7 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		done, err := plan.Run(t.Context(), engine, s)
+		done, err := plan.Run(t.Context(), s)
 		if done != tt.done || (err == nil) != (tt.err == "") || err != nil && err.Error() != tt.err {
 			t.Errorf("%s: %q, %v, want %q, %q", name, done, err, tt.done, tt.err)
 		}
@@ -389,7 +385,7 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 	offered := 0
 	for name, rec := range hostiletest.Records("rides", now) {
 		at := now.Add(time.Minute)
-		for _, n := range explain.Of(rec, explain.Options{Now: at}).Next {
+		for _, n := range records.Explain(rec, records.StoryOptions{Now: at}).Next {
 			words := strings.Fields(n.Command)
 			if len(words) == 0 {
 				continue
@@ -401,7 +397,7 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 					w, known = wishes()[wish]
 				}
 			}
-			if _, err := operate.May(rec, at, w); err != nil || !known {
+			if _, err := records.May(rec, at, w); err != nil || !known {
 				t.Errorf("%s: %s: %v", name, n.Command, err)
 			}
 		}
@@ -424,7 +420,7 @@ func TestResultIsShown(t *testing.T) {
 		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A mistake can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
-		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
+		plan, err := records.May(rec, now, records.Wish{Do: records.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
 		if err != nil || !strings.Contains(strings.Join(plan.Says, "\n"), tt.want) {
 			t.Errorf("%s: %v, %v; not %q", tt.result, plan, err, tt.want)
 		}
@@ -439,13 +435,13 @@ func TestManyAtOnce(t *testing.T) {
 	all["a doubt"].Doubts = all["a doubt"].Doubts[:1]
 	for name, rec := range all {
 		for wish, w := range wishes() {
-			_, alone := operate.May(rec, now, w)
+			_, alone := records.May(rec, now, w)
 			w.Many = true
-			_, err := operate.May(rec, now, w)
-			if alone := w.Do != operate.Redrive && (w.Do != operate.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
+			_, err := records.May(rec, now, w)
+			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
-			may := alone == nil && (w.Do == operate.Redrive || w.Do == operate.Retry && name == "stuck")
+			may := alone == nil && (w.Do == records.Redrive || w.Do == records.Retry && name == "stuck")
 			if (err == nil) != may {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
@@ -461,15 +457,15 @@ func TestLosses(t *testing.T) {
 	jobs.Phases, jobs.Calls, jobs.Jobs = nil, nil, map[string]store.Job{"0.0": {}}
 	all["jobs, no work"] = jobs
 	for name, rec := range all {
-		got[name] = strings.Join(operate.Losses(rec, now), " ")
-		w := operate.Wish{Do: operate.Forget, By: "jane"}
-		for _, loss := range operate.Losses(rec, now) {
-			if _, err := operate.May(rec, now, w); err == nil && name != "free" {
+		got[name] = strings.Join(records.Losses(rec, now), " ")
+		w := records.Wish{Do: records.Forget, By: "jane"}
+		for _, loss := range records.Losses(rec, now) {
+			if _, err := records.May(rec, now, w); err == nil && name != "free" {
 				t.Errorf("%s is forgotten without the loss of %s", name, loss)
 			}
 			w.Loss.Held, w.Loss.Work, w.Loss.Jobs = w.Loss.Held || loss == "attempt", w.Loss.Work || loss == "work", w.Loss.Jobs || loss == "jobs"
 		}
-		if _, err := operate.May(rec, now, w); (err == nil) != (name != "free") {
+		if _, err := records.May(rec, now, w); (err == nil) != (name != "free") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -509,7 +505,7 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 		"a job on its way":   {[]string{"0.2"}, nil, "no such job waits for its time in the record\n" + stays},
 		"a job without time": {[]string{"0.3"}, nil, "no such job waits for its time in the record"},
 	} {
-		plan, err := operate.May(rec, now, operate.Wish{Do: operate.Cancel, By: "jane", Jobs: tt.jobs})
+		plan, err := records.May(rec, now, records.Wish{Do: records.Cancel, By: "jane", Jobs: tt.jobs})
 		if tt.err != "" {
 			if err == nil || err.Error() != tt.err {
 				t.Errorf("%s: %v", name, err)

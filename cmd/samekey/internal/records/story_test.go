@@ -1,4 +1,4 @@
-package explain_test
+package records
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/explain"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
@@ -72,14 +71,14 @@ func TestStories(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		rec  *store.Record
-		opts explain.Options
+		opts StoryOptions
 	}{
-		"held":                {with(), explain.Options{Now: at(10 * time.Second)}},
-		"held-with-phases":    {with(phased), explain.Options{Now: at(10 * time.Second)}},
-		"abandoned-completer": {with(phased, stored), explain.Options{Now: at(time.Minute)}},
-		"abandoned-late":      {with(phased, stored), explain.Options{Now: at(time.Hour)}},
-		"abandoned-client":    {with(phased), explain.Options{Now: at(time.Minute)}},
-		"abandoned-forgotten": {with(), explain.Options{Now: at(time.Minute)}},
+		"held":                {with(), StoryOptions{Now: at(10 * time.Second)}},
+		"held-with-phases":    {with(phased), StoryOptions{Now: at(10 * time.Second)}},
+		"abandoned-completer": {with(phased, stored), StoryOptions{Now: at(time.Minute)}},
+		"abandoned-late":      {with(phased, stored), StoryOptions{Now: at(time.Hour)}},
+		"abandoned-client":    {with(phased), StoryOptions{Now: at(time.Minute)}},
+		"abandoned-forgotten": {with(), StoryOptions{Now: at(time.Minute)}},
 		"taken-over": {with(phased, stored, func(r *store.Record) {
 			r.Ver, r.Owner, r.Run, r.Lease, r.Tries = 7, "attempt-4", at(time.Hour), at(time.Hour+30*time.Second), 1
 			r.Doubts, r.DoubtSince = []string{"?", "payments#2"}, at(time.Minute)
@@ -88,33 +87,33 @@ func TestStories(t *testing.T) {
 				{At: at(2 * time.Minute), Kind: state.HandoverRelease, Err: "bank is down"},
 				{At: at(time.Hour), Kind: state.HandoverCompleter},
 			}
-		}), explain.Options{Now: at(time.Hour + time.Second)}},
+		}), StoryOptions{Now: at(time.Hour + time.Second)}},
 		"times-unknown": {with(phased, func(r *store.Record) {
 			r.Ver, r.Run, r.Lease = 6, at(time.Minute), at(2*time.Minute)
 			r.Phases[0].At, r.Phases[1].At = 0, 0
-		}), explain.Options{Now: at(70 * time.Second)}},
+		}), StoryOptions{Now: at(70 * time.Second)}},
 		"blocked": {with(phased, stored, func(r *store.Record) {
 			r.Lease, r.Run, r.Blocked, r.LastErr = time.Time{}, at(time.Minute), true, `phases out of order: "charged" is next`
 			r.Handovers = []store.Handover{{At: at(time.Minute), Kind: state.HandoverRelease, Err: r.LastErr}}
-		}), explain.Options{Now: at(2 * time.Minute)}},
+		}), StoryOptions{Now: at(2 * time.Minute)}},
 		"stuck-call": {with(phased, func(r *store.Record) {
 			r.Phases = []store.Phase{{Name: "charge_created", Intent: true, At: 500 * time.Millisecond}}
 			r.Calls, r.Jobs = map[string]int{}, nil
 			*r = *state.MadeStuck(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"stuck-keyless-call": {with(phased, func(r *store.Record) { // a process died within the call, and another took over
 			r.Phases = append(r.Phases, store.Phase{Name: "refunded", Intent: true, At: 1500 * time.Millisecond})
 			r.Doubts, r.DoubtSince, r.Jobs = []string{state.AnyCall}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Minute), "the outcome of phase \"refunded\" is unknown")
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"stuck-doubts": {with(phased, func(r *store.Record) {
 			r.Doubts, r.DoubtSince, r.Jobs = []string{"payments#2"}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider may have forgotten the key")
-		}), explain.Options{Now: at(25 * time.Hour)}},
-		"kept-data": {with(phased, done), explain.Options{Now: at(time.Hour), Data: true}},
+		}), StoryOptions{Now: at(25 * time.Hour)}},
+		"kept-data": {with(phased, done), StoryOptions{Now: at(time.Hour), Data: true}},
 		"kept-parked": {with(phased, done, func(r *store.Record) {
 			r.Jobs = map[string]store.Job{"1.0": {Kind: "receipt", Args: []byte(`{}`), Tries: 5, Failed: "550 no such user"}}
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"done-settled": {with(phased, func(r *store.Record) {
 			r.Jobs = nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider is gone")
@@ -125,38 +124,38 @@ func TestStories(t *testing.T) {
 			}
 			*r = *state.Finished(next, store.Response{Status: 410, Body: []byte(`"refunded"`)}, at(time.Hour))
 			r.Ver = 5
-		}), explain.Options{Now: at(2 * time.Hour), Data: true}},
+		}), StoryOptions{Now: at(2 * time.Hour), Data: true}},
 		"ten-handovers": {with(phased, func(r *store.Record) { // the first ones are no longer in the record
 			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
 			for i := range 5 {
 				r.Handovers = append(r.Handovers, store.Handover{At: at(time.Duration(i) * time.Second), Kind: state.HandoverRelease, Err: "bank is down"},
 					store.Handover{At: at(time.Duration(i+1) * time.Second), Kind: state.HandoverRetry, Function: "rides"})
 			}
-		}), explain.Options{Now: at(70 * time.Second)}},
+		}), StoryOptions{Now: at(70 * time.Second)}},
 		"nine-handovers": {with(phased, func(r *store.Record) {
 			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
 			for range 9 {
 				r.Handovers = append(r.Handovers, store.Handover{At: at(time.Second), Kind: state.HandoverRetry})
 			}
-		}), explain.Options{Now: at(70 * time.Second)}},
+		}), StoryOptions{Now: at(70 * time.Second)}},
 		"taken-over-by-an-earlier-version": {with(phased, func(r *store.Record) {
 			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
 			r.Handovers = []store.Handover{{At: at(time.Second), Kind: state.HandoverRelease, Err: "bank is down"}}
-		}), explain.Options{Now: at(70 * time.Second)}},
+		}), StoryOptions{Now: at(70 * time.Second)}},
 		"released": {with(stored, func(r *store.Record) { // by an earlier version's completer, which wrote no handovers
 			r.Lease, r.Run, r.LastErr, r.Tries = time.Time{}, at(time.Minute), "bank is down.", 1
 			r.Phases, r.Jobs = []store.Phase{{Name: "ride_created"}, {Name: "charge_created", At: time.Second}, {Name: "charged", At: time.Second}}, map[string]store.Job{"0.0": {Kind: "push"}}
 			r.Calls = map[string]int{"payments#": 2, "maps#": 1, "bank/pay": 1, state.Skipped: 1}
 			r.Doubts, r.DoubtSince = []string{state.AnyCall, "payments#4", "%zz#x"}, at(time.Second)
-		}), explain.Options{Now: at(21*time.Minute + 30*time.Second), Data: true}},
-		"released-late":  {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), explain.Options{Now: at(21 * time.Minute)}},
-		"released-later": {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), explain.Options{Now: at(21*time.Minute + time.Second)}},
-		"stuck-cause":    {with(func(r *store.Record) { *r = *state.MadeStuck(r, at(time.Second), "") }), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(21*time.Minute + 30*time.Second), Data: true}},
+		"released-late":  {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), StoryOptions{Now: at(21 * time.Minute)}},
+		"released-later": {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), StoryOptions{Now: at(21*time.Minute + time.Second)}},
+		"stuck-cause":    {with(func(r *store.Record) { *r = *state.MadeStuck(r, at(time.Second), "") }), StoryOptions{Now: at(time.Hour)}},
 		"stuck-first-call": {with(func(r *store.Record) {
 			r.Phases = []store.Phase{{Name: "charge_created", Intent: true, At: time.Second, Shape: `{"id":""}`}}
 			r.Doubts = []string{"payments#1", state.AnyCall}
 			*r = *state.MadeStuck(r, at(time.Second), "timeout")
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"result-given": {with(phased, func(r *store.Record) {
 			r.Phases[1] = store.Phase{Name: "charge_created", Intent: true, At: 500 * time.Millisecond, Shape: `{"id":""}`}
 			*r = *state.MadeStuck(r, at(time.Second), "timeout")
@@ -167,39 +166,39 @@ func TestStories(t *testing.T) {
 			*r = *next
 			r.Phases[0].Result = []byte("no JSON")
 			r.Handovers = []store.Handover{{At: at(time.Second), Kind: state.HandoverRelease, Err: "bank is down"}}
-		}), explain.Options{Now: at(2 * time.Hour), Data: true}},
+		}), StoryOptions{Now: at(2 * time.Hour), Data: true}},
 		"kept-later": {with(phased, done, func(r *store.Record) {
 			r.Jobs = map[string]store.Job{
 				"0.0": {Kind: "push", At: at(2 * time.Hour), Args: []byte("no JSON")}, "1.0": {Kind: "push", At: at(30 * time.Minute)}, "1.1": {Kind: "push", At: at(90 * time.Minute), Args: []byte(`1`)},
 				"1.2": {Kind: "push", At: at(90 * time.Minute)}, "1.x": {Kind: "push"}, "x.1": {Kind: "push"}, "2.0": {Kind: "push", Failed: "550"}, "10.0": {Kind: "push", Failed: "550"}, "x": {Kind: "push", Failed: "550"},
 			}
-		}), explain.Options{Now: at(time.Hour), Data: true}},
-		"kept-delivered": {with(phased, done, func(r *store.Record) { r.Jobs = nil }), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour), Data: true}},
+		"kept-delivered": {with(phased, done, func(r *store.Record) { r.Jobs = nil }), StoryOptions{Now: at(time.Hour)}},
 		"replayable": {with(done, func(r *store.Record) {
 			r.Overflow = &store.Overflow{Count: 1, Length: 500_000}
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"replayable-with-tombstone": {with(func(r *store.Record) { r.Tombstone = time.Hour }, done, func(r *store.Record) {
 			r.Overflow = &store.Overflow{Length: 9_000_000}
-		}), explain.Options{Now: at(time.Hour)}},
+		}), StoryOptions{Now: at(time.Hour)}},
 		"sealed-answer": {with(done, func(r *store.Record) {
 			r.Response = &store.Response{Header: http.Header{"X-Sealed": {"1"}}}
-		}), explain.Options{Now: at(time.Hour), Data: true, Sealed: "no key"}},
+		}), StoryOptions{Now: at(time.Hour), Data: true, Sealed: "no key"}},
 		"sealed-request": {with(stored, func(r *store.Record) {
 			r.Input.Overflow = &store.Overflow{Count: 1, Length: 500_000}
 			r.Input.Path = "/" + strings.Repeat("a", 700)
-		}), explain.Options{Now: at(time.Minute), Data: true, Sealed: "no key"}},
-		"request": {with(stored), explain.Options{Now: at(time.Minute), Data: true}},
+		}), StoryOptions{Now: at(time.Minute), Data: true, Sealed: "no key"}},
+		"request": {with(stored), StoryOptions{Now: at(time.Minute), Data: true}},
 		"tombstone": {with(func(r *store.Record) {
 			r.Retention, r.Tombstone = time.Hour, 24*time.Hour
 			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second))
-		}), explain.Options{Now: at(2 * time.Hour)}},
-		"expired": {with(done), explain.Options{Now: at(30 * time.Hour)}},
-		"freed":   {state.Released(base(), at(time.Second), state.Release{Why: "the handler failed"}), explain.Options{Now: at(time.Minute)}},
+		}), StoryOptions{Now: at(2 * time.Hour)}},
+		"expired": {with(done), StoryOptions{Now: at(30 * time.Hour)}},
+		"freed":   {state.Released(base(), at(time.Second), state.Release{Why: "the handler failed"}), StoryOptions{Now: at(time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			before := tt.rec.Clone()
-			story := explain.Of(tt.rec, tt.opts)
+			story := Explain(tt.rec, tt.opts)
 			if diff := cmp.Diff(before, tt.rec); diff != "" {
 				t.Errorf("the record was changed:\n%s", diff)
 			}
@@ -262,13 +261,13 @@ func TestStoryOfTheEngine(t *testing.T) {
 	if pay(true) == nil {
 		t.Fatal("answered")
 	}
-	rec := only(t, mem)
-	story := explain.Of(rec, explain.Options{Now: clock.Now()})
+	rec := oneRecord(t, mem)
+	story := Explain(rec, StoryOptions{Now: clock.Now()})
 	if len(story.Calls) != 2 || story.Calls[0].Key != keys[0] || story.Calls[1].Key != keys[1] || story.Calls[0].Service != "the bank" ||
 		story.Calls[0].State != "recorded" || story.Calls[1].State != "in doubt" || story.Calls[1].Number != 2 {
 		t.Errorf("calls %+v, keys %v", story.Calls, keys)
 	}
-	if !derives(rec, keys[1]) || derives(rec, keys[1]+"0") {
+	if !derived(rec, keys[1]) || derived(rec, keys[1]+"0") {
 		t.Error("the key in doubt is not found, or any key is")
 	}
 	if len(story.Attempts) != 1 || story.Attempts[0].End != "released" || !strings.Contains(story.Attempts[0].Error, "bank is down") {
@@ -281,19 +280,19 @@ func TestStoryOfTheEngine(t *testing.T) {
 	if err := pay(false); err != nil {
 		t.Fatal(err)
 	}
-	rec = only(t, mem)
-	story = explain.Of(rec, explain.Options{Now: clock.Now()})
+	rec = oneRecord(t, mem)
+	story = Explain(rec, StoryOptions{Now: clock.Now()})
 	if len(story.Attempts) != 2 || story.Attempts[0].End != "released" || story.Attempts[1].By != "retry" || story.Attempts[1].End != "answered" || story.State != "replayable" || len(story.Phases) != 2 ||
 		!story.Phases[1].Committed.Equal(clock.Now()) {
 		t.Errorf("story %+v", story)
 	}
-	if len(story.Calls) != 2 || story.Calls[1].Key != keys[1] || !derives(rec, keys[1]) {
+	if len(story.Calls) != 2 || story.Calls[1].Key != keys[1] || !derived(rec, keys[1]) {
 		t.Errorf("a finished record has the calls %+v, want the keys %q", story.Calls, keys)
 	}
 }
 
-func derives(rec *store.Record, key string, services ...string) bool {
-	is, _ := explain.Derives(rec, key, services...)
+func derived(rec *store.Record, key string, services ...string) bool {
+	is, _ := derives(rec, key, services...)
 	return is
 }
 
@@ -307,17 +306,17 @@ func TestWhatWasMeasured(t *testing.T) {
 		r.Settled = []store.Decision{{By: "jane", At: claimed.Add(time.Minute), What: "not made: charged", From: "stuck", To: "released"}}
 		return r
 	}
-	if got := explain.Of(settled(), explain.Options{Now: now}).Attempts; len(got) != 1 || got[0].End != "stuck" {
+	if got := Explain(settled(), StoryOptions{Now: now}).Attempts; len(got) != 1 || got[0].End != "stuck" {
 		t.Errorf("after settle got %+v, want one attempt that was stuck", got)
 	}
 	r := settled()
 	r.Handovers = []store.Handover{{At: claimed.Add(2 * time.Minute), Kind: state.HandoverRetry}}
 	r.Lease = now.Add(time.Minute)
-	if got := explain.Of(r, explain.Options{Now: now}).Attempts; len(got) != 2 || got[0].End != "stuck" || got[1].End != "working" {
+	if got := Explain(r, StoryOptions{Now: now}).Attempts; len(got) != 2 || got[0].End != "stuck" || got[1].End != "working" {
 		t.Errorf("after the retry got %+v, want stuck, then working", got)
 	}
 	r.Phases = []store.Phase{{Name: "charged", At: 15 * time.Millisecond, Intent: true}}
-	if got := explain.Of(r, explain.Options{Now: now}).Phases; len(got) != 1 || got[0].TookMS != 0 {
+	if got := Explain(r, StoryOptions{Now: now}).Phases; len(got) != 1 || got[0].TookMS != 0 {
 		t.Errorf("a call without an outcome took %+v, want no length", got)
 	}
 }
@@ -337,10 +336,10 @@ func TestDerives(t *testing.T) {
 		"the%20bank/pay/a%20c": {"the bank/pay/a b", false},
 		"the%20bank#2":         {"the bank/pay/a b", false},
 	} {
-		if got := derives(base(), state.DerivedKey("OPERATION", name), "mails", tt.service); got != tt.want {
+		if got := derived(base(), state.DerivedKey("OPERATION", name), "mails", tt.service); got != tt.want {
 			t.Errorf("%s of %q: %t", name, tt.service, got)
 		}
-		if derives(base(), state.DerivedKey("OPERATION", name)) {
+		if derived(base(), state.DerivedKey("OPERATION", name)) {
 			t.Errorf("%s without a service", name)
 		}
 	}
@@ -349,8 +348,8 @@ func TestDerives(t *testing.T) {
 // People read the fields that a record has, and pay for each begun kilobyte of a write.
 func TestFactsAndCost(t *testing.T) {
 	t.Parallel()
-	got := explain.Of(base(), explain.Options{Now: claimed})
-	want := []explain.Fact{
+	got := Explain(base(), StoryOptions{Now: claimed})
+	want := []Fact{
 		{Label: "Record", Value: got.Record},
 		{Label: "Operation", Value: "OPERATION"},
 		{Label: "Route", Value: "POST /rides"},
@@ -362,7 +361,7 @@ func TestFactsAndCost(t *testing.T) {
 	}
 	for bytes, units := range map[int]int64{1023: 1, 1024: 1, 1025: 2} {
 		long := with(func(r *store.Record) { r.LastErr = strings.Repeat("x", bytes-got.Cost.Bytes) })
-		if cost := explain.Of(long, explain.Options{Now: claimed}).Cost; cost.Bytes != bytes || cost.Units != units {
+		if cost := Explain(long, StoryOptions{Now: claimed}).Cost; cost.Bytes != bytes || cost.Units != units {
 			t.Errorf("%d bytes cost %d units, want %d and %d", cost.Bytes, cost.Units, bytes, units)
 		}
 	}
@@ -377,7 +376,7 @@ func TestAGoodRequestWritesNoHistory(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r := only(t, mem); r.Handovers != nil || r.Settled != nil || r.Phases != nil {
+	if r := oneRecord(t, mem); r.Handovers != nil || r.Settled != nil || r.Phases != nil {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -407,7 +406,7 @@ func TestAnyRecordHasAStory(t *testing.T) {
 		}
 		r.Doubts = rapid.SliceOfN(rapid.SampledFrom([]string{"?", "a#1", "a#x", "b/c", "#", "%zz"}), 0, 3).Draw(t, "doubts")
 		r.Jobs = rapid.MapOfN(rapid.SampledFrom([]string{"0.0", "9.9", "x"}), rapid.Just(store.Job{Kind: "k"}), 0, 3).Draw(t, "jobs")
-		s := explain.Of(r, explain.Options{Now: some.Draw(t, "now"), Data: rapid.Bool().Draw(t, "data")})
+		s := Explain(r, StoryOptions{Now: some.Draw(t, "now"), Data: rapid.Bool().Draw(t, "data")})
 		if s.Summary == "" || len(s.Next) == 0 || len(s.Attempts) == 0 || s.Attempts[len(s.Attempts)-1].End == "" {
 			t.Errorf("%+v has the story %+v", r, s)
 		}
@@ -418,7 +417,7 @@ func TestAnyRecordHasAStory(t *testing.T) {
 }
 
 // only is the only record of a store.
-func only(t *testing.T, mem *idem.MemoryStore) *store.Record {
+func oneRecord(t *testing.T, mem *idem.MemoryStore) *store.Record {
 	t.Helper()
 	all := mem.Records()
 	if len(all) != 1 {
@@ -435,12 +434,12 @@ func only(t *testing.T, mem *idem.MemoryStore) *store.Record {
 // operation before.
 func TestForgottenIsNotFreed(t *testing.T) {
 	t.Parallel()
-	freedBy := func(forgot func(*store.Record) string) *explain.Story {
+	freedBy := func(forgot func(*store.Record) string) *Story {
 		rec := with(phased, func(r *store.Record) {
 			r.Lease, r.Run, r.Keep, r.Expires = time.Time{}, at(time.Hour), store.KeepFreed, at(75*time.Minute)
 			r.Settled = []store.Decision{{By: "jane", At: at(time.Hour), What: "forget " + forgot(r), From: "abandoned", To: "free"}}
 		})
-		return explain.Of(rec, explain.Options{Now: at(2 * time.Hour)})
+		return Explain(rec, StoryOptions{Now: at(2 * time.Hour)})
 	}
 	got := freedBy(func(r *store.Record) string { return r.ID })
 	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that it did stays done."; got.State != "free" || got.Summary != want {
@@ -454,7 +453,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 // An attempt that works may renew its lease: the end of the lease is no bound.
 func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 	t.Parallel()
-	got := explain.Of(base(), explain.Options{Now: at(time.Second)})
+	got := Explain(base(), StoryOptions{Now: at(time.Second)})
 	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless it renews it") {
 		t.Errorf("got %q", got.Summary)
 	}
@@ -467,7 +466,7 @@ func TestAnswerStaysThatOfPeople(t *testing.T) {
 	rec := with(phased, done, func(r *store.Record) {
 		r.Settled = []store.Decision{{By: "jane", What: "answer 201", From: "stuck", To: "done"}, {By: "omar", What: "redrive 1.0", From: "kept", To: "waiting"}}
 	})
-	got := explain.Of(rec, explain.Options{Now: at(time.Hour)})
+	got := Explain(rec, StoryOptions{Now: at(time.Hour)})
 	if last := got.Attempts[len(got.Attempts)-1]; !got.Answer.Settled || last.End != "stuck" || last.Note != "people gave the answer" {
 		t.Errorf("answer %+v of attempt %+v", got.Answer, last)
 	}

@@ -1,4 +1,4 @@
-package recordkey
+package records
 
 import (
 	"cmp"
@@ -18,11 +18,11 @@ import (
 
 // A scope is as records have it, a key with spaces is one that a header can carry, and names
 // stand for themselves otherwise.
-func TestOf(t *testing.T) {
+func TestPK(t *testing.T) {
 	t.Parallel()
 	of := func(c Customer) string {
 		t.Helper()
-		pk, err := Of(t.Context(), c)
+		pk, err := c.PK(t.Context())
 		if err != nil {
 			t.Fatalf("%+v: %v", c, err)
 		}
@@ -33,7 +33,7 @@ func TestOf(t *testing.T) {
 		t.Errorf("one has %s, one: %s", none, got)
 	}
 	for _, scope := range []string{"", "none", "acct_7"} {
-		if pk, err := Of(t.Context(), Customer{Namespace: "rides", Key: "k", Scope: scope}); err == nil || !strings.Contains(err.Error(), "has no kind") {
+		if pk, err := (Customer{Namespace: "rides", Key: "k", Scope: scope}).PK(t.Context()); err == nil || !strings.Contains(err.Error(), "has no kind") {
 			t.Errorf("the scope %q has the record %s, %v", scope, pk, err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestOf(t *testing.T) {
 			seen[pk] = true
 		}
 	}
-	if pk, err := Of(t.Context(), Customer{Key: "\x00", Scope: "one"}); err == nil {
+	if pk, err := (Customer{Key: "\x00", Scope: "one"}).PK(t.Context()); err == nil {
 		t.Errorf("a key that no handler takes has the record %s", pk)
 	}
 }
@@ -136,11 +136,11 @@ func (f *faulty) Load(ctx context.Context, pk string) (*store.Record, error) {
 
 // A key alone finds its record: of a caller that can be named, by its bare subject, or by
 // the scope of a record that waits.
-func TestFind(t *testing.T) {
+func TestFindKey(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
 	claim := func(namespace, of string) string {
-		pk, err := Of(t.Context(), Customer{Namespace: namespace, Key: "k", Scope: of})
+		pk, err := (Customer{Namespace: namespace, Key: "k", Scope: of}).PK(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +198,7 @@ func TestFind(t *testing.T) {
 			yield(stream.Entry{}, stream.ErrNoIndex)
 		}
 		table := &faulty{mem, tt.errs, make(map[string]int)}
-		recs, err := Find(t.Context(), table, tt.c, waiting)
+		recs, err := FindKey(t.Context(), table, tt.c, waiting)
 		pk := ""
 		if len(recs) > 0 {
 			pk = recs[0].PK

@@ -1,4 +1,4 @@
-package tablescan_test
+package records
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -71,7 +70,7 @@ func TestEachSeesAllAtItsRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, items, told := &paged{pages: 5}, 0, int64(0)
 		began := time.Now()
-		seen, err := tablescan.Each(t.Context(), api, tablescan.Options{Table: "t", Segments: 4, PagesPerSecond: 2, Seen: func(n int64) { told = n }}, func(it tablescan.Item) error {
+		seen, err := Scan(t.Context(), api, ScanOptions{Table: "t", Segments: 4, PagesPerSecond: 2, Seen: func(n int64) { told = n }}, func(it Item) error {
 			items++
 			if it.Record != nil || it.Err != nil || it.PK == "" || it.Size != 3 {
 				t.Errorf("item %+v", it)
@@ -90,23 +89,23 @@ func TestEachTellsThatItIsNotWhole(t *testing.T) {
 	errStop := errors.New("stop")
 	for name, tt := range map[string]struct {
 		api  *paged
-		fn   func(tablescan.Item) error
+		fn   func(Item) error
 		want error
 	}{
-		"a page that can't be read": {&paged{pages: 9, fails: 3}, func(tablescan.Item) error { return nil }, errThrottled},
-		"an error of fn":            {&paged{pages: 9}, func(tablescan.Item) error { return errStop }, errStop},
-		"the context's end":         {&paged{pages: 1e9}, func(tablescan.Item) error { return nil }, context.DeadlineExceeded},
+		"a page that can't be read": {&paged{pages: 9, fails: 3}, func(Item) error { return nil }, errThrottled},
+		"an error of fn":            {&paged{pages: 9}, func(Item) error { return errStop }, errStop},
+		"the context's end":         {&paged{pages: 1e9}, func(Item) error { return nil }, context.DeadlineExceeded},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			if _, err := tablescan.Each(ctx, tt.api, tablescan.Options{Table: "t"}, tt.fn); !errors.Is(err, tt.want) {
+			if _, err := Scan(ctx, tt.api, ScanOptions{Table: "t"}, tt.fn); !errors.Is(err, tt.want) {
 				t.Errorf("%s: %v, want %v", name, err, tt.want)
 			}
 		})
 	}
 	api := &paged{pages: 9}
-	if seen, err := tablescan.Each(t.Context(), api, tablescan.Options{Table: "t", Pages: 1, Segments: 3, PagesPerSecond: 1e6}, func(tablescan.Item) error { return nil }); err != nil || seen != 6 || api.calls != 3 {
+	if seen, err := Scan(t.Context(), api, ScanOptions{Table: "t", Pages: 1, Segments: 3, PagesPerSecond: 1e6}, func(Item) error { return nil }); err != nil || seen != 6 || api.calls != 3 {
 		t.Errorf("a sample: %d seen, %d calls, %v", seen, api.calls, err)
 	}
 }
@@ -116,15 +115,15 @@ func TestEachTellsThatItIsNotWhole(t *testing.T) {
 func TestEachAsks(t *testing.T) {
 	t.Parallel()
 	since := time.UnixMilli(1_800_000_000_000)
-	each := func(opt tablescan.Options) func(context.Context, *paged) error {
+	each := func(opt ScanOptions) func(context.Context, *paged) error {
 		return func(ctx context.Context, p *paged) error {
-			_, err := tablescan.Each(ctx, p, opt, func(tablescan.Item) error { return nil })
+			_, err := Scan(ctx, p, opt, func(Item) error { return nil })
 			return err
 		}
 	}
-	find := func(w tablescan.Wanted) func(context.Context, *paged) error {
+	search := func(w wanted) func(context.Context, *paged) error {
 		return func(ctx context.Context, p *paged) error {
-			_, err := tablescan.Find(ctx, p, tablescan.Options{Table: "t"}, w)
+			_, err := find(ctx, p, ScanOptions{Table: "t"}, w)
 			return err
 		}
 	}
@@ -135,10 +134,10 @@ func TestEachAsks(t *testing.T) {
 		want     dynamodb.ScanInput
 		took     time.Duration
 	}{
-		"by default":     {each(tablescan.Options{Table: "t"}), 4, dynamodb.ScanInput{}, 2 * time.Second},
-		"what is open":   {each(tablescan.Options{Table: "t", Segments: 2, PagesPerSecond: 1, OpenOnly: true}), 2, dynamodb.ScanInput{FilterExpression: aws.String("st <> :done"), ExpressionAttributeValues: map[string]types.AttributeValue{":done": text("done")}}, 10 * time.Second},
-		"by its content": {find(tablescan.Wanted{Match: func(*store.Record) (is, known bool) { return false, true }}), 8, dynamodb.ScanInput{FilterExpression: aws.String(st)}, 5 * time.Second},
-		"by its names": {find(tablescan.Wanted{ID: "OP", Short: "abcdefgh", Since: since}), 8, dynamodb.ScanInput{
+		"by default":     {each(ScanOptions{Table: "t"}), 4, dynamodb.ScanInput{}, 2 * time.Second},
+		"what is open":   {each(ScanOptions{Table: "t", Segments: 2, PagesPerSecond: 1, OpenOnly: true}), 2, dynamodb.ScanInput{FilterExpression: aws.String("st <> :done"), ExpressionAttributeValues: map[string]types.AttributeValue{":done": text("done")}}, 10 * time.Second},
+		"by its content": {search(wanted{Match: func(*store.Record) (is, known bool) { return false, true }}), 8, dynamodb.ScanInput{FilterExpression: aws.String(st)}, 5 * time.Second},
+		"by its names": {search(wanted{ID: "OP", Short: "abcdefgh", Since: since}), 8, dynamodb.ScanInput{
 			FilterExpression:     aws.String(st + " AND id = :id AND contains(pk, :short) AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"),
 			ProjectionExpression: aws.String("pk"),
 			ExpressionAttributeValues: map[string]types.AttributeValue{
@@ -182,7 +181,7 @@ func items() []map[string]types.AttributeValue {
 func TestEachDecodes(t *testing.T) {
 	t.Parallel()
 	var got []string
-	if _, err := tablescan.Each(t.Context(), &paged{pages: 1, items: items()}, tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}, func(it tablescan.Item) error {
+	if _, err := Scan(t.Context(), &paged{pages: 1, items: items()}, ScanOptions{Table: "t", Segments: 1, PagesPerSecond: 1e6}, func(it Item) error {
 		id := ""
 		if it.Record != nil {
 			id = it.Record.ID
@@ -201,22 +200,22 @@ func TestEachDecodes(t *testing.T) {
 // be read is an error.
 func TestFindTells(t *testing.T) {
 	t.Parallel()
-	opt := tablescan.Options{Table: "t", Segments: 1, PagesPerSecond: 1e6}
+	opt := ScanOptions{Table: "t", Segments: 1, PagesPerSecond: 1e6}
 	api := &paged{pages: 9}
-	if f, err := tablescan.Find(t.Context(), api, opt, tablescan.Wanted{ID: "OP"}); err != nil || len(f.Records) != 1 || api.calls != 1 {
+	if f, err := find(t.Context(), api, opt, wanted{ID: "OP"}); err != nil || len(f.Records) != 1 || api.calls != 1 {
 		t.Errorf("%+v, %v, %d calls", f, err, api.calls)
 	}
 	for name, tt := range map[string]struct {
 		is, known bool
 		loaded    error
-		want      tablescan.Found
+		want      Found
 	}{
-		"found":        {true, true, nil, tablescan.Found{Seen: 2, Unreadable: 1, Records: []*store.Record{{ID: "ID"}}}},
-		"not there":    {false, true, nil, tablescan.Found{Seen: 2, Unreadable: 1}},
-		"sealed":       {false, false, store.ErrSealed, tablescan.Found{Seen: 2, Unreadable: 1, Sealed: 1}},
-		"no such part": {false, false, nil, tablescan.Found{Seen: 2, Unreadable: 1, Missing: 1}},
+		"found":        {true, true, nil, Found{Seen: 2, Unreadable: 1, Records: []*store.Record{{ID: "ID"}}}},
+		"not there":    {false, true, nil, Found{Seen: 2, Unreadable: 1}},
+		"sealed":       {false, false, store.ErrSealed, Found{Seen: 2, Unreadable: 1, Sealed: 1}},
+		"no such part": {false, false, nil, Found{Seen: 2, Unreadable: 1, Missing: 1}},
 	} {
-		f, err := tablescan.Find(t.Context(), &paged{pages: 1, items: items()}, opt, tablescan.Wanted{
+		f, err := find(t.Context(), &paged{pages: 1, items: items()}, opt, wanted{
 			Match: func(*store.Record) (bool, bool) { return tt.is, tt.known },
 			Load:  func(context.Context, string) (*store.Record, error) { return &store.Record{ID: "ID"}, tt.loaded },
 		})
@@ -225,7 +224,7 @@ func TestFindTells(t *testing.T) {
 		}
 	}
 	opt.Segments = 2
-	if f, err := tablescan.Find(t.Context(), &paged{pages: 9, fails: 1}, opt, tablescan.Wanted{Match: func(*store.Record) (bool, bool) { return true, true }}); !errors.Is(err, errThrottled) {
+	if f, err := find(t.Context(), &paged{pages: 9, fails: 1}, opt, wanted{Match: func(*store.Record) (bool, bool) { return true, true }}); !errors.Is(err, errThrottled) {
 		t.Errorf("got %+v, %v, although a segment can't be read", f, err)
 	}
 }

@@ -1,6 +1,4 @@
-// Package operate decides what an operator may do with a record, and says it in words:
-// one answer for the commands and for the page.
-package operate
+package records
 
 import (
 	"bytes"
@@ -10,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -333,8 +332,10 @@ func (p *Plan) named() ([]string, error) {
 func (p *Plan) PK() string { return p.rec.PK }
 
 // Run does what was allowed, if the record is still as it was, and says what it has done.
-// engine is one of the record's namespace, s the table's store.
-func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (done string, err error) {
+func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error) {
+	engine := idem.New(s, func(o *idem.Options) {
+		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // what it would say is returned
+	})
 	seen := jobs.TicketFor(p.rec)
 	switch p.wish.Do {
 	case Retry, Settle:

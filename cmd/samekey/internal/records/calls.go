@@ -1,4 +1,4 @@
-package explain
+package records
 
 import (
 	"fmt"
@@ -99,10 +99,10 @@ func unescaped(s string) string {
 	return s
 }
 
-// Derives reports whether r's operation derived key for a call that r names, or for
+// derives reports whether r's operation derived key for a call that r names, or for
 // one of the first calls to these services. known is false if the record doesn't name all
 // calls: an attempt that never came back may have made others.
-func Derives(r *store.Record, key string, services ...string) (is, known bool) {
+func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
 		return true, true

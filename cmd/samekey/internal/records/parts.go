@@ -1,4 +1,4 @@
-package explain
+package records
 
 import (
 	"cmp"
@@ -81,7 +81,7 @@ func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
 
-func answer(r *store.Record, o Options) *Answer {
+func answer(r *store.Record, o StoryOptions) *Answer {
 	if r.Response == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func answer(r *store.Record, o Options) *Answer {
 	return a
 }
 
-func request(r *store.Record, o Options) *Request {
+func request(r *store.Record, o StoryOptions) *Request {
 	in := r.Input
 	switch {
 	case in == nil:

@@ -1,5 +1,4 @@
-// Package tablescan reads a whole table of records, or a sample of it, at a bounded rate.
-package tablescan
+package records
 
 import (
 	"context"
@@ -16,15 +15,15 @@ import (
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
-// API is the part of *dynamodb.Client that a scan uses.
-type API interface {
+// ScanAPI is the part of *dynamodb.Client that a scan uses.
+type ScanAPI interface {
 	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
 }
 
-var _ API = (*dynamodb.Client)(nil)
+var _ ScanAPI = (*dynamodb.Client)(nil)
 
-// Options are how to scan. Table is required.
-type Options struct {
+// ScanOptions are how to scan. Table is required.
+type ScanOptions struct {
 	Table string
 	// OpenOnly leaves out records that are done. DynamoDB reads them all the same.
 	OpenOnly bool
@@ -39,7 +38,7 @@ type Options struct {
 	// one after another.
 	Seen func(items int64)
 
-	wanted *Wanted // by Find
+	wanted *wanted // by find
 }
 
 // Item is an item of the table: a record, or another one without Record. Err says why an
@@ -51,10 +50,10 @@ type Item struct {
 	Size   int // bytes
 }
 
-// Each calls fn for each item, one after another, and returns how many items were looked
+// Scan calls fn for each item, one after another, and returns how many items were looked
 // at. The scan ends at the first error of DynamoDB, whose client retries before; with
 // ctx; or if fn returns an error.
-func Each(ctx context.Context, api API, opt Options, fn func(Item) error) (seen int64, _ error) {
+func Scan(ctx context.Context, api ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
 	if opt.Segments == 0 {
 		opt.Segments = 4
 	}
@@ -83,7 +82,7 @@ func Each(ctx context.Context, api API, opt Options, fn func(Item) error) (seen 
 				}
 				mu.Lock()
 				seen += int64(out.ScannedCount)
-				err = each(out.Items, fn)
+				err = decodeEach(out.Items, fn)
 				if opt.Seen != nil {
 					opt.Seen(seen)
 				}
@@ -102,7 +101,7 @@ func Each(ctx context.Context, api API, opt Options, fn func(Item) error) (seen 
 	return seen, context.Cause(ctx)
 }
 
-func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
+func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) error {
 	for _, it := range items {
 		i := Item{Size: itemsize.Of(it)}
 		if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok {
@@ -120,7 +119,7 @@ func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
 // DynamoDB Local reads the rest of the segment for each page.
 const pageItems = 2000
 
-func input(opt Options, segment int) *dynamodb.ScanInput {
+func input(opt ScanOptions, segment int) *dynamodb.ScanInput {
 	in := &dynamodb.ScanInput{
 		TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments)), Limit: aws.Int32(pageItems),
 	}

@@ -1,4 +1,4 @@
-package tablescan_test
+package records
 
 import (
 	"maps"
@@ -9,13 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // found is what a search finds in a table with one item, a record of another layout.
-func found(t *testing.T, item map[string]types.AttributeValue, w tablescan.Wanted) string {
+func found(t *testing.T, item map[string]types.AttributeValue, w wanted) string {
 	t.Helper()
 	db, table := &fakedynamo.DB{}, "t"
 	whole := map[string]types.AttributeValue{"v": &types.AttributeValueMemberN{Value: "9"}, "st": text("open")}
@@ -23,7 +22,7 @@ func found(t *testing.T, item map[string]types.AttributeValue, w tablescan.Wante
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: whole}); err != nil {
 		t.Fatal(err)
 	}
-	f, err := tablescan.Find(t.Context(), db, tablescan.Options{Table: table, Segments: 1, PagesPerSecond: 1e6}, w)
+	f, err := find(t.Context(), db, ScanOptions{Table: table, Segments: 1, PagesPerSecond: 1e6}, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +53,7 @@ func TestFindSince(t *testing.T) {
 				item[attr] = &types.AttributeValueMemberN{Value: strconv.FormatInt(now.Add(-ago).UnixMilli(), 10)}
 			}
 		}
-		if got := found(t, item, tablescan.Wanted{Since: now.Add(-2 * time.Hour)}); got != tt.want {
+		if got := found(t, item, wanted{Since: now.Add(-2 * time.Hour)}); got != tt.want {
 			t.Errorf("%s: found %q, want %q", name, got, tt.want)
 		}
 	}
@@ -67,15 +66,15 @@ func TestFindWhatCannotBeRead(t *testing.T) {
 	const pk = "v1#rides#abcdefgh12345678901234567890123456789012345"
 	item := map[string]types.AttributeValue{"pk": text(pk), "id": text("OP1")}
 	for name, tt := range map[string]struct {
-		w    tablescan.Wanted
+		w    wanted
 		want string
 	}{
-		"its id":                  {tablescan.Wanted{ID: "OP1"}, pk},
-		"another id":              {tablescan.Wanted{ID: "OP2"}, ""},
-		"its short name":          {tablescan.Wanted{Short: "abcdefgh"}, pk},
-		"another short name":      {tablescan.Wanted{Short: "12345678"}, ""},
-		"a namespace":             {tablescan.Wanted{Short: "rides"}, ""},
-		"anything of its content": {tablescan.Wanted{Match: func(*store.Record) (is, known bool) { return true, true }}, ""},
+		"its id":                  {wanted{ID: "OP1"}, pk},
+		"another id":              {wanted{ID: "OP2"}, ""},
+		"its short name":          {wanted{Short: "abcdefgh"}, pk},
+		"another short name":      {wanted{Short: "12345678"}, ""},
+		"a namespace":             {wanted{Short: "rides"}, ""},
+		"anything of its content": {wanted{Match: func(*store.Record) (is, known bool) { return true, true }}, ""},
 	} {
 		if got := found(t, item, tt.w); got != tt.want {
 			t.Errorf("%s: found %q, want %q", name, got, tt.want)

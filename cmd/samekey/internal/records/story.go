@@ -1,4 +1,4 @@
-package explain
+package records
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Options say for whom and by which settings a story is told.
-type Options struct {
+// StoryOptions say for whom and by which settings a story is told.
+type StoryOptions struct {
 	Now time.Time // required
 
 	// Data adds results of phases, arguments of jobs, the request and the answer.
@@ -149,8 +149,8 @@ type Next struct {
 	Command string    `json:"command,omitempty"` // of samekey, for people
 }
 
-// Of tells the story of r. It changes nothing in r.
-func Of(r *store.Record, o Options) *Story {
+// Explain tells the story of r. It changes nothing in r.
+func Explain(r *store.Record, o StoryOptions) *Story {
 	o.Grace = cmp.Or(o.Grace, jobs.DefaultGrace)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,

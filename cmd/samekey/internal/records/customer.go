@@ -1,6 +1,4 @@
-// Package recordkey finds the record of a customer's key, for the commands and the
-// page of operators.
-package recordkey
+package records
 
 import (
 	"cmp"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/tablescan"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
@@ -47,46 +44,74 @@ func keys(text string) []string {
 	return all
 }
 
-// Of returns the partition key of the customer's record. An engine makes it, so that it
+// PK returns the partition key of the customer's record. An engine makes it, so that it
 // is the one of the handlers. The error is that of a key that no handler accepts.
-func Of(ctx context.Context, c Customer) (pk string, err error) {
-	req := idem.Request{Key: c.Key, Route: c.Route, Method: "POST"}
-	if err := whose(&req, c.Scope); err != nil {
+func (c Customer) PK(ctx context.Context) (string, error) {
+	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
+}
+
+// comparer compares records with a customer.
+type comparer struct {
+	Customer
+	engines map[place]*idem.Engine
+	probe   *probe
+}
+
+// place is what partition keys depend on beside the request.
+type place struct {
+	namespace string
+	byRoute   bool // idem.Options.ScopeRoute
+}
+
+func newComparer(c Customer) *comparer {
+	return &comparer{c, make(map[place]*idem.Engine), &probe{}}
+}
+
+// pk is the partition key of a request with a key, by a caller.
+func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (string, error) {
+	req := idem.Request{Key: key, Route: route, Method: "POST"}
+	if err := whose(&req, of); err != nil {
 		return "", err
 	}
-	p := &probe{}
-	e := idem.New(p, idem.OneScope, func(o *idem.Options) {
-		o.Namespace, o.ScopeRoute, o.MinKey, o.Logger = c.Namespace, c.Route != "", 1, slog.New(slog.DiscardHandler)
-	})
+	at := place{namespace, route != ""}
+	e := c.engines[at]
+	if e == nil {
+		e = idem.New(c.probe, idem.OneScope, func(o *idem.Options) {
+			o.Namespace, o.ScopeRoute, o.MinKey, o.Logger = namespace, at.byRoute, 1, slog.New(slog.DiscardHandler)
+		})
+		c.engines[at] = e
+	}
 	do := e.Do
-	if strings.Contains(c.Key, " ") {
-		req.Header = http.Header{idem.KeyHeader: {`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(c.Key) + `"`}}
+	if strings.Contains(key, " ") {
+		req.Header = http.Header{idem.KeyHeader: {`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`}}
 		req.Key, do = "", e.Serve
 	}
-	_, err = do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, errProbe })
-	if p.pk == "" {
+	c.probe.pk = ""
+	_, err := do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, errProbe })
+	if c.probe.pk == "" {
 		return "", err
 	}
-	return p.pk, nil
+	return c.probe.pk, nil
 }
 
 // Check is the error of a key that no handler accepts.
 func (c Customer) Check(ctx context.Context) (err error) {
+	one := newComparer(c)
 	for _, key := range keys(c.Key) {
-		if _, err = Of(ctx, Customer{Key: key, Scope: scope.One}); err == nil {
+		if _, err = one.pk(ctx, "", key, scope.One, ""); err == nil {
 			return nil
 		}
 	}
 	return err
 }
 
-// Find returns the records of the customer's key that cost no scan: under every caller that
-// can be named, in every namespace that can be named (that of c, none, and those of what
+// FindKey returns the records of the customer's key that cost no scan: under every caller that
+// can be named, in every namespace that can be named (the customer's, none, and those of what
 // waits for people), and among what waits. A scope may be the bare subject of a caller, or
-// "" for callers whom nobody verifies. The newest come first. Find returns no record of a key that is elsewhere, such as
+// "" for callers whom nobody verifies. The newest come first. It returns no record of a key that is elsewhere, such as
 // under a caller with an issuer: [Search] looks there.
-func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
-	tried := make(map[string]bool)
+func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
+	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
 		if tried[namespace] {
 			return nil
@@ -127,7 +152,7 @@ func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stre
 		case rec == nil:
 			continue
 		}
-		if is, _ := c.Compare(ctx, rec); is {
+		if is, _ := c.compare(ctx, rec); is {
 			return []*store.Record{rec}, nil
 		}
 	}
@@ -135,10 +160,10 @@ func Find(ctx context.Context, s store.Store, c Customer, waiting iter.Seq2[stre
 }
 
 // named are the partition keys under the callers that can be named in a namespace.
-func (c Customer) named(ctx context.Context, namespace string) (pks []string) {
+func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
-			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: of, Route: c.Route}); err == nil && !slices.Contains(pks, pk) {
+			if pk, err := c.pk(ctx, namespace, key, of, c.Route); err == nil && !slices.Contains(pks, pk) {
 				pks = append(pks, pk)
 			}
 		}
@@ -146,9 +171,9 @@ func (c Customer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// Compare reports whether a record is the customer's, by the scope that the record has.
+// compare reports whether a record is the customer's, by the scope that the record has.
 // known is false if that can't be told: the record's caller is sealed, or was erased.
-func (c Customer) Compare(ctx context.Context, rec *store.Record) (is, known bool) {
+func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {
 	case c.Only && namespace != c.Namespace, rec.Scope != "" && !Means(c.Scope, rec.Scope):
@@ -166,9 +191,9 @@ func (c Customer) Compare(ctx context.Context, rec *store.Record) (is, known boo
 	for _, key := range keys(c.Key) {
 		for i, route := range routes {
 			if slices.Contains(routes[:i], route) {
-				continue // each makes an engine
+				continue
 			}
-			if pk, err := Of(ctx, Customer{Namespace: namespace, Key: key, Scope: rec.Scope, Route: route}); err == nil && pk == rec.PK {
+			if pk, err := c.pk(ctx, namespace, key, rec.Scope, route); err == nil && pk == rec.PK {
 				return true, true
 			}
 		}
@@ -186,9 +211,10 @@ func byPath(rec *store.Record) bool {
 
 // Search compares every record of the table with the customer; without a Key, it finds all
 // of the caller's. The newest come first. Records that are sealed are opened, if s has their keys.
-func Search(ctx context.Context, api tablescan.API, s store.Store, opt tablescan.Options, c Customer, since time.Time) (*tablescan.Found, error) {
-	found, err := tablescan.Find(ctx, api, opt, tablescan.Wanted{
-		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.Compare(ctx, r) },
+func Search(ctx context.Context, api ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
+	c := newComparer(of)
+	found, err := find(ctx, api, opt, wanted{
+		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.compare(ctx, r) },
 	})
 	if err == nil {
 		newestFirst(found.Records)
@@ -200,7 +226,7 @@ func newestFirst(records []*store.Record) {
 	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 }
 
-// NoCaller says in [tablescan.Found.Untold] why a record's caller could not be compared.
+// NoCaller says in [Found.Untold] why a record's caller could not be compared.
 const NoCaller = "whose caller was erased, or whose path is not stored: give the whole --scope and the --namespace, or --key-route 'METHOD PATH'"
 
 // kinds are those of callers that can be named.

@@ -1,4 +1,4 @@
-package explain
+package records
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ const (
 )
 
 // attempts lists the runs of the handler, from the claim and the handovers.
-func attempts(r *store.Record, o Options) []Attempt {
+func attempts(r *store.Record, o StoryOptions) []Attempt {
 	first := Attempt{By: "client", Began: r.Created.UTC()}
 	if len(r.Handovers) == 0 {
 		first.Function = r.Handler.Function

@@ -1,4 +1,4 @@
-package explain
+package records
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/operate"
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/shape"
@@ -16,7 +15,7 @@ import (
 )
 
 // next says in one sentence how the operation stands, and which events may follow.
-func next(r *store.Record, o Options) (summary string, all []Next) {
+func next(r *store.Record, o StoryOptions) (summary string, all []Next) {
 	switch state.Word(r, o.Now) {
 	case "free":
 		return free(r)
@@ -78,7 +77,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
 	}
 	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
-	if operate.FromSource(r) {
+	if FromSource(r) {
 		all = []Next{{Who: "source", What: "deliveries of its message fail until people settle the operation; a message in a dead-letter queue comes again only after a redrive of that queue"}}
 	}
 	n := len(r.Phases)
@@ -101,7 +100,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
 }
 
-func held(r *store.Record, o Options) (string, []Next) {
+func held(r *store.Record, o StoryOptions) (string, []Next) {
 	return "An attempt works on it. Its lease ends at " + plain.Time(r.Lease) + ", unless it renews it.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
 		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
@@ -112,7 +111,7 @@ func held(r *store.Record, o Options) (string, []Next) {
 	}, leftOpen(r, o)...)
 }
 
-func open(r *store.Record, o Options) (string, []Next) {
+func open(r *store.Record, o StoryOptions) (string, []Next) {
 	how := "Its attempt gave it back"
 	if !r.Lease.IsZero() {
 		how = "Its attempt never came back, and the lease ended at " + plain.Time(r.Lease)
@@ -125,7 +124,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 	}
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
 	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
-	if operate.FromSource(r) {
+	if FromSource(r) {
 		all = []Next{{Who: "source", What: "the next delivery of its message takes the operation over; from a dead-letter queue, after a redrive of that queue"}}
 	}
 	if r.Blocked {
@@ -140,7 +139,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 }
 
 // leftOpen says what becomes of an open operation whose client doesn't come back.
-func leftOpen(r *store.Record, o Options) []Next {
+func leftOpen(r *store.Record, o StoryOptions) []Next {
 	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
 	switch waits {
@@ -155,7 +154,7 @@ func leftOpen(r *store.Record, o Options) []Next {
 			When: state.LeftUntil(r).UTC(), Who: "people",
 			What: "its request is not stored: only its client can end it; after this time it is stuck",
 		}}
-		if operate.FromSource(r) {
+		if FromSource(r) {
 			all[0].What = "only its message can end it; after this time it is stuck"
 		}
 	case state.ReasonExpiring:

@@ -1,0 +1,238 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// NotFound is an error that says what there is not. Everything was compared.
+type NotFound string
+
+func (n NotFound) Error() string { return string(n) }
+
+// Unclear is an error about a name that means no record, or several.
+type Unclear string
+
+func (u Unclear) Error() string { return string(u) }
+
+// Finder finds the record that a person means. Client, Store and Scanning are required.
+type Finder struct {
+	Client   *dynamodb.Client
+	Store    *dynamo.Store
+	Services []string  // or SERVICE/STEP: what an attempt that never came back may have called
+	Since    time.Time // only records with an attempt since then
+	Scan     ScanOptions
+	NoScan   bool
+	// Scanning is called before the whole table is read; of says whose record is looked
+	// for, the zero value for one without a customer. Its error ends the search.
+	Scanning func(of Customer) error
+	// Nothing is called before nothing is said to be found. Its error is said instead.
+	Nothing func(context.Context) error
+}
+
+var (
+	isOperation = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+	isJob       = regexp.MustCompile(`^([A-Z2-7]{26})\.\d+\.\d+$`)
+	isDerived   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	isShort     = regexp.MustCompile(`^[A-Za-z0-9_-]{8}$`)
+)
+
+// IsJob reports whether a text is the id of a job.
+func IsJob(text string) bool { return isJob.MatchString(text) }
+
+// Ref returns the record that a text names: by its partition key, its operation, a job, a
+// derived key, or its short name in logs. An error that matches [store.ErrSealed] comes with
+// the record, as of [dynamo.Store.Load]. Without a record the error is a [NotFound] or
+// [Unclear], or says that not everything could be compared.
+func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
+	if strings.Count(ref, "#") == 2 {
+		return f.load(ctx, ref, "there is no record "+plain.Line(ref))
+	}
+	w, in, err := f.wanted(ref)
+	if err != nil {
+		return nil, err
+	}
+	pk, err := f.waiting(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if pk == "" {
+		if pk, err = f.scan(ctx, w, Customer{}); err != nil {
+			return nil, err
+		}
+	}
+	return f.found(ctx, pk, ref)
+}
+
+// Key returns the record of a customer's key, with the errors of [Finder.Ref].
+func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
+	if err := c.Check(ctx); err != nil {
+		return nil, Unclear(err.Error()) // a key that no handler accepts
+	}
+	found, err := FindKey(ctx, f.Store, c, stream.NewWaiting(f.Client, f.Store).All(ctx))
+	if err != nil {
+		return nil, err
+	}
+	var pk string
+	if len(found) == 0 {
+		pk, err = f.scan(ctx, wanted{Since: f.Since}, c)
+	} else {
+		pk, err = only(found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.load(ctx, pk, "the record has gone since it was found")
+}
+
+// found loads the record that the index or a scan showed for ref. Both are older than the
+// record, whose key another operation may have by now.
+func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
+	rec, err := f.load(ctx, pk, "the record has gone since it was found")
+	if rec == nil {
+		return nil, err
+	}
+	ref = operationOf(ref)
+	if is, _ := derives(rec, ref, f.Services...); !is && ref != rec.ID && ref != redact.Record(rec.PK) {
+		return nil, NotFound(fmt.Sprintf("the record has changed since it was found: its operation is %s by now, and not that of %s", plain.Line(rec.ID), plain.Line(ref)))
+	}
+	return rec, err
+}
+
+// operationOf is the operation of a job; any other ref as it is.
+func operationOf(ref string) string {
+	if m := isJob.FindStringSubmatch(ref); m != nil {
+		return m[1]
+	}
+	return ref
+}
+
+// wanted is what a scan looks for, and how an entry of the index is recognised.
+func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
+	w.Since = f.Since
+	ref = operationOf(ref)
+	switch {
+	case isOperation.MatchString(ref):
+		w.ID = ref
+		return w, func(e stream.Entry) bool { return e.ID == ref }, nil
+	case isShort.MatchString(ref):
+		w.Short = ref
+		return w, func(e stream.Entry) bool { return e.Record == ref }, nil
+	case isDerived.MatchString(ref):
+		w.Match = func(r *store.Record) (is, known bool) { return derives(r, ref, f.Services...) }
+		return w, nil, nil
+	}
+	return w, nil, Unclear(fmt.Sprintf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key", plain.Line(ref)))
+}
+
+// waiting looks for a record in the index of what waits for people.
+func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (string, error) {
+	if in == nil {
+		return "", nil
+	}
+	for e, err := range stream.NewWaiting(f.Client, f.Store).All(ctx) {
+		switch {
+		case errors.Is(err, stream.ErrNoIndex):
+			return "", nil
+		case err != nil:
+			return "", err
+		case in(e):
+			return e.PK, nil
+		}
+	}
+	return "", nil
+}
+
+// only is the key of the record that was found. Of several, a person chooses.
+func only(found []*store.Record) (string, error) {
+	if len(found) == 1 {
+		return found[0].PK, nil
+	}
+	says := []string{fmt.Sprintf("%d records match: which one? Give its partition key", len(found))}
+	for _, r := range found {
+		says = append(says, plain.Line(strings.TrimSpace("  "+r.PK+"  "+r.Scope+"  "+r.Route)))
+	}
+	return "", Unclear(strings.Join(says, "\n"))
+}
+
+// scan looks at the whole table.
+func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error) {
+	if f.NoScan {
+		return "", errors.New("not among what waits for people, and nothing else was compared; without --no-scan the whole table is scanned")
+	}
+	if err := f.Scanning(c); err != nil {
+		return "", err
+	}
+	opt := f.Scan
+	opt.Table = f.Store.Table().Name
+	var found *Found
+	var err error
+	unknown := NoCaller
+	if c.Key != "" {
+		found, err = Search(ctx, f.Client, f.Store, opt, c, w.Since)
+	} else {
+		unknown = "whose attempt never came back: --service names what it may have called"
+		w.Load = f.Store.Load
+		found, err = find(ctx, f.Client, opt, w)
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case len(found.Records) > 0:
+		return only(found.Records)
+	}
+	if f.Nothing != nil {
+		if err := f.Nothing(ctx); err != nil {
+			return "", err
+		}
+	}
+	if says := found.Untold(unknown); says != "" {
+		return "", errors.New("no other record matches; " + plain.Line(says))
+	}
+	compared := "all records were compared"
+	if !w.Since.IsZero() {
+		compared = "all records since " + plain.Time(w.Since) + " were compared"
+	}
+	return "", NotFound("no record matches: " + compared)
+}
+
+// load reads one record.
+func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record, error) {
+	rec, err := f.Store.Load(ctx, pk)
+	switch {
+	case err == nil && rec == nil:
+		return nil, f.noRecord(ctx, pk, otherwise)
+	case errors.Is(err, store.ErrCorrupt):
+		return nil, fmt.Errorf("record %s: %w", plain.Line(pk), err)
+	}
+	return rec, err
+}
+
+// noRecord is the error about a pk that no record has. A message that was no ticket is on the
+// list all the same.
+func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
+	if !strings.HasPrefix(pk, state.NoTicket) {
+		return NotFound(otherwise)
+	}
+	switch e, err := stream.Listed(ctx, f.Store, &store.Record{PK: pk}); {
+	case err != nil:
+		return err
+	case len(e) == 0:
+		return NotFound("no message is listed under " + plain.Line(pk))
+	default:
+		return NotFound("this is no record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " takes it off the list")
+	}
+}

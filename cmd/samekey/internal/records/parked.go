@@ -1,0 +1,79 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Parked are parked jobs of many records. Set fields all have to match.
+type Parked struct {
+	Kind      string        // of the job
+	Cause     string        // part of its last error
+	Older     time.Duration // the record has waited for longer
+	Namespace string        // with Only: of the record
+	Only      bool
+}
+
+// Found are the records that have such jobs, of those that wait for people. unread are errors
+// about single records, which hold up none of the others.
+func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.Store, now time.Time) (found []*store.Record, unread []error, _ error) {
+	for e, err := range stream.NewWaiting(client, s).All(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if e.Reason == stream.ReasonUnreadable || now.Sub(e.Since) < p.Older || p.Only && state.Namespace(e.PK) != p.Namespace {
+			continue
+		}
+		rec, err := s.Load(ctx, e.PK)
+		switch {
+		case errors.Is(err, store.ErrCorrupt):
+			unread = append(unread, fmt.Errorf("record %s is left: %w", plain.Line(e.PK), err))
+		case err != nil && !errors.Is(err, store.ErrSealed):
+			return nil, nil, err
+		case len(p.Of(rec)) > 0:
+			found = append(found, rec)
+		}
+	}
+	return found, unread, nil
+}
+
+// Of are the names of such jobs of a record; none of a record that is gone.
+func (p Parked) Of(rec *store.Record) (names []string) {
+	if rec == nil {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
+		if j := rec.Jobs[name]; j.Failed != "" && (p.Kind == "" || j.Kind == p.Kind) && strings.Contains(j.Failed, p.Cause) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Redrive hands such jobs of records out again, and returns how many.
+func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
+	for _, rec := range records {
+		one, rerr := stream.Redrive(ctx, s, rec.PK, rec.ID, by, p.Of(rec)...)
+		n += one
+		if rerr != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", plain.Line(rec.PK), rerr))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return n, err
+}
