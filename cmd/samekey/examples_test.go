@@ -72,33 +72,3 @@ func TestDidYouMean(t *testing.T) {
 		t.Errorf("alone: code %d, %q", code, stderr)
 	}
 }
-
-// A mistyped word differs in a third of its letters, or is the beginning of a name.
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"ab", "ba", 2}, {"abcdef", "bcdefa", 2}, {"abcd", "bcd", 1}, {"bcd", "abcd", 1}} {
-		if got := distance(tt.a, tt.b); got != tt.want {
-			t.Errorf("from %q to %q: %d, want %d", tt.a, tt.b, got, tt.want)
-		}
-	}
-	for _, tt := range []struct{ word, names, want string }{
-		{"se", "list settle", "settle"},
-		{"s", "settle", ""},
-		{"ab", "cd", ""},
-		{"ab", "ac ad", "ac"},
-		{"abc", "ade", "ade"},
-		{"abc", "def", ""},
-		{"abcd", "abzz abcc", "abcc"},
-		{"abcd", "abcc abzz", "abcc"},
-		{"ABCC", "abcc", "abcc"},
-		{"", "a", "a"},
-		{"", "ab", ""},
-	} {
-		if got := nearest(tt.word, strings.Fields(tt.names)); got != tt.want {
-			t.Errorf("of %s, %q is %q, want %q", tt.names, tt.word, got, tt.want)
-		}
-	}
-}

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -75,49 +73,6 @@ func TestTablesArePrintable(t *testing.T) {
 	}
 	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n<b>&amp;         e\n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
-	}
-}
-
-// What is no JSON is not printed as such.
-func TestPrintNoJSON(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	if err := (environment{stdout: &out}).printJSON(json.RawMessage("{")); err == nil || out.Len() > 0 {
-		t.Errorf("printed %q, %v", out.String(), err)
-	}
-}
-
-// An error with an exit code says and is what it was made of.
-func TestExitErrors(t *testing.T) {
-	t.Parallel()
-	err := exitWith(exitFound, fmt.Errorf("lost: %w", errTimeout))
-	if e, ok := errors.AsType[*exitError](err); !ok || e.code != 3 || err.Error() != "lost: timeout" || !errors.Is(err, errTimeout) {
-		t.Errorf("%v", err)
-	}
-}
-
-// A command takes so many arguments, and says which one is too many.
-func TestTakes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		least, most int
-		args, want  string
-	}{
-		{0, 0, "", ""},
-		{0, 0, "a b", `"a" is not a flag; usage: c`},
-		{1, 1, "", "0 arguments, of 1; usage: c"},
-		{1, 1, "a", ""},
-		{0, 1, "a b c", `"b" is one argument too many; usage: c`},
-		{1, 3, "a b c", ""},
-		{3, 3, "a b", "2 arguments, of 3; usage: c"},
-	} {
-		err, got := takes(tt.least, tt.most)(&cobra.Command{Use: "c"}, strings.Fields(tt.args)), ""
-		if err != nil {
-			got = err.Error()
-		}
-		if e, ok := errors.AsType[*exitError](err); got != tt.want || ok != (tt.want != "") || ok && e.code != 2 {
-			t.Errorf("%d to %d of %q: %+v, want %q", tt.least, tt.most, tt.args, err, tt.want)
-		}
 	}
 }
 

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"maps"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
@@ -83,65 +80,3 @@ func TestPrintedCommandsAreQuoted(t *testing.T) {
 		t.Errorf("%s gives a shell %q, %v", printed, words, err)
 	}
 }
-
-// The command and the page give the same decision, in the same words, about a record of
-// each state.
-func TestCommandAndPageDecideAlike(t *testing.T) {
-	d := newDesk(t)
-	page, err := ui.NewTable(d.client, d.env["IDEM_TABLE"], ui.TableOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Now().Add(-time.Minute)
-	allowed := 0
-	for name, rec := range hostiletest.Records("rides", now) {
-		if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
-			t.Fatalf("%s: %v, %v", name, held, err)
-		}
-		story, err := page.Story(t.Context(), rec.PK, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, tt := range map[string]struct {
-			args []string
-			act  ui.Action
-		}{
-			"retry":     {[]string{"retry"}, ui.Action{Do: "retry"}},
-			"not made":  {[]string{"settle", "--not-made"}, ui.Action{Do: "retry", NotMade: true}},
-			"risk":      {[]string{"settle", "--risk-twice"}, ui.Action{Do: "retry", RiskTwice: true}},
-			"result":    {[]string{"settle", "--result", `"ch_1"`}, ui.Action{Do: "retry", Result: json.RawMessage(`"ch_1"`)}},
-			"answer":    {[]string{"settle", "--answer", "410", "--body", "gone"}, ui.Action{Do: "settle", Status: 410, Body: "gone"}},
-			"redrive":   {[]string{"redrive"}, ui.Action{Do: "redrive"}},
-			"one job":   {[]string{"redrive", rec.PK, "0.0"}, ui.Action{Do: "redrive", Jobs: []string{"0.0"}}},
-			"cancel":    {[]string{"cancel"}, ui.Action{Do: "cancel"}},
-			"later job": {[]string{"cancel", rec.PK, "0.0"}, ui.Action{Do: "cancel", Jobs: []string{"0.0"}}},
-			"other job": {[]string{"redrive", rec.PK, "9.9"}, ui.Action{Do: "redrive", Jobs: []string{"9.9"}}},
-		} {
-			args := append(slices.Clone(tt.args), "--dry-run", "--by", "jane")
-			if !slices.Contains(args, rec.PK) {
-				args = append(args, rec.PK)
-			}
-			var out, errs bytes.Buffer
-			code := run(t.Context(), environment{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(n string) string { return d.env[n] }}, args)
-			tt.act.PK, tt.act.By, tt.act.Seen = rec.PK, "jane", plain.Text(story.Seen)
-			says, err := page.Ask(t.Context(), tt.act)
-			if err != nil {
-				says = strings.TrimPrefix(err.Error(), ui.ErrRefused.Error()+": ")
-			} else {
-				allowed++
-			}
-			says = sometime(strings.ReplaceAll(plain.Lines(says), "\n  ", "\n"))
-			if (code == 0) != (err == nil) || says == "" || !strings.Contains(sometime(errs.String()), says) {
-				t.Errorf("%s of %s: the command says %d %s; the page %q", what, name, code, errs.String(), says)
-			}
-		}
-	}
-	if allowed < 10 {
-		t.Errorf("%d decisions are allowed", allowed)
-	}
-}
-
-var untilWhen = regexp.MustCompile(`until \d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
-
-// sometime is a text without the time until which an answer holds: it is the question's own.
-func sometime(text string) string { return untilWhen.ReplaceAllString(text, "until then") }

@@ -45,7 +45,10 @@ func TestTellInit(t *testing.T) {
 		tellInit(environment{stdout: &out}, r, "go run "+programPath+"@latest")
 		out.WriteString("----\n")
 	}
-	golden(t, "init.txt", out.String())
+	says(t, "init", out.String(), "created  a\ncreated  b\ncompleted  go.mod of module m\n\nRun it:  make local\nCall it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea'",
+		"Run it:  make local\nExamine it: TOKEN='Bearer tea'", "go run github.com/samekey/samekey/cmd/samekey@latest check --contract acp --yes",
+		"----\nleft alone  c\nFiles that were left alone may need parts of those that samekey init writes in an empty folder.\n----",
+		"left alone  template.yaml\n", "\nRun it:  go run github.com/samekey/samekey/cmd/samekey@latest local --watch\n----\nup to date  d\n----\n")
 }
 
 func TestBadInit(t *testing.T) {

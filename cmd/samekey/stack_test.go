@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -30,22 +29,17 @@ func TestFirstDifference(t *testing.T) {
 
 // The file is written once, left alone if it differs, and compared without being touched.
 func TestStackIsWrittenAndCompared(t *testing.T) {
-	var seen strings.Builder
-	t.Run("in a folder", func(t *testing.T) { playStack(t, &seen) })
-	golden(t, "stack.txt", seen.String())
-}
-
-func playStack(t *testing.T, seen io.Writer) {
-	t.Helper()
 	t.Chdir(t.TempDir())
 	if err := os.Symlink(filepath.Join("not", "there"), "link"); err != nil {
 		t.Fatal(err)
 	}
-	stack := func(args string) {
+	stack := func(args string, code int, want string) {
 		t.Helper()
 		var out strings.Builder
-		code := run(t.Context(), environment{stdout: &out, stderr: &out, getenv: func(string) string { return "" }}, append([]string{"stack"}, strings.Fields(args)...))
-		fmt.Fprintf(seen, "$ samekey stack %s\n%s[%d]\n", args, out.String(), code)
+		got := run(t.Context(), environment{stdout: &out, stderr: &out, getenv: func(string) string { return "" }}, append([]string{"stack"}, strings.Fields(args)...))
+		if got != code || !strings.Contains(out.String(), want) {
+			t.Errorf("samekey stack %s: got %d, %q, want %d, %q", args, got, out.String(), code, want)
+		}
 	}
 	is := func(file, want string) {
 		t.Helper()
@@ -53,28 +47,31 @@ func playStack(t *testing.T, seen io.Writer) {
 			t.Errorf("%s has another text", file)
 		}
 	}
-	stack("--check")
-	stack("")
+	stack("--check", 1, "there is no samekey.yaml: samekey stack writes it")
+	stack("", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())
-	stack("--check")
+	stack("--check", 0, "samekey.yaml is up to date")
 	localtest.Write(t, "samekey.yaml", strings.ReplaceAll(deploy.Nested(), "\n", "\r\n")) // by git
-	stack("")
+	stack("", 0, "samekey.yaml is up to date")
 	const changed = "Description: mine\n"
 	localtest.Write(t, "samekey.yaml", changed)
-	stack("--check")
-	stack("")
+	stack("--check", 1, "samekey.yaml is another version; line 1:")
+	stack("", 1, "samekey.yaml is another version, and is left as it is: --update overwrites it; line 1:")
 	is("samekey.yaml", changed)
-	stack("--update")
+	stack("--update", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())
-	stack("--standalone --update")
+	stack("--standalone --update", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Standalone())
-	stack("--terraform")
+	stack("--terraform", 0, "wrote samekey.tf")
 	is("samekey.tf", deploy.Terraform())
-	stack("--terraform samekey/main.tf") // a folder that isn't there
+	stack("--terraform samekey/main.tf", 0, "wrote samekey/main.tf") // a folder that isn't there
 	is("samekey/main.tf", deploy.Terraform())
-	for _, wrong := range []string{"--standalone --terraform", "--check --update", "samekey", "samekey.tf/x", "link", "link/x/y"} {
-		stack(wrong)
-	}
+	stack("--standalone --terraform", 2, "--standalone is for CloudFormation, --terraform for Terraform: give one of them")
+	stack("--check --update", 2, "--check writes nothing, --update does: give one of them")
+	stack("samekey", 1, "read samekey: is a directory")
+	stack("samekey.tf/x", 1, "open samekey.tf/x: not a directory")
+	stack("link", 1, "open link: no such file or directory")
+	stack("link/x/y", 1, "mkdir link: file exists")
 	for _, args := range []string{"", "--update"} {
 		if code := run(t.Context(), environment{stdout: full{}, stderr: io.Discard, getenv: func(string) string { return "" }}, strings.Fields("stack full.yaml "+args)); code != 1 {
 			t.Errorf("on a full disk: code %d", code)

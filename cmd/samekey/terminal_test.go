@@ -35,22 +35,28 @@ import (
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
-// terminal is a desk whose table is in memory, and all that its commands show.
+// shown is a command, its exit code and a part of what it shows.
+type shown struct {
+	args string
+	code int
+	want string
+}
+
+// terminal is a desk whose table is in memory.
 type terminal struct {
 	*testing.T
 	*desk
-	as    *role     // the operator's
-	out   io.Writer // nil is the terminal
-	slow  bool      // each answer takes a second, and progress is a line that is written over
-	shown strings.Builder
+	as   *role     // the operator's
+	out  io.Writer // nil is the terminal
+	slow bool      // each answer takes a second, and progress is a line that is written over
 }
 
 // random is what differs from run to run, although the time doesn't: operations, requests, and
 // segments in any order; the pauses before retries are random, too.
 var random = regexp.MustCompile(`\b[A-Z2-7]{26}\b|RequestID: [\w-]*|segment \d|\.\d+Z\b|since [\d-]+ [\d:]+ UTC`)
 
-// onTerminal plays at a terminal, in a bubble, and compares what was shown.
-func onTerminal(t *testing.T, name string, play func(*terminal)) {
+// onTerminal plays at a terminal, in a bubble.
+func onTerminal(t *testing.T, play func(*terminal)) {
 	t.Helper()
 	someAccount(t)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
@@ -67,7 +73,6 @@ func onTerminal(t *testing.T, name string, play func(*terminal)) {
 		s := &terminal{T: t, as: as, desk: &desk{client: client, store: store, env: map[string]string{"IDEM_TABLE": "records", "IDEM_NAMESPACE": "rides", "USER": "jane"}}}
 		s.of("rides")
 		play(s)
-		golden(t, name, random.ReplaceAllString(s.shown.String(), "SOME"))
 	})
 }
 
@@ -78,14 +83,21 @@ func (s *terminal) of(namespace string) {
 
 var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)
 
-// run runs a command, in which REF, ID, SHORT and DERIVED name the record of the customer's key.
-func (s *terminal) run(args string) { s.Helper(); s.asked(strings.NewReader(""), args) }
+// run runs a command, in which REF, ID, SHORT and DERIVED name the record of the customer's key,
+// and holds it to an exit code and parts of what it shows.
+func (s *terminal) run(args string, code int, want ...string) {
+	s.Helper()
+	s.asked(strings.NewReader(""), args, code, want...)
+}
 
 // asked is run, with what a person types.
-func (s *terminal) asked(typed io.Reader, args string) { s.Helper(); s.until(s.Context(), typed, args) }
+func (s *terminal) asked(typed io.Reader, args string, code int, want ...string) {
+	s.Helper()
+	s.until(s.Context(), typed, args, code, want...)
+}
 
 // until is asked, and ends with ctx.
-func (s *terminal) until(ctx context.Context, typed io.Reader, args string) {
+func (s *terminal) until(ctx context.Context, typed io.Reader, args string, code int, want ...string) {
 	s.Helper()
 	words := args
 	if inHand.MatchString(args) {
@@ -103,8 +115,10 @@ func (s *terminal) until(ctx context.Context, typed io.Reader, args string) {
 	}
 	log.SetOutput(&stderr) // of slog's default logger, to which no command has anything to say
 	defer log.SetOutput(os.Stderr)
-	code := run(ctx, env, strings.Fields(words))
-	fmt.Fprintf(&s.shown, "$ samekey %s\n%s%sexit code %d\n", strings.ReplaceAll(args, customersKey, "KEY"), stderr.String(), stdout.String(), code)
+	if got := run(ctx, env, strings.Fields(words)); got != code {
+		s.Errorf("samekey %s: exit code %d, want %d", args, got, code)
+	}
+	says(s.T, "samekey "+args, random.ReplaceAllString(stderr.String()+stdout.String(), "SOME"), want...)
 }
 
 // slowly is a line that each answer needs a second for.
@@ -154,45 +168,69 @@ func (s *terminal) change(change func(fakedynamo.Item)) {
 
 // What decisions show: the change, the question, and why one is refused.
 func TestDecisionsOnATerminal(t *testing.T) {
-	onTerminal(t, "decisions.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
-		s.run("settle --key k --not-made REF")
-		s.run("settle REF")
+		s.run("settle --key k --not-made REF", 2, "give REF or --key, not both")
+		s.run("settle REF", 2, "give one of --answer, --result, --not-made and --risk-twice: the others contradict it")
 		later := idem.NewJob("mail", "x")
 		later.At = time.Now().Add(time.Hour)
 		s.answered("omar", "later-key", later, later)
-		s.run("cancel --key later-key --scope jwt:omar --dry-run 0.1")
-		for _, command := range []string{"retry", "release", "forget", "settle --not-made"} {
-			s.run(command + " REF and")
+		s.run("cancel --key later-key --scope jwt:omar --dry-run 0.1", 0,
+			"Done: retries are answered 201. 2 jobs are not delivered.",
+			"No drain has begun to deliver these jobs. They are removed, and nobody does them:",
+			".0.1 mail, for 2000-01-01 01:00:00 UTC")
+		for _, c := range []shown{
+			{"retry", 2, `"and" is one argument too many; usage: samekey retry {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"release", 2, `"and" is one argument too many; usage: samekey release {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"forget", 2, `"and" is one argument too many; usage: samekey forget {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"settle --not-made", 2, `"and" is one argument too many; usage: samekey settle {REF | --key KEY [--scope SCOPE]} {--answer`},
+		} {
+			s.run(c.args+" REF and", c.code, c.want)
 		}
-		s.run("cancel REF" + strings.Repeat(" 0.0", 50))
-		s.run("retry --yes REF")
-		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`)
-		s.run("settle --risk-twice --dry-run --json REF")
-		s.run("settle --status 410 --dry-run REF")
+		s.run("cancel REF"+strings.Repeat(" 0.0", 50), 2,
+			`"0.0" is one argument too many; usage: samekey cancel {REF | --key KEY --scope SCOPE} [JOB...]`)
+		s.run("retry --yes REF", 1,
+			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
+		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`, 1, "not confirmed, and nothing done; --yes doesn't ask")
+		s.run("settle --risk-twice --dry-run --json REF", 0,
+			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
+			`The call of phase "charge_created" may have been made. It is made once more, and may then have its`,
+			"It is opened: only its client's next retry with the same key takes it up, since its request is not")
+		s.run("settle --status 410 --dry-run REF", 0,
+			"POST /rides is over: its client gets 410 from now on, with 0 bytes:",
+			"It is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are not delivered; after that a")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
-		s.run("settle --not-made --yes REF")
+		s.run("settle --not-made --yes REF", 1,
+			"idem: settle 1quBvEzc: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
-		s.run("settle --not-made --yes --json --by omar REF")
-		s.run("retry --yes REF")
-		s.run("release --yes REF")
+		s.run("settle --not-made --yes --json --by omar REF", 0,
+			`The call of phase "charge_created" had no effect. It is made once more.`,
+			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
+			`"done": "open: only its client's next retry with the same key takes it up, since its request is not`)
+		s.run("retry --yes REF", 1,
+			"it is not stuck: only its client's next retry with the same key takes it up, since its request is")
+		s.run("release --yes REF", 1, "no attempt holds it")
 		s.env["USER"] = ""
-		s.run("forget REF")
+		s.run("forget REF", 2, "who decides? Set --by or USER; it stays in the record")
 		s.env["USERNAME"] = "bill"
 		calls := 1
 		s.asked(&meanwhile{func() {
 			if _, err := s.pay(s.Context(), &calls); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "forget --lose-work --lose-jobs REF")
-		s.run("forget --lose-work --lose-jobs --yes REF")
+		}, strings.NewReader("y\n")}, "forget --lose-work --lose-jobs REF", 1,
+			"idem: forget 1quBvEzc: the record has moved on: somebody has written it since it was looked at;")
+		s.run("forget --lose-work --lose-jobs --yes REF", 0,
+			"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`,
+			", by bill; its jobs are taken from the record, but a drain that is behind may still deliver them:")
 	})
 }
 
 // What erase shows of records of all kinds, and of writes that fail.
 func TestEraseOnATerminal(t *testing.T) {
-	onTerminal(t, "erase.txt", func(s *terminal) {
-		s.run("erase --caller jwt:jane")
+	onTerminal(t, func(s *terminal) {
+		s.run("erase --caller jwt:jane", 3, "no record is of jwt:jane: 0 records were compared")
 		s.answered("jane", "kept-key", idem.NewJob("mail", "x"))
 		s.answered("jane", "over-key")
 		s.change(func(it fakedynamo.Item) { it["exp_s"] = &types.AttributeValueMemberN{Value: "5"} })
@@ -203,41 +241,49 @@ func TestEraseOnATerminal(t *testing.T) {
 		s.answered("jane", "unreadable-key")
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		s.answered("jane", customersKey)
-		s.run("erase")
-		s.run("erase --caller jwt:jane more")
-		s.run("erase --caller jwt:jane --pages 0")
-		s.run("erase --caller jwt:jane")
+		s.run("erase", 2, "whose records? --caller names the scope, as samekey get prints it")
+		s.run("erase --caller jwt:jane more", 2, `"more" is not a flag; usage: samekey erase --caller SCOPE [FLAGS]`)
+		s.run("erase --caller jwt:jane --pages 0", 2, "--segments is 1 to 1000, --pages above 0")
+		s.run("erase --caller jwt:jane", 1, "not confirmed, and nothing done; --yes doesn't ask")
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
-		s.run("erase --caller jwt:jane --yes --segments 1")
+		s.run("erase --caller jwt:jane --yes --segments 1", 1,
+			"of 1: operation error DynamoDB: Scan, https response error StatusCode: 400,")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
-		s.run("erase --caller jwt:jane --yes")
+		s.run("erase --caller jwt:jane --yes", 1,
+			"idem: erase oFjsr4Rb: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
-		s.run("erase --caller jwt:jane --dry-run --json")
+		s.run("erase --caller jwt:jane --dry-run --json", 3,
+			"Records of this caller that are erased: 3. Their keys stay taken until they expire; retries hear",
+			`": "it has jobs that are not delivered"`,
+			`"unreadable": 1,`)
 		s.asked(&meanwhile{func() {
 			if _, err := s.engine.Forget(s.Context(), jobs.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "erase --caller jwt:jane")
+		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records of this caller that are erased: 3. Their keys stay taken until they expire; retries hear", "it was written meanwhile: erase again", "1 records that this version can't read may be of this caller, and are left")
 		s.answered("jane", "one-more-key")
-		s.run("erase --caller jwt:jane --yes --json")
+		s.run("erase --caller jwt:jane --yes --json", 3,
+			"Records of this caller that are erased: 2. Their keys stay taken until they expire; retries hear",
+			"2 of jwt:jane",
+			`"jwt:jane": 2`)
 		s.as.set(func(op string) error {
 			if op == "GetItem" { // of what has no caller
 				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", db.Last("records")) })
 			}
 			return nil
 		})
-		s.run("erase --caller jwt:nobody")
+		s.run("erase --caller jwt:nobody", 3, "erased: 0")
 		s.as.set(nil)
 		s.env["USER"] = ""
-		s.run("erase --caller jwt:jane")
+		s.run("erase --caller jwt:jane", 2, "who decides? Set --by or USER; it stays in the records")
 	})
 }
 
 // Filters hand out what they match in the whole table, and say how much that is; a record
 // that another hand has changed holds up none of the others.
 func TestRedriveOnATerminal(t *testing.T) {
-	onTerminal(t, "redrive-filters.txt", func(s *terminal) {
-		s.run("redrive --all --yes")
+	onTerminal(t, func(s *terminal) {
+		s.run("redrive --all --yes", 3, "no parked job matches")
 		s.answered("jane", customersKey, idem.NewJob("mail", "x"), idem.NewJob("fax", "y"))
 		s.answered("omar", "omar-key", idem.NewJob("mail", "x"))
 		var waits string
@@ -247,26 +293,39 @@ func TestRedriveOnATerminal(t *testing.T) {
 		}
 		park()
 		time.Sleep(time.Hour) // of the bubble
-		for _, args := range []string{
-			"--all REF", "--all --key k", "--older -1s", "--all --by=", "--older 1h --dry-run", "--older 61m", "--dry-run ID.0.1", "--error 451", "--kind mail --dry-run --json", "--kind fax --error 550 --yes",
-			"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", "--dry-run REF ID.0.0",
+		for _, c := range []shown{
+			{"--all REF", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
+			{"--all --key k", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
+			{"--older -1s", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
+			{"--all --by=", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
+			{"--older 1h --dry-run", 0, "Jobs that are handed out again: 3, of 2 records (fax 1, mail 2). Their counts of failures begin"},
+			{"--older 61m", 3, "no parked job matches"},
+			{"--dry-run ID.0.1", 0, "Jobs that are handed out again: 1. Their counts of failures begin anew."},
+			{"--error 451", 3, "no parked job matches"},
+			{"--kind mail --dry-run --json", 0, `"jobs": 2,`},
+			{"--kind fax --error 550 --yes", 0, "1 handed out again: the drain sees them in the stream"},
+			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "no such job is parked in it"},
+			{"--dry-run REF ID.0.0", 0, "Done: retries are answered 201. 2 jobs are not delivered, 1 parked for people."},
 		} {
-			s.run("redrive " + args)
+			s.run("redrive "+c.args, c.code, c.want)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
-		s.run("redrive --all --yes")
+		s.run("redrive --all --yes", 1,
+			"dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
-		s.run("redrive --all --yes")
+		s.run("redrive --all --yes", 1,
+			"dynamo: load: the store refuses the call: operation error DynamoDB: GetItem, https response error")
 		s.as.set(nil)
 		s.asked(&meanwhile{func() {
 			if _, err := s.engine.Forget(s.Context(), jobs.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true, Jobs: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "redrive --all --json")
-		s.run("redrive --all")
+		}, strings.NewReader("y\n")}, "redrive --all --json", 0, `"jobs": 1,`)
+		s.run("redrive --all", 3, "no parked job matches")
 		park()
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
-		s.run("redrive --all --yes")
+		s.run("redrive --all --yes", 1,
+			"v1#rides#s8DH_j7ibsUKMr8GC1zAttJGlNGgYgAzLZR7pdagufo: dynamo: redrive: the store refuses the call:")
 		s.as.set(nil)
 		s.answered("jane", "last-key", idem.NewJob("mail", "x"))
 		park()
@@ -277,102 +336,153 @@ func TestRedriveOnATerminal(t *testing.T) {
 			}
 			return refusingOps("AccessDeniedException", "UpdateItem")(op)
 		})
-		s.until(ctx, nil, "redrive --all --yes")
+		s.until(ctx, nil, "redrive --all --yes", 1, "v1#rides#s8DH_j7ibsUKMr8GC1zAttJGlNGgYgAzLZR7pdagufo: dynamo: redrive: the store refuses the call:")
 		s.as.set(nil)
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		park()
-		s.run("redrive --all --dry-run")
+		s.run("redrive --all --dry-run", 1,
+			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM is left: dynamo: record is corrupt: v")
 		s.as.set(func(op string) error {
 			if op == "GetItem" {
 				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", waits) })
 			}
 			return nil
 		})
-		s.run("redrive --all --dry-run")
+		s.run("redrive --all --dry-run", 1,
+			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM is left: dynamo: record is corrupt: v")
 	})
 }
 
 // What get shows of a story with everything in it, and of one with nothing.
-func TestStoriesOnATerminal(t *testing.T) {
-	onTerminal(t, "stories.txt", func(s *terminal) {
-		now := time.Now()
-		full := &records.Story{
-			Facts: []records.Fact{{Label: "Record", Value: "v1#rides#h"}, {Label: "Tenant"}}, State: "stuck", Claimed: now, Sealed: "no permission", Summary: "Waits for people.",
-			Attempts: []records.Attempt{{By: "client", Began: now, Function: "rides", End: "died", Error: "gone", Note: "beside an error"}, {By: "retry", End: "stuck", Note: "a guess"}},
-			Phases: []records.Phase{
-				{Name: "ride", Committed: now, TookMS: 1, Result: json.RawMessage(`{"id":1}`)},
-				{Name: "tax"},
-				{Name: "mail", Unknown: true, Result: json.RawMessage(`0`)},
-				{Name: "charge", Unknown: true, Reads: `"TEXT"`},
-			},
-			Calls:     []records.Call{{Service: "maps", Step: "route", Number: 1, Key: "k1", State: "recorded", Since: now}, {Service: "bank", Number: 2, Key: "k2", State: "in doubt"}},
-			CallsNote: "one is missing",
-			Jobs:      []records.Job{{ID: "O.0.0", Kind: "mail", Phase: "ride", State: "later", At: now, Tries: 3, Error: "550", Args: json.RawMessage(`"x"`)}, {ID: "O.0.1", State: "parked"}},
-			Answer:    &records.Answer{Status: 201, Bytes: 7, Stored: "in the record", Header: http.Header{"Accept": {"a", "b"}}, Body: "a ride"},
-			Request:   &records.Request{Method: "POST", Path: "/rides", Query: "a=b", Body: "a body"},
-			Decisions: []records.Decision{{By: "omar", At: now, What: "retry", From: "stuck", To: "open"}},
-			Cost:      records.Cost{Writes: 3, Bytes: 1500, Units: 6}, Next: []records.Next{{When: now, Who: "time", What: "it expires"}, {Who: "people", What: "retry", Command: "samekey retry"}},
+func TestPrintStory(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	full := &records.Story{
+		Facts: []records.Fact{{Label: "Record", Value: "v1#rides#h"}, {Label: "Tenant"}}, State: "stuck", Claimed: now, Sealed: "no permission", Summary: "Waits for people.",
+		Attempts: []records.Attempt{{By: "client", Began: now, Function: "rides", End: "died", Error: "gone", Note: "beside an error"}, {By: "retry", End: "stuck", Note: "a guess"}},
+		Phases: []records.Phase{
+			{Name: "ride", Committed: now, TookMS: 1, Result: json.RawMessage(`{"id":1}`)},
+			{Name: "tax"},
+			{Name: "mail", Unknown: true, Result: json.RawMessage(`0`)},
+			{Name: "charge", Unknown: true, Reads: `"TEXT"`},
+		},
+		Calls:     []records.Call{{Service: "maps", Step: "route", Number: 1, Key: "k1", State: "recorded", Since: now}, {Service: "bank", Number: 2, Key: "k2", State: "in doubt"}},
+		CallsNote: "one is missing",
+		Jobs:      []records.Job{{ID: "O.0.0", Kind: "mail", Phase: "ride", State: "later", At: now, Tries: 3, Error: "550", Args: json.RawMessage(`"x"`)}, {ID: "O.0.1", State: "parked"}},
+		Answer:    &records.Answer{Status: 201, Bytes: 7, Stored: "in the record", Header: http.Header{"Accept": {"a", "b"}}, Body: "a ride"},
+		Request:   &records.Request{Method: "POST", Path: "/rides", Query: "a=b", Body: "a body"},
+		Decisions: []records.Decision{{By: "omar", At: now, What: "retry", From: "stuck", To: "open"}},
+		Cost:      records.Cost{Writes: 3, Bytes: 1500, Units: 6}, Next: []records.Next{{When: now, Who: "time", What: "it expires"}, {Who: "people", What: "retry", Command: "samekey retry"}},
+	}
+	for name, tt := range map[string]struct {
+		story *records.Story
+		want  []string
+	}{
+		"everything": {full, []string{
+			"record  v1#rides#h\nclaimed  2000-01-01 00:00:00.000 UTC\nstate  stuck\nsealed  no permission\n\nWaits for people.\n",
+			"1  client  2000-01-01 00:00:00.000  rides  died  gone\n", "2  retry  unknown  stuck  a guess\n",
+			`ride  2000-01-01 00:00:00.000  1ms  {"id":1}`, "tax  unknown  unknown", "mail  unknown  unknown  OUTCOME UNKNOWN: the call may have been made\n", `made; its result is like "TEXT"`,
+			"maps, route  k1  recorded  2000-01-01 00:00:00.000", "bank #2  k2  in doubt  unknown", "\nCalls: one is missing.\n",
+			`O.0.0  mail  ride  later, 2000-01-01 00:00:00.000  3  550  "x"`, "O.0.1  parked  0",
+			"Answer: 201, 7 bytes in the record.\n  Accept: a, b\n  a ride\n", "completer: POST /rides?a=b\n  a body\n", "2000-01-01 00:00:00.000  omar  retry  stuck  open",
+			"3 writes; about 6 write units for a record of about 1500 bytes.", "2000-01-01 00:00:00.000  time  it expires", "any time  people  retry  samekey retry",
+		}},
+		"sealed":      {&records.Story{Answer: &records.Answer{}, Request: &records.Request{}}, []string{"Answer: sealed.", "completer: sealed\n"}},
+		"empty parts": {&records.Story{Answer: &records.Answer{Status: 204}, Request: &records.Request{Method: "GET"}}, []string{"Answer: 204, 0 bytes", "completer: GET\n"}},
+		"nothing":     {&records.Story{}, []string{"claimed  unknown UTC\n\n\n\nCost so far: 0 writes; about 0 write units for a record of about 0 bytes.\n"}},
+	} {
+		var out strings.Builder
+		if err := (environment{stdout: &out}).printStory(tt.story); err != nil {
+			t.Error(err)
 		}
-		for _, story := range []*records.Story{full, {Answer: &records.Answer{}, Request: &records.Request{}}, {Answer: &records.Answer{Status: 204}, Request: &records.Request{Method: "GET"}}, {}} {
-			if err := (environment{stdout: &s.shown}).printStory(story); err != nil {
-				s.Error(err)
-			}
-			s.shown.WriteString("----\n")
-		}
-	})
+		says(t, name, out.String(), tt.want...)
+	}
 }
 
 // A record is looked for as far as the flags let, at the price that is told.
 func TestFindOnATerminal(t *testing.T) {
-	onTerminal(t, "find.txt", func(s *terminal) {
-		for _, args := range []string{
-			"", "a b", "--scope jwt:jane", "--pages 0 x", "--segments 0 x", "--segments 1001 x", "--since -1s x", "--pages 1000 AAAAAAAA", "nonsense", "no-reference", "--key é", "v1##nobody", "--key -",
+	onTerminal(t, func(s *terminal) {
+		for _, c := range []shown{
+			{"", 2, "which record? Give REF, or --key KEY"},
+			{"a b", 2, `"b" is one argument too many; usage: samekey get {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"--scope jwt:jane", 2, "--scope needs --key"},
+			{"--pages 0 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
+			{"--segments 0 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
+			{"--segments 1001 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
+			{"--since -1s x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
+			{"--pages 1000 AAAAAAAA", 3, "no record matches: all records were compared"},
+			{"nonsense", 3, "no record matches: all records were compared"},
+			{"no-reference", 2, `"no-reference" is no partition key, operation, job, derived key or short name of a record; a`},
+			{"--key é", 2, "idem: key: idempotency key is invalid: byte 1 is not visible ASCII"},
+			{"v1##nobody", 3, "there is no record v1##nobody"},
+			{"--key -", 2, "no key on standard input: EOF"},
 		} {
-			s.run("get " + args)
+			s.run("get "+c.args, c.code, c.want)
 		}
 		s.stuck(s.T)
 		s.answered("omar", "omar-key")
 		s.answered("jane", "done-key")
-		for _, args := range []string{
-			"SHORT --no-scan", "ID --no-scan", "ID.7.7 --no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", "AAAAAAAA --segments 1000 --pages 1000 --since 1h",
-			"--key KEY --scope jwt:omar", "--key done-key --scope jane --no-scan",
+		for _, c := range []shown{
+			{"SHORT --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
+			{"ID --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
+			{"ID.7.7 --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
+			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not among what waits for people, and nothing else was compared; without --no-scan the whole table"},
+			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
+			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
+			{"--key KEY --scope jwt:omar", 1, "the table was not scanned: records of other callers, and of callers with an issuer or API before"},
+			{"--key done-key --scope jane --no-scan", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven"},
 		} {
-			s.run("retry " + args)
+			s.run("retry "+c.args, c.code, c.want)
 		}
 		delete(s.env, "IDEM_NAMESPACE")
-		s.run("retry --key done-key --no-scan")
-		s.asked(strings.NewReader("n\n"), "retry --key done-key")
-		s.asked(strings.NewReader("y\n"), "retry --key done-key")
-		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides")
+		s.run("retry --key done-key --no-scan", 1,
+			"not among what waits for people, and nothing else was compared; without --no-scan the whole table")
+		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned: records of other callers, and of callers with an issuer or API before")
+		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven")
+		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven")
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
-		s.run("retry ID")
+		s.run("retry ID", 1, "dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
-		s.run("retry ID")
+		s.run("retry ID", 1, "dynamo: load: the store refuses the call: operation error DynamoDB: GetItem, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
-		s.run("retry --segments 1 AAAAAAAAAAAAAAAAAAAAAAAAAA")
+		s.run("retry --segments 1 AAAAAAAAAAAAAAAAAAAAAAAAAA", 1,
+			"of 1: operation error DynamoDB: Scan, https response error StatusCode: 400,")
 		s.as.set(nil)
 		s.slow = true
-		s.run("retry --segments 1 AAAAAAAA")
+		s.run("retry --segments 1 AAAAAAAA", 3, "no record matches: all records were compared")
 		s.slow = false
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
-		s.run("get --key done-key --scope jwt:jane --namespace rides")
+		s.run("get --key done-key --scope jwt:jane --namespace rides", 1,
+			"dynamo: record is corrupt: v has type *types.AttributeValueMemberS")
 	})
 }
 
 // What the index no longer has is found by a scan: by its operation, its short name, a key that
 // a provider got, and a customer's key in its namespace alone.
 func TestScansOnATerminal(t *testing.T) {
-	onTerminal(t, "scans.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
 		calls := 1
-		s.run("retry DERIVED")
-		s.run("settle --not-made --yes REF")
+		s.run("retry DERIVED", 1,
+			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
+		s.run("settle --not-made --yes REF", 0,
+			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
+			"open: only its client's next retry with the same key takes it up, since its request is not stored")
 		if _, err := s.pay(s.Context(), &calls); err != nil {
 			s.Fatal(err)
 		}
 		time.Sleep(2 * time.Hour) // of the bubble
-		for _, args := range []string{"ID", "SHORT", "ID.0.0", "--since 1h ID", "--since 3h ID", "DERIVED", "DERIVED --service maps/route", "--no-scan ID"} {
-			s.run("release " + args)
+		for _, c := range []shown{
+			{"ID", 1, "no attempt holds it"},
+			{"SHORT", 1, "no attempt holds it"},
+			{"ID.0.0", 1, "no attempt holds it"},
+			{"--since 1h ID", 3, "no record matches: all records"},
+			{"--since 3h ID", 1, "no attempt holds it"},
+			{"DERIVED", 1, "no attempt holds it"},
+			{"DERIVED --service maps/route", 1, "no attempt holds it"},
+			{"--no-scan ID", 1, "not among what waits for people, and nothing else was compared; without --no-scan the whole table"},
+		} {
+			s.run("release "+c.args, c.code, c.want)
 		}
 		s.as.set(func(op string) error {
 			if op == "Query" {
@@ -380,25 +490,38 @@ func TestScansOnATerminal(t *testing.T) {
 			}
 			return nil
 		})
-		s.run("release ID")
-		s.run("list --max 0")
+		s.run("release ID", 1, "no attempt holds it")
+		s.run("list --max 0", 0,
+			"the table records has no index named waiting, of what waits for people: the whole table is read",
+			"undelivered: 1; 1 items seen")
 		s.as.set(nil)
 		s.of("others")
 		s.answered("omar", "omar-key")
-		s.asked(strings.NewReader("y\n"), "release --key omar-key")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds it")
 		s.env["IDEM_NAMESPACE"] = "others"
-		s.asked(strings.NewReader("y\n"), "release --key omar-key")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds it")
 		s.env["IDEM_NAMESPACE"] = ""
-		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h")
-		s.run("release --key omar-key --scope jwt:omar --namespace nowhere")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds it")
+		s.run("release --key omar-key --scope jwt:omar --namespace nowhere", 1,
+			"the table was not scanned: records of other callers, and of callers with an issuer or API before")
 	})
 }
 
 // What waits is counted whole and told by reason, place and age, as far as the flags ask.
 func TestListOnATerminal(t *testing.T) {
-	onTerminal(t, "list-filters.txt", func(s *terminal) {
-		for _, args := range []string{"more", "--max -1", "--pages 0", "--grace -1s", "--older -1s", "--reason nonsense", "", "--json", "--scan"} {
-			s.run("list " + args)
+	onTerminal(t, func(s *terminal) {
+		for _, c := range []shown{
+			{"more", 2, `"more" is not a flag; usage: samekey list [FLAGS]`},
+			{"--max -1", 2, "--max, --grace and --older are not negative, --pages is above 0"},
+			{"--pages 0", 2, "--max, --grace and --older are not negative, --pages is above 0"},
+			{"--grace -1s", 2, "--max, --grace and --older are not negative, --pages is above 0"},
+			{"--older -1s", 2, "--max, --grace and --older are not negative, --pages is above 0"},
+			{"--reason nonsense", 2, "--reason nonsense is not in the index; --scan looks for it"},
+			{"", 0, "nothing waits for people"},
+			{"--json", 0, `"by_reason": {},`},
+			{"--scan", 0, "nothing waits for people; 0 items seen"},
+		} {
+			s.run("list "+c.args, c.code, c.want)
 		}
 		s.stuck(s.T)
 		time.Sleep(time.Minute + time.Second)                     // of the bubble
@@ -410,31 +533,43 @@ func TestListOnATerminal(t *testing.T) {
 		s.answered("jane", "d-key", idem.NewJob("fax", "late"))
 		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("551 too late") }))
 		time.Sleep(time.Hour)
-		for _, args := range []string{
-			"", "--each", "--max 1", "--max 0", "--each --max 2 --json", "--older 62m", "--older 2h", "--route /other", "--reason stuck", "--reason stuck,undelivered", "--scan --reason stuck", "--scan --reason unknown", "--scan --grace 1h",
+		for _, c := range []shown{
+			{"", 0, "parked  3  1h3m0s  1  POST /rides  job mail"},
+			{"--each", 0, "parked  1  1h1m0s  1  POST /rides  job"},
+			{"--max 1", 0, "unknown  1  1h4m1s  0  POST /rides  charge_created"},
+			{"--max 0", 0, "parked: 4; unknown: 1"},
+			{"--each --max 2 --json", 0, `"last_err": "550 no such mail",`},
+			{"--older 62m", 0, "parked  2  1h3m0s  1  POST /rides  job mail"},
+			{"--older 2h", 0, "none matches; 5 others wait"},
+			{"--route /other", 0, "none matches; 5 others wait"},
+			{"--reason stuck", 0, "none matches; 5 others wait"},
+			{"--reason stuck,undelivered", 2, "--reason undelivered is not in the index; --scan looks for it"},
+			{"--scan --reason stuck", 0, "none matches; 9 others wait; 6 items seen"},
+			{"--scan --reason unknown", 0, "unknown: 1; 6 items seen"},
+			{"--scan --grace 1h", 0, "parked  4  1h3m5s  1  POST /rides  job fax"},
 		} {
-			s.run("list " + args)
+			s.run("list "+c.args, c.code, c.want)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
-		s.run("list")
+		s.run("list", 1, "dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
-		s.run("list --max 1")
-		s.run("list --scan --json")
+		s.run("list --max 1", 0, "unknown  1  1h4m6s  0  POST /rides  charge_created")
+		s.run("list --scan --json", 1, "of 8: operation error DynamoDB: Scan, https response error StatusCode: 400,")
 	})
 }
 
 // A list that ends early says so, and shows what it has got; a slow one shows how far it is.
 func TestListThatEndsEarly(t *testing.T) {
-	onTerminal(t, "list-early.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		ctx, cancel := context.WithCancel(s.Context())
 		s.as.set(func(string) error { cancel(); return nil })
-		s.until(ctx, nil, "list --scan")
+		s.until(ctx, nil, "list --scan", 1, "context canceled")
 		s.as.set(nil)
 		ctx, cancel = context.WithTimeout(s.Context(), 3*time.Second)
 		defer cancel()
-		s.until(ctx, nil, "list --scan --pages 0.5")
+		s.until(ctx, nil, "list --scan --pages 0.5", 1, "the table was not seen to its end")
 		s.slow = true
-		s.run("list --scan --pages 2")
+		s.run("list --scan --pages 2", 0, "0 items seen, 0/s", "0 items seen, 0/s", "[Knothing waits for people; 0 items seen")
 		s.slow = false
 		s.stuck(s.T)
 		var one fakedynamo.Item
@@ -446,10 +581,14 @@ func TestListThatEndsEarly(t *testing.T) {
 		}
 		const partitions = 8 // of a reason
 		s.as.set(afterCalls(partitions, "Query", refusingOps("AccessDeniedException")("Query")))
-		s.run("list --reason unknown")
+		s.run("list --reason unknown", 1,
+			"dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(nil)
 		s.slow = true
-		s.run("list --reason unknown")
+		s.run("list --reason unknown", 0,
+			"1 entries read, 0/s",
+			"25 entries read, 5/s",
+			`unknown  27  6s  0  POST /rides  charge_created  v1#rides#25  the outcome of phase "charge_created"`)
 	})
 }
 
@@ -497,28 +636,40 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 // A command that can't print what it has done doesn't end as if it had.
 func TestOutputsThatFail(t *testing.T) {
-	onTerminal(t, "full.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
 		s.answered("omar", "omar-key", idem.NewJob("mail", "x"))
 		s.drain(s.T, refuses(func(jobs.Delivery) error { return errors.New("550") }))
 		s.out = full{}
-		for _, args := range []string{
-			"get REF", "list", "list --stats", "vet --open --lock ../../examples/samekey.lock", "redrive --all --dry-run --json", "redrive --all --yes", "settle --not-made --yes REF", "erase --caller jwt:jane --yes",
+		for _, c := range []shown{
+			{"get REF", 1, "no space left"},
+			{"list", 1, "no space left"},
+			{"list --stats", 1, "no space left"},
+			{"vet --open --lock ../../examples/samekey.lock", 1, "no space left"},
+			{"redrive --all --dry-run --json", 1, "no space left"},
+			{"redrive --all --yes", 1, "no space left"},
+			{"settle --not-made --yes REF", 1, "no space left"},
+			{"erase --caller jwt:jane --yes", 1, "no space left"},
 		} {
-			s.run(args)
+			s.run(c.args, c.code, c.want)
 		}
-		for _, args := range []string{"get REF", "list", "list --stats", "list --fingerprints", "vet --open --lock ../../examples/samekey.lock", "forget --lose-work --lose-jobs --yes REF", "erase --caller jwt:jane --yes"} {
-			s.run(args + " --json")
+		for _, c := range []shown{
+			{"get REF", 1, "no space left"},
+			{"list", 1, "no space left"},
+			{"list --stats", 1, "no space left"},
+			{"list --fingerprints", 1, "no space left"},
+			{"vet --open --lock ../../examples/samekey.lock", 1, "no space left"},
+			{"forget --lose-work --lose-jobs --yes REF", 1, "no space left"},
+			{"erase --caller jwt:jane --yes", 1, "no space left"},
+		} {
+			s.run(c.args+" --json", c.code, c.want)
 		}
-		once := strings.ReplaceAll(s.shown.String(), "\n  no space left", "") // not for each line
-		s.shown.Reset()
-		s.shown.WriteString(once)
 	})
 }
 
 // A stuck operation is opened, and erasing reads no record of another caller.
 func TestMoreOnATerminal(t *testing.T) {
-	onTerminal(t, "more.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		if _, err := s.engine.Do(s.Context(), request(), func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 			return idem.Response{}, errors.Join(err, errTimeout)
@@ -528,70 +679,99 @@ func TestMoreOnATerminal(t *testing.T) {
 		if err := s.engine.MarkStuck(s.Context(), jobs.TicketFor(s.record(s.T)), "the bank is gone"); err != nil {
 			s.Fatal(err)
 		}
-		s.run("retry --json --yes REF")
+		s.run("retry --json --yes REF", 0,
+			"Stuck, and waits for people: the bank is gone.",
+			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
+			`"done": "open: only its client's next retry with the same key takes it up, since its request is not`)
 		s.answered("omar", "omar-key")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
-		s.run("erase --caller jwt:jane --dry-run")
-		s.run("erase --caller jwt:omar --dry-run")
+		s.run("erase --caller jwt:jane --dry-run", 3, "it is not finished")
+		s.run("erase --caller jwt:omar --dry-run", 0,
+			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear",
+			"1 of jwt:omar")
 	})
 }
 
 // What is sealed is said to be, and erased, settled and opened with the keys alone, which the
 // program is asked for in the account of the flags.
 func TestSealedOnATerminal(t *testing.T) {
-	onTerminal(t, "sealed.txt", func(s *terminal) {
+	onTerminal(t, func(s *terminal) {
 		config := filepath.Join(s.TempDir(), "config")
 		write(s.T, config, []byte("[profile shop]\nregion = eu-west-1\naws_access_key_id = SHOP\naws_secret_access_key = s\n"))
 		s.Setenv("AWS_CONFIG_FILE", config)
 		s.answered("jane", "plain-key")
 		s.keysFrom(s.T, "denied")
-		s.run("erase --caller jwt:jane --yes")
+		s.run("erase --caller jwt:jane --yes", 1,
+			"sealed: no permission to open the contents, or their key can't be had now: idem: erase seRJV7_S:")
 		delete(s.env, "SAMEKEY_KEYS_FROM")
 		s.sealed(s.T)
 		s.stuck(s.T)
-		s.run("forget --lose-work --lose-jobs --dry-run REF")
-		s.run("settle --answer 410 --yes REF")
-		s.run("erase --caller jwt:jane --yes")
+		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
+			"sealed: no permission to open the contents: --keys-from names no program that has the keys",
+			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
+		s.run("settle --answer 410 --yes REF", 1,
+			"sealed: no permission to open the contents: --keys-from names no program that has the keys; nothing")
+		s.run("erase --caller jwt:jane --yes", 3,
+			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear",
+			"1 of jwt:jane",
+			"1 sealed records may be of this caller, and are left: no permission to open the contents:")
 		s.answered("jane", customersKey+"-2")
-		s.run("erase --caller jwt:jane --yes")
-		s.run("erase --caller jwt:jane --yes --json")
+		s.run("erase --caller jwt:jane --yes", 3,
+			"2 sealed records may be of this caller, and are left: no permission to open the contents:")
+		s.run("erase --caller jwt:jane --yes --json", 3, `"left": {},`, `"sealed": 2,`, `"callers": {}`)
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
-		s.run("erase --caller jwt:jane --yes")
+		s.run("erase --caller jwt:jane --yes", 1,
+			"dynamo: load: the store refuses the call: operation error DynamoDB: GetItem, https response error")
 		s.as.set(nil)
 		s.keysFrom(s.T, "account")
-		s.run("forget --lose-work --lose-jobs --dry-run REF")
-		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF")
+		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
+			"sealed: no permission to open the contents, or their key can't be had now: dynamo: the record's",
+			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
+		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF", 0,
+			"sealed: no permission to open the contents, or their key can't be had now: dynamo: the record's",
+			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.answered("omar", "omar-key")
 		s.keysFrom(s.T, "allowed")
-		s.run("erase --caller jwt:jane --yes")
-		s.run("erase --caller jwt:nobody --yes --json")
+		s.run("erase --caller jwt:jane --yes", 3,
+			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear")
+		s.run("erase --caller jwt:nobody --yes --json", 3, "no record is of jwt:nobody: 2 records were compared")
 		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
-		s.run("get REF")
+		s.run("get REF", 2, "--keys-from there-is-no-such-program with arguments: program: New: exec:")
 	})
 }
 
 // A table with others' items is no table on which nothing waits; what a sweep writes about
 // itself is neither.
 func TestOthersItemsOnATerminal(t *testing.T) {
-	onTerminal(t, "others.txt", func(s *terminal) {
-		s.run("list --table a!b")
-		s.run("list --endpoint-url http://127.0.0.1:9")
+	onTerminal(t, func(s *terminal) {
+		s.run("list --table a!b", 2, `dynamo: New: "a!b" is not the name or ARN of a table`)
+		s.run("list --endpoint-url http://127.0.0.1:9", 0, "nothing waits for people")
 		s.put("samekey#sweep#", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}})
-		s.run("list")
+		s.run("list", 0, "nothing waits for people")
 		s.put("a customer", fakedynamo.Item{})
-		for _, args := range []string{"list", "redrive --all", "erase --caller jwt:jane", "get AAAAAAAA", "list --stats"} {
-			s.run(args)
+		for _, c := range []shown{
+			{"list", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+			{"redrive --all", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+			{"erase --caller jwt:jane", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+			{"get AAAAAAAA", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+			{"list --stats", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+		} {
+			s.run(c.args, c.code, c.want)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
-		s.run("list")
+		s.run("list", 0, "whether the table is one of Samekey's is unknown: AccessDeniedException")
 		s.as.set(afterCalls(0, "Scan", errors.New("reset")))
-		s.run("list")
+		s.run("list", 0, "whether the table is one of Samekey's is unknown: no answer")
 		s.answered("jane", "a-key")
 		s.as.set(afterCalls(1, "Scan", errors.New("reset")))
-		s.run("erase --caller jwt:jane --segments 1 --dry-run")
+		s.run("erase --caller jwt:jane --segments 1 --dry-run", 0,
+			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear")
 		s.as.set(nil)
 		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
-		s.run("list")
+		s.run("list", 0, "nothing waits for people")
 	})
 }
 
