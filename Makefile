@@ -234,10 +234,6 @@ fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMO
 	TENANTTEST_N=$(N) TENANTTEST_DYNAMO_N=$(N_DYNAMODB) TENANTTEST_SEED=$(SEED) go test -C proof ./tenants \
 		-run '^TestTenants(InMemory|OnDynamoDB)$$' -v -count=1 -timeout 4h
 
-.PHONY: timing-tenants
-timing-tenants: ## times under another tenant's keys beside those under unknown keys, with their statistics (Java)
-	go test -C proof ./tenants -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
-
 .PHONY: model
 model: ## every state of the protocol's model, and each of its rules removed (docs/inside/model.md); half a minute
 	PROVE=all go test -C proof ./model -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
@@ -316,9 +312,9 @@ bench-peers: ## the scenarios that break Powertools for Python and TypeScript, b
 	@proof/bench/peers.sh
 
 .PHONY: bench-parts
-bench-parts: ## ns and allocations of a request, encryption, the adapters, metrics and logs
+bench-parts: ## ns and allocations of a request, encryption and the adapters
 	go test -run='^$$' -bench=. ./seal ./lambda
-	go test -C proof -run='^$$' -bench=. ./bench ./signals
+	go test -C proof -run='^$$' -bench=. ./bench
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap

@@ -10,7 +10,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantFuzz", what: "scope and key run together",
-			in: "idem.appendPart", old: "$buf = binary.BigEndian.AppendUint64($buf, uint64(len($part)))", new: "$buf = append($buf, binary.BigEndian.AppendUint64(nil, 0)[8:]...)", pkg: pkg, run: "^TestJoinedNames$",
+			in: "idem.appendPart", old: "$buf = binary.BigEndian.AppendUint64($buf, uint64(len($part)))", new: "$buf = append($buf, binary.BigEndian.AppendUint64(nil, 0)[8:]...)", pkg: pkg, run: "^TestTenantsInMemory$",
 		},
 		{
 			rule: "TenantFuzz", what: "the cache doesn't look at the record's key",
@@ -30,7 +30,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantFuzz", what: "an issuer's name may hold what ends it",
-			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: `$iss + "|" + $sub`, pkg: pkg, run: "^TestJoinedNames$",
+			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: `$iss + "|" + $sub`, pkg: "lambda", run: "^TestHTTPAPIIdentity$",
 		},
 		{
 			rule: "TenantInContext", what: "an operation that no adapter makes is of no tenant",

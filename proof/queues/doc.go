@@ -1,4 +1,3 @@
 // Package queues holds tests that need a queue, a function in processes of its
-// own and a table: what one message that hangs costs its neighbours, and what a
-// queue's whole life does to each message.
+// own and a table: what a queue's whole life does to each message.
 package queues

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -191,8 +190,7 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 	}
 }
 
-// held fails the test if an alarm doesn't take its course, or if an alarm with a mistake
-// does.
+// held fails the test if an alarm doesn't take its course.
 func (n *night) held(alarm string, c *alarmtest.Course, params ...string) {
 	n.Helper()
 	c.Begun, c.End = n.begun, n.clock.Now()
@@ -211,45 +209,6 @@ func (n *night) held(alarm string, c *alarmtest.Course, params ...string) {
 	if w := c.Wrong(a, n.data); w != "" {
 		n.Errorf("%s: %s; its changes: %v", a, w, a.Over(n.data, n.begun, n.clock.Now()))
 	}
-	for mistake, of := range mistakes(a) {
-		if c.Wrong(of, n.data) == "" {
-			n.Errorf("%s: with %s it does the same", a, mistake)
-		}
-	}
-}
-
-// mistakes are alarms like a with one mistake each.
-func mistakes(a alarmtest.Alarm) map[string]alarmtest.Alarm {
-	all := make(map[string]alarmtest.Alarm)
-	with := func(mistake string, edit func(*alarmtest.Alarm)) {
-		b := a
-		b.Queries = slices.Clone(a.Queries)
-		edit(&b)
-		all[mistake] = b
-	}
-	if a.Missing == "breaching" {
-		with("silence that is fine", func(b *alarmtest.Alarm) { b.Missing = "notBreaching" })
-	} else {
-		with("a threshold of a million", func(b *alarmtest.Alarm) { b.Threshold = 1e6 })
-		with("the opposite comparison", func(b *alarmtest.Alarm) { b.Comparison = "LessThanThreshold" })
-	}
-	with("another metric", func(b *alarmtest.Alarm) {
-		for i := range b.Queries {
-			b.Queries[i].Metric.Name += "s"
-		}
-		if b.Missing == "breaching" {
-			b.Missing = "notBreaching"
-		}
-	})
-	with("another application", func(b *alarmtest.Alarm) {
-		for i := range b.Queries {
-			b.Queries[i].Metric.Dimensions = map[string]string{"App": "other"}
-		}
-		if b.Missing == "breaching" {
-			b.Missing = "notBreaching"
-		}
-	})
-	return all
 }
 
 // Each of the other alarms on the toolkit's metrics fires on the trouble that it is
