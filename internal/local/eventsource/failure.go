@@ -1,7 +1,6 @@
 package eventsource
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/samekey/samekey/internal/servers/ids"
@@ -102,17 +101,4 @@ func (f Failure) Object() []byte {
 		Failure
 		Payload string `json:"payload"`
 	}{f, string(f.Payload)})
-}
-
-// ObjectKey returns a new name for the object in the bucket, with the time of
-// the failure: aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<uuid>.
-// In AWS, mapping is the UUID of the event source mapping.
-func (f Failure) ObjectKey(mapping string) string {
-	at, err := time.Parse(time.RFC3339, f.Timestamp)
-	if err != nil {
-		at = time.Now() // the caller made this Failure
-	}
-	at = at.UTC()
-	return fmt.Sprintf("aws/lambda/%s/%s/%s/%s-%s", mapping, f.Batch.ShardID,
-		at.Format("2006/01/02"), at.Format("2006-01-02T15.04.05"), ids.UUID())
 }

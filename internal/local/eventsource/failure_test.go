@@ -2,7 +2,6 @@ package eventsource_test
 
 import (
 	"encoding/json"
-	"regexp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,15 +48,5 @@ func TestFailureDocumentsAreLambdas(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestFailureObjectKey(t *testing.T) {
-	t.Parallel()
-	f := eventsource.Failure{Timestamp: "2019-11-14T00:13:49.717Z", Batch: eventsource.FailureBatch{ShardID: "shardId-1"}}
-	want := regexp.MustCompile(`^aws/lambda/mapping/shardId-1/2019/11/14/2019-11-14T00\.13\.49-[0-9a-f-]{36}$`)
-	one, two := f.ObjectKey("mapping"), f.ObjectKey("mapping")
-	if !want.MatchString(one) || one == two {
-		t.Errorf("got %s and %s", one, two)
 	}
 }

@@ -2,7 +2,6 @@ package eventsource
 
 import (
 	"context"
-	"fmt"
 	"sync"
 )
 
@@ -18,9 +17,8 @@ type Mapping struct {
 
 // Pause stops the source like disabling a mapping, but at once: after Pause returns
 // no invocation begins. A running invocation is not interrupted, and its result
-// counts; Idle waits for it. A paused stream keeps its place; a paused queue gives
-// back its messages, which counts as a receive. Pause of a paused source does
-// nothing.
+// counts. A paused stream keeps its place; a paused queue gives back its messages,
+// which counts as a receive. Pause of a paused source does nothing.
 func (m *Mapping) Pause() { m.gate.close() }
 
 // Resume continues a paused source where it stopped.
@@ -28,15 +26,6 @@ func (m *Mapping) Resume() { m.gate.open() }
 
 // Paused reports whether the source is paused.
 func (m *Mapping) Paused() bool { return m.gate.closed() }
-
-// Idle returns when no invocation is running, or with ctx's error when ctx ends. For
-// a paused source no invocation follows until Resume.
-func (m *Mapping) Idle(ctx context.Context) error {
-	if err := m.gate.waitIdle(ctx); err != nil {
-		return fmt.Errorf("eventsource: idle: %w", err)
-	}
-	return nil
-}
 
 // Close ends the source and returns when all its goroutines have ended. It doesn't
 // wait for a running invocation, whose result is lost: the batch comes again when

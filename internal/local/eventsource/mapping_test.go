@@ -57,15 +57,7 @@ func TestPauseLetsTheInvocationUnderWayCount(t *testing.T) {
 		api.put("a", "1", "2")
 		after(time.Second)
 		m.Pause()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := m.Idle(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Idle while the function runs: %v, want its deadline", err)
-		}
 		close(release)
-		if err := m.Idle(t.Context()); err != nil {
-			t.Errorf("Idle: %v", err)
-		}
 		after(time.Minute)
 		wantGot(t, f, "1")
 		m.Resume()

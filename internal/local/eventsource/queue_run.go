@@ -121,11 +121,10 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 // deletes those that succeeded. It gives back the rest; failed messages wait for the
 // visibility timeout.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
-	if paused := r.mapping.gate.tryBegin(); paused != nil {
+	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
 		return
 	}
-	defer r.mapping.gate.end()
 	n := fitting(batch)
 	r.giveBack(ctx, batch[n:])
 	if batch = r.endLoops(ctx, batch[:n]); len(batch) == 0 {

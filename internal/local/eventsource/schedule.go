@@ -123,8 +123,6 @@ func (t *Timer) Tick(ctx context.Context) error {
 }
 
 func (t *Timer) run(ctx context.Context, invoker lambdarun.Invoker, at time.Time) error {
-	t.gate.count()
-	defer t.gate.end()
 	_, err := invoker.Invoke(ctx, t.schedule.payload(at))
 	if ctx.Err() == nil {
 		t.observer.invoked(ctx, Invocation{Err: err})

@@ -34,11 +34,10 @@ func (r *streamRun) deliver(ctx context.Context, shard string, records []streamR
 			records = records[n:]
 			continue
 		}
-		if !r.mapping.gate.begin(ctx) {
+		if r.mapping.gate.wait(ctx) != nil {
 			return false
 		}
 		a := r.invoke(ctx, records)
-		r.mapping.gate.end()
 		if ctx.Err() != nil {
 			return false
 		}
