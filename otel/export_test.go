@@ -1,7 +1,4 @@
 package otel
 
-// What tests of the page and of the metrics compare with.
-var (
-	Attributes = meanings
-	MetricName = metricName
-)
+// MetricName is what tests of the metrics compare with.
+var MetricName = metricName
