@@ -119,7 +119,7 @@ func (a *Account) Deploy(ctx context.Context, run string, expires time.Time, app
 	p := &Place{
 		StandIn: a.StandIn(), HTTP: client(), Timeout: 5 * time.Second, Alarms: cloudwatch.NewFromConfig(a.cfg), Stack: a.run, Rings: rings, skew: a.skew,
 		DB: dynamodb.NewFromConfig(a.cfg, dynamo.Tune, patient), Streams: dynamodbstreams.NewFromConfig(a.cfg), Lambda: lambda.NewFromConfig(a.cfg),
-		Plain: a.run + "-plain", Booker: a.run + "-rides", Swept: 100_000,
+		Booker: a.run + "-rides", Swept: 100_000,
 		Rides: a.run + "-rides", Audit: a.run + "-audit", Provider: a.run + "-provider", Semantics: a.run + "-semantics",
 	}
 	for _, o := range stack.Outputs {

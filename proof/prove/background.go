@@ -28,10 +28,6 @@ func background() []Claim {
 			Figure: "# s after the kill", Cost: Cost{Bookings: 2, Reads: waiting}, Examine: examineCompletion,
 		},
 		{
-			Name: "background.delivery", Text: "a job is delivered and done", Page: backgroundPage,
-			Figure: "at most # s after the answer", Cost: Cost{Bookings: tries + 1, Reads: waiting}, Examine: examineDelivery,
-		},
-		{
 			Name: "background.filter", Text: "the stream brings the worker nothing that it has no need of", Page: backgroundPage, Figure: "a job came within # s, and it didn't",
 			Cost: Cost{Bookings: tries + 1, Writes: 4, Reads: waiting}, Examine: examineFilter,
 		},
@@ -196,21 +192,4 @@ func examineCompletion(ctx context.Context, p *Place) (string, error) {
 		return "", fmt.Errorf("after %s: %s", p.patience(), e.wrong())
 	}
 	return fmt.Sprintf("%.0f s after the kill", p.now().Sub(killed).Seconds()), nil
-}
-
-func examineDelivery(ctx context.Context, p *Place) (string, error) {
-	b := newBooking("delivered", 901)
-	a, err := p.insist(ctx, b)
-	if err != nil {
-		return "", notSeen(err)
-	}
-	began := time.Now()
-	w, done, err := p.arrive(ctx, p.patience(), func(w world) bool { e, _ := w.of(b.place); return e == complete })
-	if err != nil {
-		return "", notSeen(err)
-	}
-	if e, _ := w.of(b.place); !done {
-		return "", fmt.Errorf("after the answer %d: %s", a.status, e.wrong())
-	}
-	return fmt.Sprintf("at most %.0f s after the answer", time.Since(began).Seconds()+1), nil
 }

@@ -22,12 +22,11 @@ const (
 // booking is a ride under a key. Its place tells it from the others: it is in the ride, in
 // the audit record and, by the ride's id, in the charge and the mail.
 type booking struct {
-	key      string
-	place    int
-	fault    fault.Fault
-	url      string // "": the API's
-	route    string // "": that of Rocket Rides
-	measured bool   // with figures
+	key   string
+	place int
+	fault fault.Fault
+	url   string // "": the API's
+	route string // "": that of Rocket Rides
 }
 
 func newBooking(name string, place int) booking {
@@ -43,9 +42,8 @@ func bodyAt(place int) []byte {
 
 // answer is an answer of the API.
 type answer struct {
-	status  int
-	body    string
-	figures string
+	status int
+	body   string
 }
 
 // counted is the transport of requests to the API, which counts them.
@@ -77,8 +75,6 @@ func (p *Place) book(ctx context.Context, b booking) (answer, error) {
 	req.Header = http.Header{"Authorization": {"Bearer " + jane}, "Content-Type": {"application/json"}, "Idempotency-Key": {b.key}}
 	if b.fault != (fault.Fault{}) {
 		req.Header.Set(fault.Header, b.fault.String())
-	} else if b.measured {
-		req.Header.Set(fault.Header, fault.Measured)
 	}
 	resp, err := p.counted().RoundTrip(req)
 	if err != nil {
@@ -86,7 +82,7 @@ func (p *Place) book(ctx context.Context, b booking) (answer, error) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
-	return answer{resp.StatusCode, string(body), resp.Header.Get(fault.Header)}, err
+	return answer{resp.StatusCode, string(body)}, err
 }
 
 // tries are the most requests of a client that retries.

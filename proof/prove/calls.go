@@ -30,7 +30,7 @@ func calls() []call {
 		{"CloudWatch", "cloudwatch", "DescribeAlarmHistory DescribeAlarms"},
 		{"S3", "s3", "CreateBucket DeleteBucket GetObject PutBucketTagging PutObject"},
 		{"DynamoDB", "dynamodb", "BatchWriteItem DeleteItem DescribeTable GetItem PutItem Query Scan UpdateItem"},
-		{"Lambda", "lambda", "GetFunctionConcurrency GetFunctionRecursionConfig PutFunctionConcurrency"},
+		{"Lambda", "lambda", "GetFunctionConcurrency PutFunctionConcurrency"},
 		{"SQS", "sqs", "GetQueueAttributes"},
 		{"DynamoDB Streams", "dynamodb", "DescribeStream GetRecords GetShardIterator"},
 	} {

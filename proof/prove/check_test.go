@@ -77,7 +77,6 @@ func TestCheck(t *testing.T) {
 		{"weather is no claim of this version", func(r *Report) { r.Claims = append(r.Claims, Result{Name: "weather"}) }},
 		{"dynamodb.one-winner has another version's text", func(r *Report) { of(r, "dynamodb.one-winner").Claim = "one may win" }},
 		{`contract.http-api is neither passed nor failed nor not shown`, func(r *Report) { of(r, "contract.http-api").Status = "fine" }},
-		{"dynamodb.token-ends is passed, and nothing examines it", func(r *Report) { of(r, "dynamodb.token-ends").Status = Passed }},
 		{"crash.api.memory is passed, and a stand-in can't show it", func(r *Report) { of(r, "crash.api.memory").Status = Passed }},
 		{"contract.http-api is passed, with a reason why not", func(r *Report) { of(r, "contract.http-api").Why = "no answer" }},
 		{"contract.http-api is failed without a reason", func(r *Report) { of(r, "contract.http-api").Status = Failed }},

@@ -14,9 +14,8 @@ type Claim struct {
 	// Figure is the figure of a passed claim: # stands for a number. "" if it has none.
 	Figure string
 	// Examine observes, and returns a figure. An error is a failed claim, unless it is
-	// unseen. nil: no examination is built, and Why says what is missing.
+	// unseen.
 	Examine func(context.Context, *Place) (figure string, err error)
-	Why     string
 	// OnStandIn says why a place that is not AWS can't show it; "" if one can.
 	OnStandIn string
 	// Differs: OnStandIn is what DynamoDB Local is known to do otherwise. It is examined there

@@ -68,7 +68,7 @@ func (s *Machine) Deploy(ctx context.Context, name string, _ time.Time, app App,
 			o.HTTPClient = &http.Client{Transport: mendstream.Transport(http.DefaultTransport)}
 		}),
 		Rides: name + "-rides", Audit: name + "-audit", Provider: name + "-provider", Semantics: name + "-semantics", Stack: name, Records: ready.Table,
-		Plain: name + "-plain", Worker: "Samekey.Worker", Swept: 1000, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
+		Worker: "Samekey.Worker", Swept: 1000, Lambda: lambda.NewFromConfig(cfg, func(o *lambda.Options) { o.BaseEndpoint = &ready.Lambda }),
 		GivenUp: func(ctx context.Context) ([][]byte, error) { return givenUp(ctx, ready.Control) },
 		Hidden: func(ctx context.Context) (int, error) {
 			return tickets(ctx, sqs.New(sqs.Options{Region: o.Region, Credentials: o.Credentials, BaseEndpoint: &ready.SQS}))

@@ -25,7 +25,7 @@ type Place struct {
 	Streams   *dynamodbstreams.Client
 	Lambda    *lambda.Client
 	// Functions.
-	Plain, Booker, Worker string
+	Booker, Worker string
 	// GivenUp returns the batches of the stream that were given up, as their destination has them.
 	GivenUp func(context.Context) ([][]byte, error)
 	// Hidden returns how many messages are in flight in the tickets' queue.
@@ -45,7 +45,6 @@ type Place struct {
 	Local bool
 
 	meter                *meter
-	starts               []string      // the ends of the logs of first invocations
 	skew                 time.Duration // by which AWS's clock is ahead of this machine's
 	looks                []bool        // at the tickets' queue: whether they saw a message in flight
 	parked               *stream.Entry // the job that the run has parked

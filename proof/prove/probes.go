@@ -11,8 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -33,10 +31,6 @@ const (
 func probes() []Claim {
 	return []Claim{
 		{
-			Name: "probe.recursion", Text: "Lambda ends recursive loops of the worker", Page: "docs/operate/doctor.md",
-			Cost: Cost{Calls: invocation20}, OnStandIn: "a stand-in has no recursion config", Examine: examineRecursion,
-		},
-		{
 			Name: "probe.waiting-ticket", Text: "a ticket that waits by its visibility continues no chain that Lambda takes for a loop", Page: backgroundPage,
 			Figure: "it came # times, and its operation was completed # s after the last",
 			Cost:   Cost{Bookings: 2, Writes: 2 * held, Reads: 5 * held, Calls: held / asked}, Examine: examineWaitingTicket,
@@ -56,17 +50,6 @@ func probes() []Claim {
 			Examine: func(ctx context.Context, p *Place) (string, error) { return p.interrupted(ctx, fault.Answered, 914) },
 		},
 	}
-}
-
-func examineRecursion(ctx context.Context, p *Place) (string, error) {
-	out, err := p.Lambda.GetFunctionRecursionConfig(ctx, &lambda.GetFunctionRecursionConfigInput{FunctionName: &p.Worker})
-	if err != nil {
-		return "", notSeen(plainError(err))
-	}
-	if out.RecursiveLoop != lambdatypes.RecursiveLoopTerminate {
-		return "", fmt.Errorf("the worker's RecursiveLoop is %s", out.RecursiveLoop)
-	}
-	return "", nil
 }
 
 // examineWaitingTicket has a ticket come again and again.

@@ -75,9 +75,7 @@ func Make(site Site, claims []Claim, opt Options) (*Plan, error) {
 	// The stack lives until the removal is done, which has a limit of its own.
 	p.Cost = setup.plus(warming).plus(Cost{Hours: (p.opt.Limit + removal).Hours()})
 	for _, c := range claims {
-		if c.Examine != nil {
-			p.Cost = p.Cost.plus(c.Cost)
-		}
+		p.Cost = p.Cost.plus(c.Cost)
 	}
 	if most := p.Cost.Dollars(); most > p.opt.Dollars {
 		return nil, fmt.Errorf("the run may cost %.2f dollars, and --max-dollars is %.2f", most, p.opt.Dollars)
@@ -93,19 +91,13 @@ func (p *Plan) Expires() time.Time { return p.opt.Now().Add(p.opt.Limit + remova
 
 // String tells people what will be done.
 func (p *Plan) String() string {
-	built := 0
-	for _, c := range p.claims {
-		if c.Examine != nil {
-			built++
-		}
-	}
 	after := "removes all of it"
 	if p.opt.Keep {
 		after = "leaves all of it"
 	}
 	return fmt.Sprintf("This makes the stack %s in %s: Rocket Rides with its table, worker and queues, a payment provider's stand-in, "+
-		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines %d claims, of %d, for at most %s, costs at most %.2f dollars, and %s. Its credentials have to last for %s.",
-		p.opt.Run, p.site.Where(), built, len(p.claims), p.opt.Limit, p.Cost.Dollars(), after, p.opt.Limit+removal)
+		"an HTTP API, a REST API and a function URL that are open to everybody meanwhile, and a bucket with their programs. It examines %d claims, for at most %s, costs at most %.2f dollars, and %s. Its credentials have to last for %s.",
+		p.opt.Run, p.site.Where(), len(p.claims), p.opt.Limit, p.Cost.Dollars(), after, p.opt.Limit+removal)
 }
 
 // Execute deploys, examines and removes. The report is never nil. The error says why the run
@@ -151,9 +143,6 @@ func (p *Plan) examine(ctx context.Context, m *meter, r *Report) error {
 		switch {
 		case limited.Err() != nil:
 			r.Claims = append(r.Claims, c.skip(context.Cause(limited).Error()))
-			continue
-		case c.Examine == nil:
-			r.Claims = append(r.Claims, c.skip(c.Why))
 			continue
 		case place.StandIn != "" && c.OnStandIn != "" && !c.Differs:
 			r.Claims = append(r.Claims, c.skip(c.OnStandIn))

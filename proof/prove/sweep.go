@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/proof/prove/fault"
@@ -123,7 +124,7 @@ func (s *passes) over(job, operation effects, records int, now time.Time, patien
 
 // sweepOnce asks the worker for a sweep, as its schedule does.
 func (p *Place) sweepOnce(ctx context.Context) (r stream.Report, _ error) {
-	out, _, err := p.invoke(ctx, p.Worker, `{"source":"aws.scheduler","task":"sweep"}`)
+	out, err := p.invoke(ctx, p.Worker, `{"source":"aws.scheduler","task":"sweep"}`)
 	if err != nil {
 		return r, err
 	}
@@ -137,6 +138,26 @@ func (p *Place) sweepOnce(ctx context.Context) (r stream.Report, _ error) {
 		}
 	}
 	return r, err
+}
+
+// invokedWithin is more than the worker's timeout, with a start.
+const invokedWithin = 40 * time.Second
+
+// invoke lets an invocation end that has begun, also if ctx ends: the stack is removed afterwards, with its logs.
+func (p *Place) invoke(ctx context.Context, function, payload string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), invokedWithin)
+	defer cancel()
+	out, err := p.Lambda.Invoke(ctx, &lambda.InvokeInput{FunctionName: &function, Payload: []byte(payload)})
+	switch {
+	case err != nil:
+		return nil, plainError(err)
+	case out.FunctionError != nil:
+		return nil, fmt.Errorf("%s: %.200s", *out.FunctionError, out.Payload)
+	}
+	return out.Payload, nil
 }
 
 // fill writes copies of a record that has ended.

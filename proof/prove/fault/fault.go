@@ -17,28 +17,9 @@ const (
 	Waiting  = "waiting#"
 	Happened = "happened#"
 	Denied   = "denied#"
-	Own      = "own#"      // an item that a measured request writes
 	Received = "received#" // with a record's key: how often the message with its ticket was received
 	Lost     = "lost#"     // while it is there, the worker's program gets no event of the stream
 )
-
-// Measured is a value of [Header] that asks for the [Figures] of a request; they are in the same header of its answer.
-const Measured = "measured"
-
-// Figures are those of a measured request, in the function.
-type Figures struct {
-	Took, Floor int64    // in µs: of the request, and of its calls made by the SDK alone
-	Calls       []string // of DynamoDB
-	Units, Own  float64  // write units: of the record, of the request's own items
-	Refused     int      // calls, which have no units in their answers
-	Trouble     string   // why the calls couldn't be made again
-}
-
-// Start is how a process of the measured function has started.
-type Start struct {
-	Events int   // that it has had
-	Made   int64 // in µs: Samekey's part of the start
-}
 
 // Unneeded begins the key of an item in the table of records that the worker has no need of: the stream's
 // filters keep it away.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log"
 	"net/http"
@@ -17,29 +16,20 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/proof/prove/fault"
 )
 
-// plain is the function behind each front, and the one that is measured: no proxy stands between it
-// and AWS.
-type plain struct {
-	http, rest, url front
-	calls           *recorder
-	made            time.Duration // for which Samekey's part of the start took
-	events          int
-}
+// plain is the function behind each front. No proxy stands between it and AWS.
+type plain struct{ http, rest, url front }
 
 type front interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
 func servePlain() {
-	p := &plain{calls: &recorder{}}
-	client, err := dynamo.NewClient(p.calls.record)
+	client, err := dynamo.NewClient()
 	if err != nil {
 		log.Fatal(err)
 	}
-	began := time.Now()
 	store, err := dynamo.New(client, os.Getenv("IDEM_TABLE"))
 	if err != nil {
 		log.Fatal(err)
@@ -50,7 +40,6 @@ func servePlain() {
 		status, body := made(ev.Body, ev.IsBase64Encoded)
 		return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
 	})
-	router.Keyed("POST /phases", engine, phases)
 	for name, preset := range presets {
 		e := idem.New(store, preset, func(o *idem.Options) { o.Namespace, o.Scope = "presets", bearer })
 		for _, route := range []string{"POST /presets/%s", "POST /presets/%s/{id}", "PUT /presets/%s/{id}", "POST /presets/%s/{id}/complete", "POST /presets/%s/{id}/cancel"} {
@@ -59,7 +48,7 @@ func servePlain() {
 			}
 		}
 	}
-	p.http = router
+	p := &plain{http: router}
 	p.rest = lambda.Wrap(engine, lambda.REST, func(_ context.Context, ev events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 		status, body := made(ev.Body, ev.IsBase64Encoded)
 		return events.APIGatewayProxyResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
@@ -68,7 +57,6 @@ func servePlain() {
 		status, body := made(ev.Body, ev.IsBase64Encoded)
 		return events.LambdaFunctionURLResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
 	})
-	p.made, p.calls.client = time.Since(began), client
 	lambda.Start(p)
 }
 
@@ -112,32 +100,11 @@ func session(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGa
 	return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: isJSON, Body: body}, nil
 }
 
-// phases has two commits, each with a write of its own; the last one has the answer.
-func phases(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (re events.APIGatewayV2HTTPResponse, _ error) {
-	own := func(tx *idem.Tx, name string) {
-		tx.Write(dynamo.Put(os.Getenv("PROVE_TABLE"), map[string]string{"id": fault.Own + name + tx.Key("item")}))
-	}
-	first, err := idem.Atomic(ctx, "first", func(_ context.Context, tx *idem.Tx) (string, error) {
-		own(tx, "first#")
-		return "done", nil
-	})
-	if err != nil {
-		return re, err
-	}
-	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (events.APIGatewayV2HTTPResponse, error) {
-		own(tx, "second#")
-		status, body := made(ev.Body, ev.IsBase64Encoded)
-		return events.APIGatewayV2HTTPResponse{StatusCode: status, Headers: map[string]string{"Content-Type": "application/json", "X-First": first}, Body: body}, nil
-	})
-}
-
-// Invoke passes an event to the adapter of its front. Without a front it tells of the process.
+// Invoke passes an event to the adapter of its front.
 func (p *plain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	p.events++
 	var ev struct {
-		Method  string            `json:"httpMethod"`
-		Headers map[string]string `json:"headers"`
-		Context *struct {
+		Method  string `json:"httpMethod"`
+		Context struct {
 			Domain string `json:"domainName"`
 		} `json:"requestContext"`
 	}
@@ -145,38 +112,10 @@ func (p *plain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return nil, err
 	}
 	switch {
-	case ev.Context == nil:
-		return json.Marshal(fault.Start{Events: p.events, Made: p.made.Microseconds()})
 	case ev.Method != "":
 		return p.rest.Invoke(ctx, payload)
 	case strings.Contains(ev.Context.Domain, ".lambda-url."):
 		return p.url.Invoke(ctx, payload)
-	case ev.Headers[strings.ToLower(fault.Header)] == fault.Measured:
-		return p.measured(ctx, payload)
 	}
 	return p.http.Invoke(ctx, payload)
-}
-
-// measured answers with what the request took, and what its calls take that the SDK makes alone.
-func (p *plain) measured(ctx context.Context, payload []byte) ([]byte, error) {
-	p.calls.begin()
-	began := time.Now()
-	raw, err := p.http.Invoke(ctx, payload)
-	took := time.Since(began)
-	f := p.calls.end()
-	floor, trouble := p.calls.again(ctx)
-	if trouble != nil {
-		f.Trouble = trouble.Error()
-	}
-	var out events.APIGatewayV2HTTPResponse
-	if err := errors.Join(err, json.Unmarshal(raw, &out)); err != nil {
-		return nil, err
-	}
-	f.Took, f.Floor = took.Microseconds(), floor.Microseconds()
-	said, err := json.Marshal(f)
-	if err != nil {
-		return nil, err
-	}
-	out.Headers[fault.Header] = string(said)
-	return json.Marshal(out)
 }

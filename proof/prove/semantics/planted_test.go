@@ -1,14 +1,13 @@
 package semantics
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -123,6 +122,35 @@ func forgetful(k *keeper, in any, answer fault) (any, error) {
 // harmonious is without conflicts.
 func harmonious(k *keeper, in any, _ fault) (any, error) { return kept(k, in, nil) }
 
+// conflicting has each third write of its kind meet a conflict, for the assumption that there are some.
+func conflicting(a Assumption) fault {
+	if a.Name != "conflicts" {
+		return kept
+	}
+	transactions, writes := 0, 0
+	return func(k *keeper, in any, answer fault) (any, error) {
+		switch in.(type) {
+		case *dynamodb.TransactWriteItemsInput:
+			if transactions++; transactions%3 == 0 {
+				return nil, cancelledBy("TransactionConflict", "None")
+			}
+		case *dynamodb.UpdateItemInput:
+			if writes++; writes%3 == 0 {
+				return nil, &types.TransactionConflictException{}
+			}
+		}
+		return answer(k, in, nil)
+	}
+}
+
+func cancelledBy(codes ...string) error {
+	err := &types.TransactionCanceledException{}
+	for _, code := range codes {
+		err.CancellationReasons = append(err.CancellationReasons, types.CancellationReason{Code: &code})
+	}
+	return err
+}
+
 func faults() []planted {
 	const (
 		made, accepted = "differs: the write was made", "differs: it was accepted"
@@ -133,6 +161,7 @@ func faults() []planted {
 	)
 	one, jobs := item{"n": num(3)}, item{"jobs": record(item{"y": str("2")})}
 	return []planted{
+		{"", says(nil, errors.New("lost")), map[string]string{"refused-put-has-item": "shows nothing: lost", "one-winner": "shows nothing: lost", "stream-order": "shows nothing: lost"}},
 		{"", careless, map[string]string{
 			"refused-put-has-item": made, "refused-update-has-item": made, "one-winner": "differs: of 16 at once 16 were made",
 			"absent-compares-false": "differs: exp_s < :now is true", "paths-of-maps": "differs: attribute_exists(req.o) is true",
@@ -196,13 +225,19 @@ func faults() []planted {
 	}
 }
 
-// Each fault is told by the assumptions that it breaks, and each assumption is broken once.
+var number = regexp.MustCompile(`\d+`)
+
+// Each assumption holds where it is kept, and is broken by a fault, which it tells.
 func TestPlanted(t *testing.T) {
 	t.Parallel()
 	unbroken := map[string]bool{}
 	synctest.Test(t, func(t *testing.T) {
 		for _, a := range All() {
 			unbroken[a.Name] = true
+			figure, err := a.Examine(t.Context(), (&keeper{fault: conflicting(a)}).place())
+			if got := number.ReplaceAllString(figure, "#"); err != nil || got != a.Figure {
+				t.Errorf("%s, kept: got %s, %v, want %s", a.Name, got, err, a.Figure)
+			}
 			for _, f := range faults() {
 				expected, ok := f.outcomes[a.Name]
 				if !ok {
@@ -216,7 +251,7 @@ func TestPlanted(t *testing.T) {
 					return f.fault(k, in, func(k *keeper, in any, _ fault) (any, error) { return base(k, in, answer) })
 				}}
 				if got := outcome(a.Examine(t.Context(), k.place())); got != expected {
-					t.Errorf("%s, %q: %s, not %s", a.Name, f.at, got, expected)
+					t.Errorf("%s, %q: got %s, want %s", a.Name, f.at, got, expected)
 				}
 				if strings.HasPrefix(expected, "differs: ") {
 					delete(unbroken, a.Name)
@@ -227,49 +262,4 @@ func TestPlanted(t *testing.T) {
 	if len(unbroken) > 0 {
 		t.Errorf("no fault breaks %v", unbroken)
 	}
-}
-
-// A request that fails says nothing of an assumption, whichever it is.
-func TestUnanswered(t *testing.T) {
-	t.Parallel()
-	lost := errors.New("lost")
-	synctest.Test(t, func(t *testing.T) {
-		for _, a := range All() {
-			base := conflicting(a)
-			whole := &keeper{fault: base}
-			_, _ = a.Examine(t.Context(), whole.place())
-			forms := map[string]int{} // of requests, which differ in numbers only: three of each are played
-			for at, sent := range whole.sent {
-				form := number.ReplaceAllString(sent, "")
-				if forms[form]++; forms[form] > 3 {
-					continue
-				}
-				k := &keeper{fault: func(k *keeper, in any, answer fault) (any, error) {
-					if len(k.sent) == at+1 {
-						return nil, lost
-					}
-					return base(k, in, answer)
-				}}
-				if _, err := a.Examine(t.Context(), k.place()); !errors.Is(err, lost) {
-					t.Errorf("%s without the answer %d: %v", a.Name, at, err)
-				}
-			}
-		}
-	})
-}
-
-// A wait that ends with its context says nothing of an assumption.
-func TestEnded(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ended := errors.New("ended")
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, ended)
-		defer cancel()
-		k, began := &keeper{fault: late(1000)}, time.Now()
-		p := k.place()
-		p.Settles = time.Hour
-		if _, err := (Assumption{examine: sparseIndex}).Examine(ctx, p); !errors.Is(err, ended) || time.Since(began) != time.Minute {
-			t.Error(time.Since(began), err)
-		}
-	})
 }

@@ -95,13 +95,3 @@ func All() []Assumption {
 		},
 	}
 }
-
-// Unseen are assumptions that no examination of minutes can show, with the reason.
-func Unseen() []Assumption {
-	return []Assumption{
-		{Name: "units-of-refused", Text: "a refused write takes the units of the item in its way", Local: "the error has no units, and metrics of the account come minutes later"},
-		{Name: "units-of-cancelled", Text: "a cancelled transaction takes units", Local: "the error has no units, and metrics of the account come minutes later"},
-		{Name: "ttl-in-stream", Text: "a removal by time to live names the service in the stream", Local: "DynamoDB removes within days"},
-		{Name: "token-ends", Text: "a token is known for ten minutes", Local: "the wait would cost more than the answer is worth: owner and version decide"},
-	}
-}
