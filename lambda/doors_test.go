@@ -534,3 +534,14 @@ func withoutKey() call {
 func named(name string) func(*lambda.HandlerOptions) {
 	return func(o *lambda.HandlerOptions) { o.Name = name }
 }
+
+// process is the store of another process, or of another version, which has handlers of
+// its own: a memory store belongs to one process.
+type process struct{ *idem.MemoryStore }
+
+func (process) AddUnnamed(string) int { return 1 }
+
+// elsewhere is a watched store, as another process has it.
+type elsewhere struct{ *watched }
+
+func (elsewhere) AddUnnamed(string) int { return 1 }
