@@ -70,10 +70,10 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # What repeats rules by force: processes that are killed at many calls, random programs, and what is built with mutants.
 FORCE         := crash mix mutants queues simulation
 
-# What takes the whole way: an install into an empty cache, make local, a merchant from nothing, a night of trouble;
+# What takes the whole way: a start from a cold cache, make local, a merchant from nothing, a night of trouble;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
-LONG          := TestBrokenStoreIsFound TestEngineSealed TestFindInstallsIntoAnEmptyCache TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestStartFromColdCache
-LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem ./internal/servers/elasticmq
+LONG          := TestBrokenStoreIsFound TestEngineSealed TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestStartFromColdCache
+LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
 but            = go list ./... | grep -vE '/($(subst $(space),|,$(1)))(/|$$)'
