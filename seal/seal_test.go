@@ -383,6 +383,11 @@ func TestOpenRefusesWhatNoSealerWrote(t *testing.T) {
 
 func TestOpenOnlySealsNothing(t *testing.T) {
 	t.Parallel()
+	for _, required := range []bool{false, true} {
+		if got := seal.New(fixed{}, func(o *seal.Options) { o.Required = required }).Required(); got != required {
+			t.Errorf("Required is %t, want %t", got, required)
+		}
+	}
 	c := &counted{Provider: static(t, "a")}
 	s := seal.New(c, func(o *seal.Options) { o.OpenOnly = true })
 	if k, err := s.Key(t.Context()); k != nil || err != nil || c.generated != 0 {

@@ -458,11 +458,20 @@ func TestTicketsOfSweepsDontMultiply(t *testing.T) {
 	const hour = time.Hour
 	for name, tt := range map[string]struct {
 		overdue time.Duration
+		down    bool // the function, for all that the worker knows: nothing is tried
 		stay    []string
-	}{"for 4 hours": {4 * hour, []string{"older", "stream"}}, "for an hour": {hour, []string{"older", "stream", "younger"}}} {
-		h := newHandler(&fakeSQS{waiting: "0"}, abandoned("o"), &answers{of: func(string) completer.TicketOutcome {
+	}{
+		"for 4 hours":              {4 * hour, false, []string{"older", "stream"}},
+		"for 4 hours, and untried": {4 * hour, true, []string{"older", "stream"}},
+		"for an hour":              {hour, false, []string{"older", "stream", "younger"}},
+		"for an hour, and untried": {hour, true, []string{"older", "stream", "younger"}},
+	} {
+		h := newHandler(&fakeSQS{waiting: "0"}, abandoned("o", "x", "y", "z"), &answers{of: func(string) completer.TicketOutcome {
 			return completer.TicketOutcome{Kind: completer.TicketFailed, Unanswered: true}
 		}}, func(o *completer.Options) { o.Now = func() time.Time { return now.Add(tt.overdue - hour) } })
+		if tt.down {
+			handle(t, h, due("x", hour, 1), due("y", hour, 1), due("z", hour, 1))
+		}
 		var stay []string
 		for _, m := range []struct {
 			id   string
