@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// backoff returns the wait before retry n (from 1), by the formula of R93:
+// backoff returns the wait before retry n (from 1):
 //
 //	sleep  = min(initial * 2^(n-1), max)
 //	jitter = random(sleep/2, sleep)

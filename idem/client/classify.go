@@ -7,7 +7,7 @@ import (
 )
 
 // Outcome is the meaning of another system's answer for the idem.Foreign that
-// called the system (R64).
+// called the system.
 type Outcome int
 
 // Outcomes of a call.

@@ -123,32 +123,27 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-// Expect: 100-continue, and the caller's own trace: each attempt waits for the
-// server's answer before it sends the body.
+// Each attempt waits for the server's 100 before it sends its body, and the caller's own
+// trace hears of it.
 func TestInformationalAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		n, codes := 0, ""
 		network, _ := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Link", "</style.css>")
-			w.WriteHeader(http.StatusEarlyHints)
 			if n++; n == 1 {
 				w.WriteHeader(http.StatusServiceUnavailable) // without a request for the body
 				return
 			}
-			body, _ := io.ReadAll(r.Body)
-			fmt.Fprintf(w, "%d bytes", len(body))
+			_, _ = io.Copy(w, r.Body)
 		}), nil)
 		network.ExpectContinueTimeout = time.Hour
-		codes := []int{}
 		req := requestTo(t, "http://api.test/")
 		req.Header.Set("Expect", "100-continue")
 		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
-			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { codes = append(codes, code); return nil },
+			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { codes += fmt.Sprint(code); return nil },
 		}))
-		_, body, err := roundTrip(t, client.New(network), req)
-		if err != nil || body != "1 bytes" || fmt.Sprint(codes) != "[103 103 100]" || n != 2 {
-			t.Errorf("%q, %v, %v after %d requests", body, err, codes, n)
+		if _, body, err := roundTrip(t, client.New(network), req); err != nil || body != "x" || codes != "100" || n != 2 {
+			t.Errorf("%q, %v, %s after %d requests", body, err, codes, n)
 		}
 	})
 }
