@@ -263,12 +263,6 @@ func TestGetFindsWhatIsThere(t *testing.T) {
 func TestFiltersTell(t *testing.T) {
 	d := newDesk(t)
 	rec := d.stuck(t)
-	for _, args := range [][]string{{"--reason", "parked"}, {"--route", "POST /other"}, {"--older", "100h"}} {
-		code, _, stderr := call(t, d.env, append([]string{"list"}, args...)...)
-		if code != 0 || !strings.Contains(stderr, "none matches; 1 other waits") {
-			t.Errorf("list %v: got code %d, %s", args, code, stderr)
-		}
-	}
 	d.fails(t, 1, "no gateway could return it", "settle", "--yes", rec.PK, "--answer", "200", "--body-file", largeFile(t))
 	d.park(t)
 	d.fails(t, 3, "no parked job matches", "redrive", "--all", "--namespace", "shop", "--yes")

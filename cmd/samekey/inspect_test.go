@@ -68,7 +68,7 @@ func TestNamesAndStats(t *testing.T) {
 			"twice  call tax  open  POST /orders  1  1h0m0s  v1#orders#6", "refused  phase tax_added  open  POST /rides  2  50h0m0s  v1#orders#4", "refused  phase  [2Jevil  stuck  POST /orders  1",
 			"12 items seen, 6 open operations, 4 that the build's 7 handlers don't fit, 0 not understood",
 		}},
-		"names as JSON": {"vet --open --lock ../../examples/samekey.lock --json", 3, []string{`"danger": "twice"`, `"name": "tax_added"`, `"seen": 12`}},
+		"names as JSON": {"vet --open --lock ../../examples/samekey.lock --json", 3, []string{`"danger": "twice"`, `"unknown": "phase tax_added"`, `"seen": 12`}},
 		"stats": {"list --stats --scan", 0, []string{
 			"about 12 items, 12345 bytes; seen 12 (the whole table): 11 records, 1 others, 0 not understood", "done  its jobs are not delivered  1", "open  waits for the completer  3",
 			"open  blocked: its program refuses to go on  1", "POST /orders  8\nPOST /rides  3", "up to 1 hour  10\nup to 7 days  1", "orders  24h0m0s  24h0m0s  2\nreceipts  672h0m0s  672h0m0s  1",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,36 +63,6 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 2, "which record?", "get")
 	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
 	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
-}
-
-// A key alone is enough: its record is found by the callers that can be named, among what
-// waits for people, or by a scan that is asked about first.
-func TestGetByKeyAlone(t *testing.T) {
-	d := newDesk(t)
-	rec, calls := d.stuck(t), 1
-	delete(d.env, "IDEM_NAMESPACE")
-	for name, args := range map[string][]string{
-		"the key":             {"--key", customersKey},
-		"with a bare subject": {"--key", customersKey, "--scope", "jane"},
-	} {
-		if out := d.ok(t, append([]string{"get", "--json"}, args...)...); !strings.Contains(out, rec.PK) {
-			t.Errorf("%s: %s", name, out)
-		}
-	}
-	d.ok(t, "settle", "--yes", "--key", customersKey, "--not-made") // the record waits for nobody from now on
-	if _, err := d.pay(t.Context(), &calls); err != nil {
-		t.Fatal(err)
-	}
-	d.fails(t, 1, "a scan reads the whole table", "get", "--key", customersKey)
-	d.fails(t, 1, "without --no-scan", "get", "--key", customersKey, "--no-scan")
-	code, stdout, stderr := callWith(t, "y\n", d.env, "get", "--json", "--key", customersKey)
-	if code != 0 || !strings.Contains(stdout, rec.PK) || strings.Contains(stdout+stderr, customersKey) {
-		t.Errorf("code %d, %s%s", code, stdout, stderr)
-	}
-	if code, _, stderr := callWith(t, "y\n", d.env, "get", "--key", "another", "--pages", "1000"); code != 3 || !strings.Contains(stderr, "no record matches") {
-		t.Errorf("code %d, %s", code, stderr)
-	}
-	d.fails(t, 2, "not visible ASCII", "get", "--key", "\x01")
 }
 
 // A call with an unknown outcome: it was made, or it was not.
@@ -524,51 +493,6 @@ func (r refuses) Deliver(_ context.Context, batch []jobs.Delivery) (errs []error
 		errs = append(errs, r(d))
 	}
 	return errs
-}
-
-// After an outage nobody goes from record to record: filters hand out what they match, in
-// any record, and nothing else.
-func TestRedriveByFilters(t *testing.T) {
-	d := newDesk(t)
-	for i := range 3 {
-		req := request()
-		req.Key += strconv.Itoa(i)
-		if _, err := d.engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", i), idem.NewJob("audit", i))
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sink := refuses(func(job jobs.Delivery) error {
-		if job.Kind == "mail" && string(job.Args) == "2" {
-			return errors.New("550 no such user")
-		}
-		return errors.New("451 try later")
-	})
-	if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
-		o.PagesPerSecond, o.Now = 1000, func() time.Time { return time.Now().Add(time.Hour) }
-		o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
-	}).Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--kind", "index")
-	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all", "--older", "1h")
-	d.fails(t, 2, "filters are for the whole table", "redrive", "--yes", "--kind", "mail", "v1#rides#x")
-	for _, run := range []struct {
-		args string
-		want string
-	}{
-		{"--all --dry-run --json", `"records": 3,` + "\n" + `  "jobs": 6,`},
-		{"--kind mail --error 451 --dry-run", ""},
-		{"--kind mail --error 451 --yes", "2 handed out again"},
-		{"--error 550 --yes --json", `"jobs": 1,`},
-		{"--all --yes", "3 handed out again"},
-	} {
-		if out := d.ok(t, append([]string{"redrive"}, strings.Fields(run.args)...)...); !strings.Contains(out, run.want) || run.want == "" && out != "" {
-			t.Errorf("%s: printed %s", run.args, out)
-		}
-	}
-	d.fails(t, 3, "no parked job matches", "redrive", "--yes", "--all")
 }
 
 // A job that is parked while the person thinks was not shown: it stays parked.

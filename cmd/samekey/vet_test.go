@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/testkit/localtest"
-	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 const (
@@ -247,19 +246,12 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	}
 }
 
-// The program is a tool of go vet: it answers the go command, and finds the same. A new
-// program makes the go command look at all that a package imports, so make test shows it
-// an example that imports little.
+// The program is a tool of go vet: it answers the go command, and finds the same.
 func TestVetAsAToolOfGoVet(t *testing.T) {
 	t.Parallel()
 	vet := func(pkg string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+samekey, pkg).CombinedOutput()
 		return string(out), err
-	}
-	examples := exec.CommandContext(t.Context(), "go", "vet", "-vettool="+samekey, prove.Some("./examples/recipes", "./examples/..."))
-	examples.Dir = "../.."
-	if out, err := examples.CombinedOutput(); err != nil {
-		t.Errorf("%v: %v\n%s", examples.Args, err, out)
 	}
 	out, err := vet(vetFixtures + "keys")
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || strings.Count(out, " keys: ") != 5 {
