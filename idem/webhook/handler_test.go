@@ -681,6 +681,7 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
 			o.Mode, o.Stored = idem.ModeObserve, func(idem.Response) bool { return false }
 			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
+			o.Methods = []string{http.MethodPut}
 		})
 	for range 2 {
 		h.Serve(t.Context(), delivery(nil, "x"))

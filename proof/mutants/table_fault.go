@@ -34,7 +34,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkBlame", what: "a denied call parks its job",
-			in: "lambda/sink.classes", old: "http.StatusUnauthorized, http.StatusForbidden,", new: "http.StatusUnauthorized,", run: "^TestCallFails$",
+			in: "lambda/sink.classes", old: "http.StatusUnauthorized, http.StatusForbidden,", new: "http.StatusUnauthorized,", run: "^TestBlameByStatus$",
 		},
 		{
 			rule: "SinkBlame", what: "a throttled entry parks its job",
