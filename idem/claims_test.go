@@ -52,18 +52,6 @@ func TestFreedKeyUnderSkew(t *testing.T) {
 	}
 }
 
-// An attempt's names are drawn anew, each as long as crypto/rand.Text makes them.
-func TestNamesOfAnAttempt(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	if _, err := idem.New(&mem, callertest.Anybody).Do(t.Context(), request, answers(201)); err != nil {
-		t.Fatal(err)
-	}
-	if r := one(&mem); len(r.Owner) != 26 || len(r.ID) != 26 || r.Owner == r.ID {
-		t.Errorf("owner %q, operation %q", r.Owner, r.ID)
-	}
-}
-
 // A record has texts in UTF-8 only: others would be changed, and a sealed record could never be
 // read again. A request with others is refused before its claim.
 func TestTextsOfARecordAreUTF8(t *testing.T) {
@@ -319,39 +307,13 @@ func TestExpiredRecordNeedsNoSecret(t *testing.T) {
 	}
 }
 
-// The zero secret holds the first place until all functions know the first secret.
+// The zero secret holds the first place until all functions know the first secret: records are
+// not keyed yet.
 func TestZeroSecret(t *testing.T) {
 	t.Parallel()
-	secret := idem.Secret{ID: "1", Key: bytes.Repeat([]byte{1}, 32)}
-	for name, tc := range map[string]struct {
-		secrets []idem.Secret
-		fails   bool
-	}{
-		"first":         {[]idem.Secret{{}, secret}, false},
-		"alone":         {[]idem.Secret{{}}, true},
-		"last":          {[]idem.Secret{secret, {}}, true},
-		"twice":         {[]idem.Secret{{}, {}, secret}, true},
-		"key, no id":    {[]idem.Secret{{Key: secret.Key}, secret}, true},
-		"an id, no key": {[]idem.Secret{{ID: "2"}, secret}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			mem := &idem.MemoryStore{}
-			defer func() {
-				if failed := recover() != nil; failed != tc.fails {
-					t.Errorf("New failed: %t", failed)
-				}
-			}()
-			engine := idem.New(mem, callertest.Anybody, func(o *idem.Options) { o.Fingerprint.Secrets = tc.secrets })
-			if _, err := engine.Do(t.Context(), request, answers(201)); err != nil {
-				t.Fatal(err)
-			}
-			for _, r := range mem.Records() {
-				if r.Secret != "" {
-					t.Errorf("keyed by %q", r.Secret)
-				}
-			}
-		})
+	a := begun(func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{{}, {ID: "1", Key: make([]byte, 32)}} })
+	if _, err := a.do(t, answers(201)); err != nil || a.record(t).Secret != "" {
+		t.Errorf("got %v, the record is keyed by %q, want no key", err, a.record(t).Secret)
 	}
 }
 

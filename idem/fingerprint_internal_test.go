@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -376,17 +375,6 @@ func TestKnownSchemes(t *testing.T) {
 	}
 }
 
-// The first of several secrets may be none: then new records aren't keyed.
-func TestNoSecretYet(t *testing.T) {
-	t.Parallel()
-	r, later := base(), Fingerprint{Secrets: []Secret{{}, {"1", make([]byte, 16)}}}
-	if digest, err := later.digest(&r); err != nil {
-		t.Fatal(err)
-	} else if fp, secret := later.sign(digest); fp != digest || secret != "" {
-		t.Errorf("keyed by %q", secret)
-	}
-}
-
 // A former function that fails says nothing about the request: it was another one for
 // which it succeeded, or it fails by chance.
 func TestFormerFuncThatFails(t *testing.T) {
@@ -435,29 +423,6 @@ func TestSameInPlaceOfTheBody(t *testing.T) {
 func nestedJSON(depth, n int) []byte {
 	before, after := strings.Repeat(`{"z":1,"b":`, depth), strings.Repeat(`,"a":2}`, depth)
 	return []byte(before + `"` + strings.Repeat("x", n-len(before)-len(after)) + `"` + after)
-}
-
-// The cost of a body's canonical form doesn't grow with depth: allocations are
-// proportional to the length alone.
-//
-//nolint:paralleltest // it measures this process's allocations
-func TestCanonicalJSONOfDeepBodies(t *testing.T) {
-	const size = 1 << 19
-	allocated := func(body []byte) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		out, ok := CanonicalJSON(body)
-		runtime.ReadMemStats(&after)
-		if !ok || len(out) > len(body) || len(out) < size-20000 {
-			t.Fatalf("%d bytes became %d, %t", len(body), len(out), ok)
-		}
-		return after.TotalAlloc - before.TotalAlloc
-	}
-	flat, deep := allocated(nestedJSON(1, size)), allocated(nestedJSON(maxDepth-1, size))
-	t.Logf("a body of %d KB allocates %d KB flat, %d KB deep", size>>10, flat>>10, deep>>10)
-	if deep > 2*flat {
-		t.Errorf("a deep body allocates %d KB, a flat one %d KB: want at most twice that", deep>>10, flat>>10)
-	}
 }
 
 // Members change places whatever they contain, as in encoding/json, which sorts

@@ -176,35 +176,6 @@ func TestFormerNeedsRandomKeys(t *testing.T) {
 	}
 }
 
-func TestFormerIsRefused(t *testing.T) {
-	t.Parallel()
-	account := func(context.Context, *idem.Request) (string, error) { return "account", nil }
-	for name, tt := range map[string]struct {
-		set  func(*idem.Options)
-		want string
-	}{
-		"two former scopes":             {func(o *idem.Options) { o.Former = &idem.Former{Scope: account, OneScope: true} }, "Former"},
-		"a status resource":             {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
-		"the status resource of a path": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{Preset: idem.ACP}, "/operations/" }, "StatusURL"},
-		"a caller in the former preset": {func(o *idem.Options) { o.Former = &idem.Former{Preset: func(o *idem.Options) { o.Scope = account }} }, "Former.Preset"},
-		"a route in the former preset":  {func(o *idem.Options) { o.Former = &idem.Former{Preset: func(o *idem.Options) { o.ScopeRoute = true }} }, "Former.Preset"},
-		"a scope in the former preset":  {func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.OneScope} }, "Former.Preset"},
-		"a completer that knows no caller": {func(o *idem.Options) {
-			o.Former, o.Function, o.Resumable = &idem.Former{Scope: account}, "f", true
-		}, "CallerFromOp"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			defer func() {
-				if text, _ := recover().(string); !strings.Contains(text, tt.want) {
-					t.Errorf("got %q, want a panic that names %s", text, tt.want)
-				}
-			}()
-			idem.New(&idem.MemoryStore{}, tt.set)
-		})
-	}
-}
-
 // While a preset changes, what either of the two accepts is accepted, and nothing more.
 func TestFormerPresetAcceptsWhatBothDo(t *testing.T) {
 	t.Parallel()

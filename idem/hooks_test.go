@@ -253,28 +253,6 @@ func TestMeterSums(t *testing.T) {
 	}
 }
 
-// A claim that comes with the handler's first commit tells of a failing store, too.
-func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
-	t.Parallel()
-	down := errors.New("down")
-	for name, fn := range map[string]func(context.Context) (idem.Response, error){
-		"with the answer": func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil },
-		"with a phase": func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
-			return idem.Response{}, err
-		},
-	} {
-		var told []string
-		var ended []idem.Summary
-		faulty := idemtest.Faulty(&idem.MemoryStore{}, func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: down} })
-		engine := idem.New(faulty, callertest.Anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
-		_, err := engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}, fn)
-		if want := []string{"Failed", "Ended"}; !errors.Is(err, down) || !slices.Equal(told, want) {
-			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)
-		}
-	}
-}
-
 // Who is told of a request in flight is told how long it may still be.
 func TestEventTellsTheRestOfTheLease(t *testing.T) {
 	t.Parallel()
@@ -362,29 +340,6 @@ func TestHooksOfRefusals(t *testing.T) {
 		cancel()
 		if ran := name == "failed open" || name == "in flight"; !slices.Equal(told, tc.want) || ran != (err == nil) {
 			t.Errorf("%s: told %q, want %q; %v", name, told, tc.want, err)
-		}
-	}
-}
-
-// A hook that asks for durations gets them, whichever of the two it is.
-func TestEitherHookTimesPhases(t *testing.T) {
-	t.Parallel()
-	var took []time.Duration
-	for name, set := range map[string]func(*idem.Options){
-		"Committed": func(o *idem.Options) {
-			o.Hooks.Committed = func(_ context.Context, ev idem.Event) { took = append(took, ev.Duration) }
-		},
-		"Ended": func(o *idem.Options) {
-			o.Hooks.Ended = func(_ context.Context, s idem.Summary) { took = append(took, s.Happened[1].Duration) }
-		},
-	} {
-		took = nil
-		_, err := do(t, idem.New(&idem.MemoryStore{}, callertest.Anybody, set), answering(func(ctx context.Context) error {
-			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
-			return err
-		}))
-		if err != nil || len(took) != 1 || took[0] <= 0 {
-			t.Errorf("%s: %v, %v", name, took, err)
 		}
 	}
 }

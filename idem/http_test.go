@@ -88,24 +88,6 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// A request that passes reaches the handler with all features of the server.
-func TestMiddlewarePassesUntouched(t *testing.T) {
-	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional })
-	var flushes error
-	h := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		flushes = http.NewResponseController(w).Flush()
-	}))
-	for _, method := range []string{"GET", "POST"} {
-		if ask(t, h, method, "", ""); flushes != nil {
-			t.Errorf("%s without a key can't flush: %v", method, flushes)
-		}
-	}
-	if ask(t, h, "POST", "k", ""); !errors.Is(flushes, http.ErrNotSupported) {
-		t.Errorf("a keyed request's Flush says %v, want not supported", flushes)
-	}
-}
-
 func TestMiddlewareOddHandlers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -139,29 +121,6 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// http.ErrAbortHandler frees the key and reaches the server.
-func TestMiddlewarePanic(t *testing.T) {
-	t.Parallel()
-	runs := 0
-	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if runs++; runs == 1 {
-			panic(http.ErrAbortHandler)
-		}
-		fmt.Fprint(w, "second")
-	}))
-	func() {
-		defer func() {
-			if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
-				t.Errorf("recovered %v", err)
-			}
-		}()
-		ask(t, h, "POST", "k", "")
-	}()
-	if got := bodyOf(t, ask(t, h, "POST", "k", "")); got != "second" {
-		t.Errorf("the retry got %q", got)
 	}
 }
 
@@ -489,40 +448,6 @@ func TestMiddlewareNeedsTheBody(t *testing.T) {
 				t.Errorf("%s: %d, %d runs, told %v", name, w.Code, runs, told)
 			}
 		}
-	}
-}
-
-// A middleware around Stripe's contract names each request; a replay names the first one,
-// too.
-func TestMiddlewareKeepsRequestIDs(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		preset        func(*idem.Options)
-		inner         string
-		own, original string // of the replay
-	}{
-		"Stripe":  {idem.StripeV1, "req_1", "req_2", "req_1"},
-		"default": {func(*idem.Options) {}, "", "req_2", ""},
-	} {
-		id := "req_1"
-		h := idem.New(&idem.MemoryStore{}, callertest.Anybody, tc.preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if got := w.Header().Get("Request-Id"); got != tc.inner {
-				t.Errorf("%s: the handler's answer has the id %q", name, got)
-			}
-		}))
-		outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Request-Id", id)
-			h.ServeHTTP(w, r)
-		})
-		ask(t, outer, "POST", "k", "")
-		id = "req_2"
-		if r := ask(t, outer, "POST", "k", ""); r.Header.Get("Request-Id") != tc.own || r.Header.Get("Original-Request") != tc.original {
-			t.Errorf("%s: a replay has %v", name, r.Header)
-		}
-	}
-	h := idem.New(&idem.MemoryStore{}, callertest.Anybody).Middleware(http.NotFoundHandler())
-	if r := ask(t, h, "GET", "", ""); r.Header.Get("Idempotency-Status") != "" {
-		t.Errorf("a request without a key: %v", r.Header)
 	}
 }
 

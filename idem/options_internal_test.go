@@ -2,6 +2,7 @@ package idem
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,7 +13,9 @@ import (
 
 func TestNewPanicsOnWhatCantWork(t *testing.T) {
 	t.Parallel()
+	const paypal = "PayPal-Request-Id"
 	key := bytes.Repeat([]byte{1}, 32)
+	account := func(context.Context, *Request) (string, error) { return "account", nil }
 	tests := map[string]struct {
 		store store.Store
 		opt   func(*Options)
@@ -112,9 +115,29 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"the same, formerly": {&MemoryStore{}, func(o *Options) {
 			o.Former, o.Resumable, o.Function = &Former{OneScope: true}, true, "f"
 		}, "CallerFromOp"},
-		"Stripe":   {&MemoryStore{}, Stripe, ""},
-		"StripeV1": {&MemoryStore{}, StripeV1, ""},
-		"IETF":     {&MemoryStore{}, IETF, ""},
+		"two former scopes":             {&MemoryStore{}, func(o *Options) { o.Former = &Former{Scope: account, OneScope: true} }, "Former"},
+		"a status of a former route":    {&MemoryStore{}, func(o *Options) { o.Former, o.StatusURL = &Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
+		"a status of a former path":     {&MemoryStore{}, func(o *Options) { o.Former, o.StatusURL = &Former{Preset: ACP}, "/operations/" }, "StatusURL"},
+		"a caller in the former preset": {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: func(o *Options) { o.Scope = account }} }, "Former.Preset"},
+		"a route in the former preset":  {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: func(o *Options) { o.ScopeRoute = true }} }, "Former.Preset"},
+		"a scope in the former preset":  {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: OneScope} }, "Former.Preset"},
+		"a completer that knows no caller": {&MemoryStore{}, func(o *Options) {
+			o.Former, o.Function, o.Resumable = &Former{Scope: account}, "f", true
+		}, "CallerFromOp"},
+		"a key header, fingerprinted":      {&MemoryStore{}, func(o *Options) { o.KeyHeader, o.Fingerprint.Headers = paypal, []string{"paypal-request-id"} }, "Paypal-Request-Id"},
+		"a key header, stored":             {&MemoryStore{}, func(o *Options) { o.KeyHeader, o.StoreHeaders = paypal, []string{paypal} }, "StoreHeaders"},
+		"a key header, stored as input":    {&MemoryStore{}, func(o *Options) { o.KeyHeader, o.InputHeaders = paypal, []string{paypal} }, "InputHeaders"},
+		"the default's key header":         {&MemoryStore{}, func(o *Options) { o.KeyHeader, o.StoreHeaders = paypal, []string{KeyHeader} }, "StoreHeaders"},
+		"a credential as key header":       {&MemoryStore{}, func(o *Options) { o.KeyHeader = "authorization" }, "KeyHeader"},
+		"the contract's own as key header": {&MemoryStore{}, func(o *Options) { o.KeyHeader = "Idempotency-Status" }, "KeyHeader"},
+		"a key header of no name":          {&MemoryStore{}, func(o *Options) { o.KeyHeader = "PayPal Request" }, "KeyHeader"},
+		"the zero secret alone":            {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{}} }, "ecret"},
+		"the zero secret last":             {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key}, {}} }, "ecret"},
+		"the zero secret twice":            {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{}, {}, {"a", key}} }, "ecret"},
+		"a secret's id without a key":      {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{ID: "b"}, {"a", key}} }, "ecret"},
+		"Stripe":                           {&MemoryStore{}, Stripe, ""},
+		"StripeV1":                         {&MemoryStore{}, StripeV1, ""},
+		"IETF":                             {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -259,10 +282,5 @@ func TestPresetsHaveTheirLimits(t *testing.T) {
 		if o = o.withDefaults(); o.Retention != tc.retention || strings.Join(o.Methods, " ") != tc.methods || o.MinKey != tc.least || o.Key != tc.key {
 			t.Errorf("%s: kept for %v, methods %v, keys of %d bytes, mode %d", name, o.Retention, o.Methods, o.MinKey, o.Key)
 		}
-	}
-	o := (&Options{}).withDefaults()
-	if o.Lease != 30*time.Second || o.LeaseMargin != 2*time.Second || o.RenewFor != 15*time.Minute || o.Reserve != time.Second/2 || o.MaxKey != 255 || o.MaxBody != 256<<10 ||
-		o.MaxRequest != 10<<20 || o.MaxInput != 256<<10 || o.MaxTries != 10 || o.WaitMax != 10*time.Second || o.MaxRetryAfter != 5*time.Second {
-		t.Errorf("the defaults aren't those of the comments of Options: %+v", o)
 	}
 }

@@ -1,8 +1,8 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -401,55 +401,6 @@ func TestRefusedAfterARenewal(t *testing.T) {
 	}
 }
 
-// companions is a store that keeps answers' bodies beside their records, like the
-// DynamoDB store with large bodies. It returns the error of fail after it has
-// kept the bodies.
-type companions struct {
-	idem.MemoryStore
-	bodies map[*store.Overflow]bool
-	fail   func(store.Commit) error
-}
-
-func (s *companions) put(r *store.Record) {
-	if r.Response != nil && r.Overflow == nil {
-		r.Overflow = &store.Overflow{Count: 1, Length: len(r.Response.Body), SHA256: sha256.Sum256(r.Response.Body)}
-	}
-	if r.Overflow != nil {
-		s.bodies[r.Overflow] = true
-	}
-}
-
-func (s *companions) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
-	s.put(c.Next)
-	if err := s.fail(c); err != nil && c.Next.Response != nil {
-		return nil, err
-	}
-	held, err := s.MemoryStore.Commit(ctx, c)
-	return held, errors.Join(err, s.fail(c))
-}
-
-// An answer that must be made again, after a renewal whose acknowledgement was lost, uses
-// the body that is already stored.
-func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		st := &companions{bodies: make(map[*store.Overflow]bool), fail: func(c store.Commit) error {
-			if c.Next.Response == nil {
-				return errors.New("its answer is lost")
-			}
-			return nil
-		}}
-		effects := 0
-		res, err := inTime(t, 2500*time.Millisecond, idem.New(st, callertest.Anybody, shortLease), sleeps(4*time.Second, &effects))
-		if err != nil || res.Status != 201 || res.Expires.IsZero() {
-			t.Errorf("got %+v, %v", res, err)
-		}
-		if len(st.bodies) != 1 {
-			t.Errorf("the body was stored %d times", len(st.bodies))
-		}
-	})
-}
-
 // calling runs handler inside a call to another system that fails, and returns
 // its answer.
 func calling(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
@@ -519,18 +470,25 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 	}
 }
 
-// Whoever wants no renewals has none, however long the handler takes.
-func TestNoRenewalsWhereNoneAreWanted(t *testing.T) {
+// An answer that must be made again, after a renewal whose acknowledgement was lost, uses the
+// body that is already stored.
+func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	t.Parallel()
-	for renewFor, want := range map[time.Duration]bool{-1: false, 0: true} { // 0: the default
-		synctest.Test(t, func(t *testing.T) {
-			seen, effects := 0, 0
-			st := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
-			e := idem.New(st, callertest.Anybody, shortLease, func(o *idem.Options) { o.RenewFor = renewFor })
-			_, _ = inTime(t, 2500*time.Millisecond, e, sleeps(4*time.Second, &effects))
-			if (seen > 0) != want || effects != 1 {
-				t.Errorf("RenewFor %v: %d renewals of %d runs", renewFor, seen, effects)
+	synctest.Test(t, func(t *testing.T) {
+		st, effects := elsewhereStore(), 0
+		lost := idemtest.Faulty(st, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.Response == nil {
+				return idemtest.Fault{Err: errors.New("its answer is lost"), Applied: true}
 			}
+			return idemtest.Fault{}
 		})
-	}
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(lost, callertest.Anybody, shortLease), func(ctx context.Context) (idem.Response, error) {
+			resp, err := sleeps(4*time.Second, &effects)(ctx)
+			resp.Body = bytes.Clone(large)
+			return resp, err
+		})
+		if err != nil || res.Status != 201 || res.Expires.IsZero() || len(st.bodies) != 1 || st.again != 0 {
+			t.Errorf("got %+v, %v, %d bodies, %d written again; want one", res, err, len(st.bodies), st.again)
+		}
+	})
 }

@@ -421,29 +421,6 @@ func TestLookThatHangs(t *testing.T) {
 	})
 }
 
-// A take-over after a look, each of whose writes is slow, leaves the handler's Reserve.
-func TestSlowTakeOverAfterALook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := idemtest.Faulty(new(bodiesElsewhere), nil)
-		e := idem.New(s, callertest.Anybody)
-		died(t, e, s)
-		s.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb != idemtest.Commit {
-				return idemtest.Fault{}
-			}
-			time.Sleep(1900 * time.Millisecond) //nolint:forbidigo // virtual
-			return idemtest.Fault{Err: store.ErrUnknown}
-		})
-		const limit = 10 * time.Second
-		begun := time.Now()
-		_, err := requestInTime(t, limit, e, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, ReadFirst: true}, never(t))
-		if left := limit - time.Since(begun); left < defaults.Reserve || !errors.Is(err, idem.ErrUnavailable) {
-			t.Errorf("%v left after %d calls: %v", left, s.Calls(), err)
-		}
-	})
-}
-
 // One key of two: a retry whose own place has another request is looked for at the other.
 func TestLookAtTwoOperationsOfAKey(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,6 @@ import (
 	"github.com/stripe/stripe-go/v85"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -136,26 +135,6 @@ func TestStripeClientRepeatsALostAnswer(t *testing.T) {
 	})
 }
 
-func TestStripeClientSeesAReplay(t *testing.T) {
-	t.Parallel()
-	eachPreset(t, func(t *testing.T, s *stripeServer) {
-		c := s.client(0)
-		first, err := pay(t.Context(), c, "order-1", 2000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := pay(t.Context(), c, "order-1", 2000)
-		if err != nil || again.ID != first.ID || string(again.LastResponse.RawJSON) != string(first.LastResponse.RawJSON) {
-			t.Errorf("got %+v, %v, want %s again", again, err, first.LastResponse.RawJSON)
-		}
-		other, err := pay(t.Context(), c, "order-2", 2000)
-		if err != nil || other.ID == first.ID {
-			t.Errorf("another key: got %+v, %v", other, err)
-		}
-		s.charged(t, 2)
-	})
-}
-
 // A key with other parameters: the client recognises the error by its type, and
 // doesn't retry.
 func TestStripeClientSeesAnIdempotencyError(t *testing.T) {
@@ -265,89 +244,4 @@ func TestStripeClientMeetsAServerError(t *testing.T) {
 		}
 	}
 	v1.charged(t, 1)
-}
-
-// A declined card is an answer: 402, kept and replayed, never charged again.
-func TestStripeClientSeesADeclinedCard(t *testing.T) {
-	t.Parallel()
-	eachPreset(t, func(t *testing.T, s *stripeServer) {
-		s.charge = func(w http.ResponseWriter, _ *http.Request, _ int64) bool {
-			w.WriteHeader(http.StatusPaymentRequired)
-			fmt.Fprint(w, `{"error":{"type":"card_error","code":"card_declined","message":"Your card was declined."}}`)
-			return true
-		}
-		for range 2 {
-			_, err := pay(t.Context(), s.client(2), "order-1", 2000)
-			if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeCard || e.Code != stripe.ErrorCodeCardDeclined {
-				t.Errorf("got %v", err)
-			}
-		}
-		s.charged(t, 1)
-		if len(s.seen) != 2 {
-			t.Errorf("%d requests, want 2", len(s.seen))
-		}
-	})
-}
-
-// Invalid parameters don't burn a key.
-func TestStripeClientMayCorrectARequest(t *testing.T) {
-	t.Parallel()
-	eachPreset(t, func(t *testing.T, s *stripeServer) {
-		s.charge = func(w http.ResponseWriter, r *http.Request, _ int64) bool {
-			if r.FormValue("amount") != "1" {
-				return false
-			}
-			w.WriteHeader(http.StatusBadRequest)
-			fmt.Fprint(w, `{"error":{"type":"invalid_request_error","code":"amount_too_small","message":"Amount must be at least 50 cents."}}`)
-			return true
-		}
-		_, err := pay(t.Context(), s.client(2), "order-1", 1)
-		if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeInvalidRequest || e.Code != stripe.ErrorCodeAmountTooSmall {
-			t.Errorf("got %v", err)
-		}
-		if pi, err := pay(t.Context(), s.client(2), "order-1", 2000); err != nil || pi.Amount != 2000 {
-			t.Errorf("got %+v, %v", pi, err)
-		}
-	})
-}
-
-// A store that is down: 503, nothing charged, and a later try succeeds.
-func TestStripeClientOutlastsAStoreThatIsDown(t *testing.T) {
-	t.Parallel()
-	for name, preset := range stripePresets {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := &stripeServer{}
-			store := &flickering{}
-			store.down.Store(2)
-			s.srv = httptest.NewServer(idem.New(store, callertest.Anybody, preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				fmt.Fprintf(w, `{"id":"pi_%d","object":"payment_intent"}`, s.charges.Add(1))
-			})))
-			t.Cleanup(s.srv.Close)
-			_, err := pay(t.Context(), s.client(0), "order-1", 2000)
-			if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeAPI || e.HTTPStatusCode != http.StatusServiceUnavailable {
-				t.Errorf("got %v", err)
-			}
-			if got := s.seen[0].Header.Get("Stripe-Should-Retry"); got != "true" {
-				t.Errorf("Stripe-Should-Retry: %s", got)
-			}
-			if pi := persist(t, s.client(2), "order-1"); pi.ID != "pi_1" {
-				t.Errorf("got %s", pi.ID)
-			}
-			s.charged(t, 1)
-		})
-	}
-}
-
-// flickering is a store whose first claims fail.
-type flickering struct {
-	idem.MemoryStore
-	down atomic.Int64
-}
-
-func (f *flickering) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
-	if f.down.Add(-1) >= 0 {
-		return nil, errors.New("down")
-	}
-	return f.MemoryStore.Claim(ctx, c)
 }
