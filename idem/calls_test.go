@@ -22,25 +22,25 @@ import (
 func TestReusedKeysAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		phases  [][]string // "service" or "service/step"
+		phases  [][]string // "service" or "service|step"
 		refused bool
 	}{
 		"without a step in one phase":           {[][]string{{"pay", "pay"}}, true},
 		"without a step in two phases":          {[][]string{{"pay"}, {"pay"}}, false},
-		"one step in one phase":                 {[][]string{{"pay/a", "pay/a"}}, true},
-		"one step in two phases":                {[][]string{{"pay/a"}, {"pay/a"}}, true},
-		"two steps in one phase":                {[][]string{{"pay/a", "pay/b"}}, false},
-		"one step of two services":              {[][]string{{"pay/a", "mail/a"}, {"fax/a"}}, false},
-		"a step after a call without one":       {[][]string{{"pay", "pay/a"}, {"pay/b", "pay"}}, false},
+		"one step in one phase":                 {[][]string{{"pay|a", "pay|a"}}, true},
+		"one step in two phases":                {[][]string{{"pay|a"}, {"pay|a"}}, true},
+		"two steps in one phase":                {[][]string{{"pay|a", "pay|b"}}, false},
+		"one step of two services":              {[][]string{{"pay|a", "mail|a"}, {"fax|a"}}, false},
+		"a step after a call without one":       {[][]string{{"pay", "pay|a"}, {"pay|b", "pay"}}, false},
 		"two services without a step, repeated": {[][]string{{"pay", "mail"}, {"mail", "pay"}}, false},
-		"separators":                            {[][]string{{"pay/a/b", "pay#/a", "pay/a#b", "pay#", "pay"}, {"pay#1", "pay/#1"}}, false},
+		"separators":                            {[][]string{{"pay|a/b", "pay/a|b", "pay#|a", "pay|a#b", "pay#", "pay", "pay/a"}, {"pay#1", "pay|#1"}}, false},
 	} {
 		var keys []string
 		_, err := begun().do(t, answering(func(ctx context.Context) error {
 			for i, asks := range tc.phases {
 				if _, err := idem.Foreign(ctx, fmt.Sprint("phase", i), func(_ context.Context, tx *idem.Tx) (int, error) {
 					for _, ask := range asks {
-						if service, step, named := strings.Cut(ask, "/"); named {
+						if service, step, named := strings.Cut(ask, "|"); named {
 							keys = append(keys, tx.Key(service, step))
 						} else {
 							keys = append(keys, tx.Key(service))

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,13 @@ type (
 
 	first  struct{ A int }
 	second struct{ A int }
+
+	halfMoney struct{ amount int }
 )
+
+// halfMoney has its JSON on its pointer only, which encoding/json can't call for a value.
+func (h *halfMoney) MarshalJSON() ([]byte, error) { return []byte(strconv.Itoa(h.amount)), nil }
+func (h *halfMoney) UnmarshalJSON([]byte) error   { return nil }
 
 // A resumed run goes on with what the record has of a result: a result of which storing
 // would lose a part is refused, by the part's name.

@@ -385,3 +385,33 @@ func TestStatusOnly(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// No record expires before its lease, or TTL could delete it under its holder; a kept one
+// doesn't expire.
+func TestExpiryFollowsTheLease(t *testing.T) {
+	t.Parallel()
+	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
+	later := now.Add(time.Hour)
+	claim := Claimed(store.Record{PK: "p", ID: "i"}, now, lease, aLife)
+	for name, tt := range map[string]struct {
+		got  *store.Record
+		want time.Duration // from now
+	}{
+		"a claim":                      {claim, aLife.Retention},
+		"a claim beyond its retention": {Claimed(store.Record{}, now, now.Add(5*time.Hour), aLife), 6 * time.Hour},
+		"a take-over":                  {Taken(claim, later, lease.Add(time.Hour), aLife), time.Hour + aLife.Retention},
+		"a take-over beyond it":        {Taken(claim, now, now.Add(5*time.Hour), aLife), 6 * time.Hour},
+		"a renewal":                    {Renewed(claim, later, lease.Add(time.Hour)), time.Hour + aLife.Retention},
+		"a release that frees":         {Released(claim, now, Release{}), freedFor},
+	} {
+		if !tt.got.Expires.Equal(now.Add(tt.want)) {
+			t.Errorf("%s: expires at %v, want %v from now", name, tt.got.Expires, tt.want)
+		}
+	}
+	phased := Advanced(claim, now, []store.Phase{{Name: "one"}}, nil, nil)
+	for name, r := range map[string]*store.Record{"a phase": phased, "a take-over after it": Taken(phased, later, lease, aLife), "a renewal after it": Renewed(phased, later, lease)} {
+		if !r.Expires.IsZero() || r.Keep != store.KeepOpen {
+			t.Errorf("%s: expires at %v, kept for %q, want never", name, r.Expires, r.Keep)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -231,6 +232,24 @@ func TestDue(t *testing.T) {
 	} {
 		if got := Due(&tt.r, seen, time.Minute).Sub(seen); got != tt.want {
 			t.Errorf("%s: %v later, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// What the worker or a client can end is counted until it is ended; a plain request that
+// died is not, nor what does no harm.
+func TestReasonsThatAreCounted(t *testing.T) {
+	t.Parallel()
+	counted := make(map[string][]Reason)
+	for _, r := range Reasons {
+		if !r.people {
+			counted[r.Metric] = append(counted[r.Metric], r.Reason)
+		}
+	}
+	want := map[string][]Reason{"Abandoned": {ReasonOpen, ReasonNoRequest}, "Undelivered": {ReasonUndelivered}, "": {ReasonExpiring, ReasonKept}}
+	for metric, reasons := range want {
+		if !slices.Equal(counted[metric], reasons) || len(counted) != len(want) {
+			t.Errorf("%q counts %v, want %v", metric, counted[metric], reasons)
 		}
 	}
 }
