@@ -33,7 +33,7 @@ func onThisMachine(t *testing.T, change func(App) error, names ...string) map[st
 	if len(some) < len(names) {
 		t.Fatalf("%d claims of %v", len(some), names)
 	}
-	o := Options{Tell: t.Logf, build: func(ctx context.Context, o Options, s Site) (App, error) {
+	o := Options{Source: "../..", Tell: t.Logf, build: func(ctx context.Context, o Options, s Site) (App, error) {
 		app, err := buildApp(ctx, o, s)
 		if err == nil {
 			err = change(app)
