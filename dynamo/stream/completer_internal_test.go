@@ -28,6 +28,7 @@ func TestTicketsOfABatch(t *testing.T) {
 		return r
 	}
 	decided := func(r *store.Record) { r.Lease, r.Settled = time.Time{}, []store.Decision{{By: "jane", At: now}} }
+	settled := func(r *store.Record) { r.Settled = []store.Decision{{By: "jane", At: now}} }
 	stuck := func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }
 	done := func(r *store.Record) { r.State, r.Keep = store.Done, "" }
 	noRequest := func(r *store.Record) { r.Input = nil }
@@ -38,24 +39,25 @@ func TestTicketsOfABatch(t *testing.T) {
 		tickets []string // operation, and minutes from now
 		expired []string
 	}{
-		"a claim":                           {[]change{{new: open("a", 1)}}, []string{"a in 6m"}, nil},
-		"two operations":                    {[]change{{new: open("b", 1)}, {new: open("a", 1)}}, []string{"b in 6m", "a in 6m"}, nil},
-		"a claim, and a phase":              {[]change{{new: open("a", 1)}, {old: open("a", 1), new: open("a", 2)}}, []string{"a in 7m"}, nil},
-		"a phase: its ticket waits":         {[]change{{old: open("a", 1), new: open("a", 2)}}, nil, nil},
-		"two phases: its ticket waits":      {[]change{{old: open("a", 1), new: open("a", 2)}, {old: open("a", 2), new: open("a", 3)}}, nil, nil},
-		"a phase stores its request":        {[]change{{old: open("a", 1, noRequest), new: open("a", 2)}}, []string{"a in 7m"}, nil},
-		"a request that isn't stored":       {[]change{{new: open("a", 1, noRequest)}}, nil, nil},
-		"a claim, and a finish":             {[]change{{new: open("a", 1)}, {old: open("a", 1), new: open("a", 2, done)}}, nil, nil},
-		"people end its lease":              {[]change{{old: open("a", 1), new: open("a", 2, decided)}}, []string{"a in 5m"}, nil},
-		"they do, and a retry takes it":     {[]change{{old: open("a", 1), new: open("a", 2, decided)}, {old: open("a", 2, decided), new: open("a", 3)}}, []string{"a in 8m"}, nil},
-		"stuck":                             {[]change{{old: open("a", 1), new: open("a", 2, stuck)}}, nil, nil},
-		"stuck, and tried again":            {[]change{{old: open("a", 1), new: open("a", 2, stuck)}, {old: open("a", 2, stuck), new: open("a", 3)}}, []string{"a in 8m"}, nil},
-		"deleted":                           {[]change{{old: open("a", 1)}}, nil, []string{"a"}},
-		"claimed, and deleted":              {[]change{{new: open("a", 1)}, {old: open("a", 1)}}, nil, []string{"a"}},
-		"deleted when it was done":          {[]change{{old: open("a", 1, done)}}, nil, nil},
-		"deleted when it was stuck":         {[]change{{old: open("a", 1, stuck)}}, nil, []string{"a"}},
-		"its key is used anew":              {[]change{{old: open("a", 1), new: anew}}, []string{"b in 6m"}, []string{"a"}},
-		"a phase, and its key is used anew": {[]change{{old: open("a", 1), new: open("a", 2)}, {old: open("a", 2), new: anew}}, []string{"b in 6m"}, []string{"a"}},
+		"a claim":                            {[]change{{new: open("a", 1)}}, []string{"a in 6m"}, nil},
+		"two operations":                     {[]change{{new: open("b", 1)}, {new: open("a", 1)}}, []string{"b in 6m", "a in 6m"}, nil},
+		"a claim, and a phase":               {[]change{{new: open("a", 1)}, {old: open("a", 1), new: open("a", 2)}}, []string{"a in 7m"}, nil},
+		"a phase: its ticket waits":          {[]change{{old: open("a", 1), new: open("a", 2)}}, nil, nil},
+		"two phases: its ticket waits":       {[]change{{old: open("a", 1), new: open("a", 2)}, {old: open("a", 2), new: open("a", 3)}}, nil, nil},
+		"a phase stores its request":         {[]change{{old: open("a", 1, noRequest), new: open("a", 2)}}, []string{"a in 7m"}, nil},
+		"a request that isn't stored":        {[]change{{new: open("a", 1, noRequest)}}, nil, nil},
+		"a claim, and a finish":              {[]change{{new: open("a", 1)}, {old: open("a", 1), new: open("a", 2, done)}}, nil, nil},
+		"people end its lease":               {[]change{{old: open("a", 1), new: open("a", 2, decided)}}, []string{"a in 5m"}, nil},
+		"that retry fails: its ticket waits": {[]change{{old: open("a", 3, settled), new: open("a", 4, decided)}}, nil, nil},
+		"they do, and a retry takes it":      {[]change{{old: open("a", 1), new: open("a", 2, decided)}, {old: open("a", 2, decided), new: open("a", 3)}}, []string{"a in 8m"}, nil},
+		"stuck":                              {[]change{{old: open("a", 1), new: open("a", 2, stuck)}}, nil, nil},
+		"stuck, and tried again":             {[]change{{old: open("a", 1), new: open("a", 2, stuck)}, {old: open("a", 2, stuck), new: open("a", 3)}}, []string{"a in 8m"}, nil},
+		"deleted":                            {[]change{{old: open("a", 1)}}, nil, []string{"a"}},
+		"claimed, and deleted":               {[]change{{new: open("a", 1)}, {old: open("a", 1)}}, nil, []string{"a"}},
+		"deleted when it was done":           {[]change{{old: open("a", 1, done)}}, nil, nil},
+		"deleted when it was stuck":          {[]change{{old: open("a", 1, stuck)}}, nil, []string{"a"}},
+		"its key is used anew":               {[]change{{old: open("a", 1), new: anew}}, []string{"b in 6m"}, []string{"a"}},
+		"a phase, and its key is used anew":  {[]change{{old: open("a", 1), new: open("a", 2)}, {old: open("a", 2), new: anew}}, []string{"b in 6m"}, []string{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

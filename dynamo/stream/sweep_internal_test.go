@@ -555,3 +555,29 @@ func TestLostPassReadsNoFurther(t *testing.T) {
 		t.Errorf("%d pages with %d items: %v", s.pages, s.scanned, err)
 	}
 }
+
+// What failed in a run waits for the next one, as far as there is room: the oldest gives way to
+// what is new, and the young stay.
+func TestRoomForWhatFails(t *testing.T) {
+	t.Parallel()
+	const young, old = 1, giveWayAfter
+	for _, tt := range []struct {
+		young, old, fresh int
+		left, came        int
+	}{
+		{0, 0, maxAgain, 0, maxAgain},
+		{maxAgain - 5, 0, 6, maxAgain - 5, 5},
+		{maxAgain - 5, 1, 6, maxAgain - 5, 5},
+		{0, maxAgain, 7, maxAgain - 7, 7}, // no more make way than have to
+		{maxAgain + 9, 0, 1, maxAgain + 9, 0},
+		{0, maxAgain + 9, 1, maxAgain - 1, 1}, // two sweeps made the list longer
+	} {
+		p := &pass{}
+		p.again = append(slices.Repeat([]failure{{"young", young}}, tt.young), slices.Repeat([]failure{{"old", old}}, tt.old)...)
+		p.later(slices.Repeat([]string{"new"}, tt.fresh))
+		came := len(p.again) - len(slices.DeleteFunc(slices.Clone(p.again), func(f failure) bool { return f.pk == "new" }))
+		if left := len(p.again) - came; left != tt.left || came != tt.came {
+			t.Errorf("%+v: %d are left, and %d came", tt, left, came)
+		}
+	}
+}

@@ -124,6 +124,8 @@ func (r *restless) meanwhile(t testing.TB, pk, what string) {
 		r.edit(t, pk, "SET id = :x", nil, item.Map{":x": v.Str("another")})
 	case "add":
 		r.edit(t, pk, "SET jobs.#j = :x", map[string]string{"#j": "1.0"}, item.Map{":x": v.Job("1.0", store.Job{Kind: "mail"})})
+	case "replace":
+		r.edit(t, pk, "SET jobs.#k = :x REMOVE jobs.#j", map[string]string{"#j": job, "#k": "1.0"}, item.Map{":x": v.Job("1.0", store.Job{Kind: "mail"})})
 	case "break":
 		r.edit(t, pk, "SET resp = :x", nil, item.Map{":x": v.Str("broken")})
 	case "ver":
