@@ -338,6 +338,10 @@ func TestRoomForARequestBesidePhases(t *testing.T) {
 		if err := leavesRoom(&nothing, record(query, 0), nil, nil); (err == nil) != fits || err != nil && !errors.Is(err, store.ErrTooLarge) {
 			t.Errorf("a query of %d bytes: %v", query, err)
 		}
+		s, _, _, _ := partsOf(1, 0)
+		if _, err := s.Claim(t.Context(), store.Claim{Next: record(query, 0), Now: time.Now()}); errors.Is(err, store.ErrTooLarge) == fits {
+			t.Errorf("a claim with a query of %d bytes: %v", query, err)
+		}
 	}
 	const rest = maxItem - state.Room - 2000
 	for body, fits := range map[int]bool{1000: true, 3000: false, maxInline: false} {

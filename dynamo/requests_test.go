@@ -297,6 +297,23 @@ func TestRequestsLeftUnderOneKey(t *testing.T) {
 	}
 }
 
+// A part of a request that TTL has deleted before its operation ends doesn't come back, emptied.
+func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	if _, err := tab.Engine(storing(idemtest.NewClock())).Do(t.Context(), tabletest.Post(tabletest.NewKey(), noise(10<<10)), func(ctx context.Context) (idem.Response, error) {
+		for pk := range tab.parts(t) {
+			tab.expire(t, pk)
+		}
+		return tabletest.Created("made")(ctx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if items := tab.Items(t); len(items) != 1 {
+		t.Errorf("%d items, want the record only", len(items))
+	}
+}
+
 // Whoever comes after the request has ended, in whole or in part, never runs with less
 // than all of it, and writes nothing while its client may come: whose retry brings the request again,
 // for a full time. Without it the operation waits for people, who may answer it.
