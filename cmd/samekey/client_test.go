@@ -65,25 +65,6 @@ func TestOperatorFindsItsAccount(t *testing.T) {
 			env:         map[string]string{"AWS_PROFILE": "shop"},
 			want:        "SHOP in eu-west-1",
 		},
-		"a profile whose keys a program prints": {
-			config: "[profile shop]\nregion = eu-west-1\ncredential_process = echo '{\"Version\":1,\"AccessKeyId\":\"PRINTED\",\"SecretAccessKey\":\"s\"}'\n",
-			env:    map[string]string{"AWS_PROFILE": "shop"},
-			want:   "PRINTED in eu-west-1",
-		},
-		"the default profile": {
-			config: "[default]\nregion = eu-west-3\naws_access_key_id = DEFAULT\naws_secret_access_key = s\n",
-			want:   "DEFAULT in eu-west-3",
-		},
-		"AWS_DEFAULT_REGION alone": {
-			credentials: "[default]\naws_access_key_id = DEFAULT\naws_secret_access_key = s\n",
-			env:         map[string]string{"AWS_DEFAULT_REGION": "eu-north-1"},
-			want:        "DEFAULT in eu-north-1",
-		},
-		"AWS_REGION before the profile's": {
-			config: "[profile shop]\nregion = eu-west-1\naws_access_key_id = SHOP\naws_secret_access_key = s\n",
-			env:    map[string]string{"AWS_PROFILE": "shop", "AWS_REGION": "us-west-2"},
-			want:   "SHOP in us-west-2",
-		},
 		"the environment alone": {
 			env:  map[string]string{"AWS_ACCESS_KEY_ID": "KEY", "AWS_SECRET_ACCESS_KEY": "s", "AWS_REGION": "us-east-1"},
 			want: "KEY in us-east-1",

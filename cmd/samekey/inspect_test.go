@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -14,9 +13,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
-	"github.com/samekey/samekey/cmd/samekey/internal/names"
-	"github.com/samekey/samekey/cmd/samekey/internal/stats"
-	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 type object = doctortest.Object
@@ -92,35 +88,6 @@ func TestNamesAndStats(t *testing.T) {
 			says(t, name, stdout, tt.want...)
 		})
 	}
-}
-
-// A build that fits says so, and a hundred thousand records are seen in pages.
-func TestNamesAndStatsOfALargeTable(t *testing.T) {
-	someAccount(t)
-	synctest.Test(t, func(t *testing.T) {
-		w := doctortest.Good(time.Now())
-		w.Items = nil
-		for range 999 {
-			w.Items = append(w.Items, w.Record("1", "orders", "done", 24*time.Hour))
-		}
-		w.Items = append(w.Items, w.Record("2", "orders", "open", 24*time.Hour))
-		pages := prove.Some(10, 100)
-		many := 1000 * pages
-		w.Pages, w.Table["ItemCount"] = pages, many
-		code, stdout, stderr := callAt(t, w, "vet", "--open", "--table", "records", "--lock", "../../examples/samekey.lock", "--json", "--progress")
-		var rep names.Report
-		if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != 0 || int(rep.Seen) != many || rep.Open != pages || rep.Misfits() != 0 {
-			t.Errorf("names: code %d, %v, %+v", code, err, rep)
-		}
-		if !strings.Contains(stderr, fmt.Sprintf(" of about %d items seen, ", many)) {
-			t.Errorf("the progress is %q", stderr)
-		}
-		code, stdout, _ = callAt(t, w, "list", "--stats", "--table", "records", "--scan", "--json")
-		var all stats.Report
-		if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != 0 || int(all.Seen) != many || all.Records != many || !all.Whole {
-			t.Errorf("stats: code %d, %v, %+v", code, err, all)
-		}
-	})
 }
 
 func TestInspectWorstInputs(t *testing.T) {

@@ -14,8 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 // everyCommand are calls of the commands on a table that reach it.
@@ -150,31 +148,6 @@ func waiting(segment, i int) any {
 		"pk": s(fmt.Sprintf("v1#rides#%d-%08d", segment, i)), "v": n(1), "st": s("stuck"), "owner": s("o"), "ver": n(2), "lease_ms": n(0), "fp": s("f"),
 		"id": s("OPERATION"), "jobs": map[string]any{"M": map[string]any{}}, "created_ms": n(1_800_000_000_000), "run_ms": n(1_800_000_000_000 + int64(i)), "keep": s("open"),
 		"route": s("POST /rides"), "last_err": s("the bank is gone\x1b[2J"),
-	}
-}
-
-// All records are counted, and as many listed as was asked for.
-func TestListOfManyRecords(t *testing.T) {
-	bareAWS(t)
-	t.Setenv("AWS_REGION", "us-east-1")
-	t.Setenv("AWS_ACCESS_KEY_ID", "local")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	many := prove.Some(10_000, 100_000)
-	var stdout, stderr strings.Builder
-	env := environment{
-		stdout: &stdout, stderr: &stderr, http: paging{many, 2500}, getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records"}[n] },
-		now: func() time.Time { return time.UnixMilli(1_800_003_600_000) },
-	}
-	if code := run(t.Context(), env, []string{"list", "--pages", "100000", "--max", "7", "--json"}); code != 0 {
-		t.Fatalf("code %d: %s", code, stderr.String())
-	}
-	var got listed
-	if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil {
-		t.Fatal(err)
-	}
-	if got.ByReason["stuck"].Count != many || len(got.Entries) != 7 || !got.Complete || got.Scanned != many ||
-		!strings.Contains(stderr.String(), fmt.Sprintf("about %d items in %d pages", many, prove.Some(7, 67))) {
-		t.Errorf("got %.600s %s", stdout.String(), stderr.String())
 	}
 }
 
