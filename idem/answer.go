@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -121,12 +122,12 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 }
 
 // retryAfter returns how long to wait for held's holder: until the end of its
-// lease, at most MaxRetryAfter, since most handlers finish earlier.
+// lease, at most five seconds, since most handlers finish earlier.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
 	}
-	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), a.core.opt.MaxRetryAfter)
+	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), defaults.MaxRetryAfter)
 }
 
 // body loads a finished record's body from outside of the record.

@@ -14,11 +14,10 @@ import (
 // gives a record that this attempt holds, a run of the handler (run.go) gives an outcome,
 // and its end (settle.go) gives the answer.
 type attempt struct {
-	core   *core
-	ask    ask
-	times  times
-	watch  watch
-	writer writer // of an attempt without a request: a claim has a writer of its own
+	core  *core
+	ask   ask
+	times times
+	watch watch
 }
 
 // attempt returns an attempt without a request yet.
@@ -26,7 +25,6 @@ func (e *core) attempt() *attempt {
 	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
 	a.ask.req = &a.ask.request
 	a.watch.core, a.watch.ask = e, &a.ask
-	a.writer.core, a.writer.times = e, &a.times
 	return a
 }
 
@@ -77,7 +75,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	a.times.arrives(ctx)
 	if opt.Resumable && !q.req.Redelivered {
 		q.input = inputOf(q.req, opt.InputHeaders)
-		q.bar("request", storable(q.input, opt.MaxInput))
+		q.bar("request", storable(q.input, opt.MaxRequest))
 	}
 	q.bar("start", a.times.short())
 	c := a.claiming()
@@ -128,6 +126,9 @@ func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
+
+// writer returns the writer of the attempt's first owner.
+func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
 
 // answers returns what answers for the attempt of an owner.
 func (a *attempt) answers(owner string) answers {

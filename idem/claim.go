@@ -32,9 +32,7 @@ type claiming struct {
 
 // claiming returns the way to the record of a's key.
 func (a *attempt) claiming() claiming {
-	c := claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer, id: a.ask.id, barred: a.ask.barred}
-	c.writer.owner = a.ask.owner
-	return c
+	return claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer(), id: a.ask.id, barred: a.ask.barred}
 }
 
 // enter looks for the record of a repetition, which costs less than a refused claim, asks

@@ -375,7 +375,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 			var st idem.MemoryStore
 			var refused error
 			engine := idem.New(&st, callertest.Anybody, func(o *idem.Options) {
-				o.Function, o.Resumable, o.MaxInput = "f", true, store.MaxStoredRequest
+				o.Function, o.Resumable, o.MaxRequest = "f", true, store.MaxStoredRequest
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
 			})
 			res, err := engine.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {

@@ -30,7 +30,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected, reru
 	var jobs map[string]Job
 	var err error
 	if !phase.Intent {
-		jobs, err = r.progress.staged(ctx, got.jobs, r.core.due, r.writer.jobs)
+		jobs, err = r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.jobs)
 	}
 	if err == nil && len(jobs) > 0 {
 		err = reaches(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
@@ -39,7 +39,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected, reru
 		return r.gate.fail(err)
 	}
 	_, err = r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.Advanced(base, r.core.opt.Now(), []store.Phase{phase}, jobs, got.calls)
+		return state.Advanced(base, r.ask.core.opt.Now(), []store.Phase{phase}, jobs, got.calls)
 	}, got.writes, rerun)
 	if err != nil || phase.Intent {
 		return err
@@ -52,7 +52,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected, reru
 // one. No job waits: the intent was committed with all of them, and takes none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.IntentReplaced(base, r.core.opt.Now(), phases, nil, calls)
+		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
 	}, nil, false)
 	if err != nil {
 		return err
@@ -75,11 +75,11 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 // finish stores the answer, which is clean, together with writes and jobs. Without an
 // error, the operation has ended.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
-	waiting, err := r.progress.staged(ctx, jobs, r.core.due, r.writer.jobs)
+	waiting, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
 		return r.gate.fail(err)
 	}
-	stored := storedPart(resp, r.core.headers)
+	stored := storedPart(resp, r.ask.core.headers)
 	var made *store.Record
 	keeps := func() { // the next try uses the companions that a try has written
 		if made != nil {
@@ -88,10 +88,10 @@ func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []
 	}
 	build := func(base *store.Record) *store.Record {
 		keeps()
-		now := r.core.opt.Now()
+		now := r.ask.core.opt.Now()
 		made = state.Finished(state.Advanced(base, now, nil, waiting, nil), stored, now)
 		switch {
-		case len(resp.Body) > r.core.opt.MaxBody || r.statusOnly:
+		case len(resp.Body) > r.ask.core.opt.MaxBody || r.statusOnly:
 			state.StatusOnly(made)
 		case r.kept != nil && r.kept.SHA256 == sha256.Sum256(resp.Body):
 			made.Overflow = r.kept // an earlier try has written the body
@@ -110,19 +110,19 @@ func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []
 // markStuck marks the operation as stuck, for a human to settle.
 func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	return r.stick(ctx, why, func(base *store.Record) *store.Record {
-		return state.Advanced(base, r.core.opt.Now(), begun, nil, nil)
+		return state.Advanced(base, r.ask.core.opt.Now(), begun, nil, nil)
 	})
 }
 
 // stick marks the record that before returns as stuck.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.MadeStuck(before(base), r.core.opt.Now(), why)
+		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
 		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
 	}
-	r.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
+	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
 	r.gate.stop(Result{}, stuckErr)

@@ -66,9 +66,9 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	if e.names.claims.one || e.names.claims.all {
 		least = e.opt.oneKey
 	}
-	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < defaults.MaxKey) {
-		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, e.opt.MaxKey)
-		if e.opt.StrictKey {
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.rules.quoted || least > 1) {
+		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, defaults.MaxKey)
+		if e.opt.rules.quoted {
 			p.Detail += ", in double quotes (a string of RFC 9651)"
 		}
 		p.Detail += "."
@@ -184,7 +184,7 @@ func (l *leaving) hear() {
 // keyOptional reports whether a request with this method passes without a key. Whoever
 // observes wants to know of it.
 func (o *Options) keyOptional(method string) bool {
-	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.KeyOptionalOn, method))
+	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
 }
 
 // hasKey reports whether a request has a key header, valid or not.
@@ -220,6 +220,6 @@ func keyError(err error) error {
 // had its own operation here, which must not run unprotected.
 func (e *core) resumes(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.run.ask.resumed && op.run.core == e &&
+	return ok && !op.over.Load() && op.run.ask.resumed && op.run.ask.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }

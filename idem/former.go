@@ -45,7 +45,7 @@ type Former struct {
 	// ScopeRoute is the former [Options.ScopeRoute].
 	ScopeRoute bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods, MinKey, MaxKey and StrictKey; one that sets nothing is the
+	// Fingerprint, Methods and MinKey; one that sets nothing is the
 	// default contract. The preset's scope and fingerprint change in the two releases: what
 	// [Fingerprint.Known] needs for it is added. Until the third release, keys count that
 	// either preset accepts, and methods of either; a request with a method of the former one
@@ -86,11 +86,11 @@ func (o *Options) knowPreset(was Options) {
 	for _, m := range was.Methods {
 		if !slices.Contains(o.Methods, m) {
 			o.Methods = append(slices.Clone(o.Methods), m)
-			o.KeyOptionalOn = append(slices.Clone(o.KeyOptionalOn), m)
+			o.rules.optional = append(slices.Clone(o.rules.optional), m)
 		}
 	}
-	o.MinKey, o.oneKey, o.MaxKey = min(o.MinKey, was.MinKey), min(o.oneKey, was.oneKey), max(o.MaxKey, was.MaxKey)
-	o.StrictKey = o.StrictKey && was.StrictKey
+	o.MinKey, o.oneKey = min(o.MinKey, was.MinKey), min(o.oneKey, was.oneKey)
+	o.rules.quoted = o.rules.quoted && was.rules.quoted
 	claims, knows := o.Fingerprint, was.Fingerprint
 	claims.Known, claims.Secrets = nil, nil
 	if o.Former.Claims {

@@ -321,7 +321,7 @@ func TestHooksOfRefusals(t *testing.T) {
 		"over the quota": {&idem.MemoryStore{}, (&gate{wait: 1}).set, time.Minute, []string{"Limited", "Ended"}},
 		"failed open":    {down, func(o *idem.Options) { o.Mode = idem.ModeOpen }, time.Minute, []string{"Unprotected", "Ended"}},
 		"in flight":      {&idem.MemoryStore{}, func(*idem.Options) {}, time.Minute, []string{"Claimed", "InFlight", "Ended", "Finished", "Ended"}},
-		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxInput = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
+		"too large":      {&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function, o.MaxRequest = true, "f", 1 }, time.Minute, []string{"Refused", "Ended"}},
 		"its data can't be compared": {&idem.MemoryStore{}, func(o *idem.Options) {
 			o.Fingerprint.Func, o.Fingerprint.FuncName = func(*idem.Request) ([]byte, error) { return nil, errors.New("down") }, "f"
 			o.Fingerprint.Known = []idem.Fingerprint{{}}

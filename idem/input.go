@@ -66,13 +66,13 @@ func inText(query string) string {
 }
 
 // maxStoredHead is the limit for the rest of a stored request
-// ([Options.Resumable]) besides its body ([Options.MaxInput]), in bytes. A
+// ([Options.Resumable]) besides its body ([Options.MaxRequest]), in bytes. A
 // larger request is refused before the claim.
 const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be
 // unreadable.
-func storable(in *store.Input, maxInput int) error {
+func storable(in *store.Input, most int) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {
 		for _, v := range values {
@@ -80,8 +80,8 @@ func storable(in *store.Input, maxInput int) error {
 		}
 	}
 	switch {
-	case len(in.Body) > maxInput:
-		return fmt.Errorf("%w: %d bytes, and Options.MaxInput is %d", ErrTooLarge, len(in.Body), maxInput)
+	case len(in.Body) > most:
+		return fmt.Errorf("%w: %d bytes, and Options.MaxRequest is %d", ErrTooLarge, len(in.Body), most)
 	case head > maxStoredHead:
 		return fmt.Errorf("%w: %d bytes without its body, of which at most %d can be stored", ErrTooLarge, head, maxStoredHead)
 	}

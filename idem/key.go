@@ -76,12 +76,10 @@ func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error 
 		least = max(least, o.oneKey)
 	}
 	switch {
-	case bare && o.StrictKey:
+	case bare && o.rules.quoted:
 		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
 	case len(key) < least:
 		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
-	case len(key) > o.MaxKey:
-		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(key), o.MaxKey)
 	}
 	return nil
 }

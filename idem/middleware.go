@@ -126,10 +126,10 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 		m.pass(w, r)
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.engine.core.opt.MaxRequest, math.MaxInt64-1)+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(int64(m.engine.core.opt.MaxRequest), math.MaxInt64-1)+1))
 	switch {
 	case err != nil:
-	case int64(len(body)) > m.engine.core.opt.MaxRequest:
+	case len(body) > m.engine.core.opt.MaxRequest:
 		err = ErrTooLarge
 	default:
 		err = readBefore(r, body)
@@ -182,7 +182,7 @@ func removeFiles(r *http.Request) {
 }
 
 func (o *Options) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, o.MaxRequest))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(o.MaxRequest)))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, o.MaxRequest)
 	}

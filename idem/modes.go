@@ -110,7 +110,7 @@ type InFlightMode int
 
 const (
 	// InFlightRefuse answers 409 at once. Retry-After is the rest of the lease, at
-	// most [Options.MaxRetryAfter].
+	// most five seconds.
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and replays it. If that
 	// takes longer than [Options.WaitMax] or the time of this request, the answer is

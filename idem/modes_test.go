@@ -280,7 +280,7 @@ func TestObserveExecutesAndTells(t *testing.T) {
 	if runs != 6 {
 		t.Errorf("%d runs, want 6", runs)
 	}
-	optional := o.engine(&o.mem, callertest.Anybody, func(o *idem.Options) { o.KeyOptionalOn = []string{"POST"} })
+	optional := o.engine(&o.mem, callertest.Anybody, func(o *idem.Options) { o.Key = idem.KeyOptional })
 	o.told = nil
 	if _, err := optional.Serve(t.Context(), idem.Request{Method: "POST"}, answers(201)); err != nil || !errors.Is(errors.Join(o.told...), idem.ErrKeyMissing) {
 		t.Errorf("an optional key: %v, told %v, want ErrKeyMissing", err, o.told)

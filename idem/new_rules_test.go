@@ -44,12 +44,11 @@ func TestRecordFirst(t *testing.T) {
 		known, code string // of the known key: "201", or a problem's code; of a new key
 		advice      string
 	}{
-		"MinKey":    {now: func(o *idem.Options) { o.MinKey = 22 }, code: "idempotency_key_invalid", advice: "22 to 255"},
-		"MaxKey":    {now: func(o *idem.Options) { o.MinKey, o.MaxKey = 1, 4 }, code: "idempotency_key_invalid", advice: "1 to 4"},
-		"OneScope":  {now: func(o *idem.Options) { o.MinKey = 0 }, code: "idempotency_key_invalid", advice: "22 to 255"},
-		"StrictKey": {now: func(o *idem.Options) { o.StrictKey = true }, code: "idempotency_key_invalid", advice: "quotes"},
+		"MinKey":   {now: func(o *idem.Options) { o.MinKey = 22 }, code: "idempotency_key_invalid", advice: "22 to 255"},
+		"OneScope": {now: func(o *idem.Options) { o.MinKey = 0 }, code: "idempotency_key_invalid", advice: "22 to 255"},
+		"IETF":     {now: idem.IETF, code: "idempotency_key_invalid", advice: "quotes"},
 		"Resumable": {
-			now: func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 2 }, code: "request_too_large", advice: "smaller",
+			now: func(o *idem.Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 2 }, code: "request_too_large", advice: "smaller",
 		},
 		"a fingerprint function of the same name": {
 			before: named("v1"), now: func(o *idem.Options) { named("v1")(o); refuses(o) },

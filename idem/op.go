@@ -65,7 +65,7 @@ func FromContext(ctx context.Context) (*Op, bool) {
 
 func runOf(ctx context.Context) (*run, error) {
 	op, ok := FromContext(ctx)
-	if !ok || op.run.core.opt.Mode == ModeObserve {
+	if !ok || op.run.ask.core.opt.Mode == ModeObserve {
 		if err := refusesPhase(ctx); err != nil {
 			return nil, err
 		}

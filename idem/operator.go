@@ -26,7 +26,7 @@ func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error
 		if err != nil {
 			return Result{}, err
 		}
-		return Result{}, a.endTries(ctx, a.run(taken, a.writer), why)
+		return Result{}, a.endTries(ctx, a.run(taken, a.writer()), why)
 	})
 	if errors.Is(err, ErrStuck) {
 		return nil

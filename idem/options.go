@@ -95,16 +95,10 @@ type Options struct {
 
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
-	// KeyOptionalOn are methods whose requests pass without a key, regardless of
-	// Key. Default: none.
-	KeyOptionalOn []string
-	// StrictKey accepts only quoted keys for new operations, as the IETF draft requires.
-	// A known key needs no quotes.
-	StrictKey bool
-	// MinKey and MaxKey limit the length of a new operation's key in bytes. A known key
-	// is served whatever they are. MaxKey is at most 255. Without a MinKey, keys of callers
-	// under [OneScope] have at least 22 bytes. Default: 1 and 255.
-	MinKey, MaxKey int
+	// MinKey is the least length of a new operation's key, in bytes: 1 to 255, the most
+	// that a key has. A known key is served whatever MinKey is. Without a MinKey, keys of
+	// callers under [OneScope] have at least 22 bytes. Default: 1.
+	MinKey int
 
 	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. Its
 	// key goes before the header's, since a browser may add a header of its own to
@@ -118,10 +112,6 @@ type Options struct {
 	InFlight InFlightMode
 	// WaitMax limits the wait of InFlightWait. Default: 10 seconds.
 	WaitMax time.Duration
-	// MaxRetryAfter limits the Retry-After while another attempt holds the key, in a
-	// 409, a 202 and the status resource. The lease may end long after the handler
-	// has finished. At least a second. Default: 5 seconds.
-	MaxRetryAfter time.Duration
 	// StatusURL is the URL of the status resource, up to and including the "/"
 	// before the key: a path, or a full URL if the path begins with a stage or a
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
@@ -177,10 +167,14 @@ type Options struct {
 	// larger body the engine stores only the status; a retry gets ErrNotKept and
 	// never runs again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest request body that Middleware reads, in bytes. A larger
-	// request is refused: by [ErrIncomparable] if its key is known, and otherwise by
-	// [ErrTooLarge]. Default: 10 MiB.
-	MaxRequest int64
+	// MaxRequest is the largest body of a request, in bytes: of those that Middleware
+	// reads, and of a new Resumable request. Under a known key a body that Middleware
+	// doesn't read is refused by [ErrIncomparable]; other larger requests are by
+	// [ErrTooLarge]. Storing a request costs a write unit for each KB (above 4 KB two,
+	// unless the store leaves it to TTL), also if the handler then refuses the request. At
+	// most [store.MaxStoredRequest] with Resumable. Default: 10 MiB, with Resumable
+	// 256 KiB.
+	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish
 	// the operation without its client. Only phases make this safe. The claim
@@ -199,11 +193,6 @@ type Options struct {
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
-	// MaxInput is the largest body of a new Resumable request, in bytes. A larger request
-	// is refused, unless its key is known ([ErrTooLarge]): storing a body costs a write unit for
-	// each KB (above 4 KB two, unless the store leaves it to TTL), also if the handler
-	// then refuses the request. At most [store.MaxStoredRequest]. Default: 256 KiB.
-	MaxInput int
 	// MaxTries is how often a completer takes up an operation before the operation
 	// is stuck and waits for an operator. Default: 10.
 	MaxTries int
@@ -243,15 +232,16 @@ func (o Options) withDefaults() Options {
 	o.LeaseMargin = cmp.Or(o.LeaseMargin, defaults.LeaseMargin)
 	o.RenewFor = cmp.Or(o.RenewFor, defaults.RenewFor)
 	o.Reserve = cmp.Or(o.Reserve, defaults.Reserve)
-	o.MaxKey = cmp.Or(o.MaxKey, defaults.MaxKey)
-	o.oneKey = cmp.Or(o.MinKey, min(minRandomKey, o.MaxKey))
+	o.oneKey = cmp.Or(o.MinKey, minRandomKey)
 	o.MinKey = cmp.Or(o.MinKey, 1)
 	o.MaxBody = cmp.Or(o.MaxBody, defaults.MaxBody)
-	o.MaxRequest = cmp.Or(o.MaxRequest, defaults.MaxRequest)
-	o.MaxInput = cmp.Or(o.MaxInput, defaults.MaxInput)
+	if o.MaxRequest == 0 {
+		if o.MaxRequest = defaults.MaxRequest; o.Resumable {
+			o.MaxRequest = defaults.MaxInput
+		}
+	}
 	o.MaxTries = cmp.Or(o.MaxTries, defaults.MaxTries)
 	o.WaitMax = cmp.Or(o.WaitMax, defaults.WaitMax)
-	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, defaults.MaxRetryAfter)
 	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
 		o.Methods = defaults.Methods()
@@ -286,17 +276,14 @@ func (o *Options) validate() error {
 	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
 	check(o.LeaseMargin >= defaults.MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, defaults.MinLeaseMargin)
 	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
-	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= defaults.MaxKey,
-		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, defaults.MaxKey)
+	check(o.MinKey >= 1 && o.MinKey <= defaults.MaxKey, "MinKey %d: 1 to %d", o.MinKey, defaults.MaxKey)
 	check(validName(o.KeyHeader) && !slices.Contains(noKeyHeader, o.KeyHeader), "KeyHeader %q: not a header for keys", o.KeyHeader)
 	check(o.Mode >= ModeEnforce && o.Mode <= ModeOff, "Mode %d: unknown mode", int(o.Mode))
 	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
-	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
-	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
+	check(o.MaxRequest > 0 && (!o.Resumable || o.MaxRequest <= store.MaxStoredRequest), "MaxRequest %d: above zero, and at most %d with Resumable", o.MaxRequest, store.MaxStoredRequest)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
-	check(o.MaxRetryAfter >= time.Second, "MaxRetryAfter %v: at least a second", o.MaxRetryAfter)
 	check(o.WaitMax > 0, "WaitMax %v: above zero", o.WaitMax)
 	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
 	if o.StatusURL != "" {

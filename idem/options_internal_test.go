@@ -3,6 +3,7 @@ package idem
 import (
 	"bytes"
 	"context"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -33,9 +34,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"reserve over lease":             {&MemoryStore{}, func(o *Options) { o.Reserve = time.Minute }, "Reserve"},
 		"namespace with a separator":     {&MemoryStore{}, func(o *Options) { o.Namespace = "a#b" }, "Namespace"},
 		"namespace too long":             {&MemoryStore{}, func(o *Options) { o.Namespace = strings.Repeat("a", 65) }, "Namespace"},
-		"keys over 255":                  {&MemoryStore{}, func(o *Options) { o.MaxKey = 256 }, "MaxKey"},
-		"minimum over maximum":           {&MemoryStore{}, func(o *Options) { o.MinKey, o.MaxKey = 20, 10 }, "MinKey"},
-		"R7 tighter limits":              {&MemoryStore{}, func(o *Options) { o.MinKey, o.MaxKey = 20, 100 }, ""},
+		"keys over 255":                  {&MemoryStore{}, func(o *Options) { o.MinKey = 256 }, "MinKey"},
 		"unknown key mode":               {&MemoryStore{}, func(o *Options) { o.Key = 9 }, "Key 9"},
 		"body over 6 MB":                 {&MemoryStore{}, func(o *Options) { o.MaxBody = 7 << 20 }, "MaxBody"},
 		"A32 storing Set-Cookie":         {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{"set-cookie"} }, "Set-Cookie"},
@@ -66,12 +65,12 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"CORS: exposing all":          {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"*"}} }, "Expose"},
 		"CORS: exposing no name":      {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"a b"}} }, "Expose"},
 		"every limit, from below": {&MemoryStore{}, func(o *Options) {
-			o.Retention, o.Lease, o.Reserve, o.LeaseMargin, o.MaxRetryAfter = time.Hour, time.Hour, time.Hour-1, time.Second, time.Second
-			o.MaxKey, o.MaxBody, o.MaxInput, o.MaxRequest, o.MaxTries, o.WaitMax = 1, 1, 1, 1, 1, 1
+			o.Retention, o.Lease, o.Reserve, o.LeaseMargin = time.Hour, time.Hour, time.Hour-1, time.Second
+			o.MaxBody, o.MaxRequest, o.MaxTries, o.WaitMax = 1, 1, 1, 1
 		}, ""},
 		"every limit, from above": {&MemoryStore{}, func(o *Options) {
 			o.Namespace, o.Function = "az-AZ_09."+strings.Repeat("a", 55), strings.Repeat("f", 256)
-			o.MinKey, o.MaxBody, o.MaxInput = 255, 6<<20, store.MaxStoredRequest
+			o.MinKey, o.MaxBody, o.MaxRequest = 255, 6<<20, math.MaxInt
 			o.Key, o.Mode, o.InFlight, o.StatusURL = KeyGenerate, ModeOff, InFlightAccept, "/status/"
 		}, ""},
 		"function too long":                             {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
@@ -81,13 +80,11 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"negative minimum":                              {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},
 		"negative key mode":                             {&MemoryStore{}, func(o *Options) { o.Key = -1 }, "Key -1"},
 		"negative body":                                 {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
-		"input over 10 MB":                              {&MemoryStore{}, func(o *Options) { o.MaxInput = 10<<20 + 1 }, "MaxInput"},
-		"negative input":                                {&MemoryStore{}, func(o *Options) { o.MaxInput = -1 }, "MaxInput"},
+		"input over 10 MB":                              {&MemoryStore{}, func(o *Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 10<<20+1 }, "MaxRequest"},
 		"negative request":                              {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
 		"negative tombstone":                            {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
 		"unknown mode in flight":                        {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
 		"negative mode in flight":                       {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
-		"Retry-After below a second":                    {&MemoryStore{}, func(o *Options) { o.MaxRetryAfter = time.Second - 1 }, "MaxRetryAfter"},
 		"negative wait":                                 {&MemoryStore{}, func(o *Options) { o.WaitMax = -1 }, "WaitMax"},
 		"a 202 that nobody can follow":                  {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
 		"a status URL without its end":                  {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},

@@ -165,7 +165,7 @@ func (p *phaseRun) forgotten() (since time.Time) {
 		return time.Time{}
 	}
 	once := p.step.memory <= 0 || p.step.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
-	if !once && p.run.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory { // no clock decides about a call that is never repeated
+	if !once && p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory { // no clock decides about a call that is never repeated
 		return time.Time{}
 	}
 	return rec.DoubtSince // zero if no call is in doubt
@@ -250,7 +250,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		if rerr != nil {
 			return nil, p.run.gate.fail(rerr)
 		}
-		p.run.core.cleaned(ctx, p.run.gate.pk, &resp)
+		p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 		if ferr := p.run.ends(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
 			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
 		}
@@ -287,7 +287,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.step.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		p.run.progress.pass() // the phase's outcome is the answer
-		p.run.core.cleaned(ctx, p.run.gate.pk, &resp)
+		p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 		if ferr := p.run.ends(ctx, resp, nil, nil, false); ferr != nil {
 			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
 		}

@@ -13,9 +13,8 @@ import (
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
-	o.KeyOptionalOn = []string{http.MethodDelete}
 	o.Stored = storedBy(false, http.StatusBadRequest, http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests)
-	o.Problem, o.rules = stripeJSON, rules{stripe: true}
+	o.Problem, o.rules = stripeJSON, rules{stripe: true, optional: []string{http.MethodDelete}}
 }
 
 // StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for
@@ -35,7 +34,7 @@ func StripeV1(o *Options) {
 // except answers that ask for a repetition.
 func IETF(o *Options) {
 	o.Methods = []string{http.MethodPost, http.MethodPatch}
-	o.StrictKey = true
+	o.rules.quoted = true
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Problem = ProblemJSON
 }
@@ -97,6 +96,8 @@ type rules struct {
 	requestID  bool          // answers echo the request's Request-Id
 	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
 	failClosed bool          // nothing runs without the store
+	quoted     bool          // the key of a new operation is quoted; a known key needs no quotes
+	optional   []string      // methods whose requests pass without a key
 	retention  time.Duration // the least
 }
 

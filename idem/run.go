@@ -16,7 +16,6 @@ import (
 // attempt that changes once the record is held. Phases run in phaserun.go and are committed
 // in commit.go; settle.go ends the run.
 type run struct {
-	core   *core
 	ask    *ask
 	times  *times
 	watch  *watch
@@ -36,7 +35,7 @@ type run struct {
 // run returns the run of an attempt that holds rec.
 func (a *attempt) run(rec *store.Record, w writer) *run {
 	return &run{
-		core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
+		ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
 		progress: progress{rec: rec, started: time.Now()}, gate: gate{pk: rec.PK},
 	}
 }
@@ -45,7 +44,7 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 func (r *run) record() *store.Record { return r.progress.record() }
 
 // answers returns what answers for r's attempt.
-func (r *run) answers() answers { return answers{r.core, r.ask, r.times, r.watch, r.writer.owner} }
+func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
 // course runs the handler once, and ends the operation if it can. resumed says that another
 // attempt began it.
@@ -93,11 +92,11 @@ func (r *run) handle(ctx context.Context, resumed bool, fn func(context.Context)
 // lost ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
-	if r.core.opt.RenewFor < 0 {
+	if r.ask.core.opt.RenewFor < 0 {
 		return
 	}
 	r.lease.turn = make(chan struct{}, 1)
-	r.lease.timer = time.AfterFunc(time.Until(r.times.deadline)+r.core.spare, func() {
+	r.lease.timer = time.AfterFunc(time.Until(r.times.deadline)+r.ask.core.spare, func() {
 		r.lease.renews(func() (time.Duration, bool) { return r.renew(ctx) })
 	})
 }
@@ -105,13 +104,13 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 // renew renews the lease if due, and returns the time to the next renewal; false
 // if there is nothing left to renew.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
-	rec, opt, spare := r.record(), &r.core.opt, r.core.spare
+	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
 	left := time.Until(r.times.deadline) + opt.RenewFor
 	switch {
 	case rec.State != store.Open:
 		return 0, false // answered
 	case left <= 0:
-		r.core.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(rec.PK), "after", opt.RenewFor)
+		r.ask.core.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(rec.PK), "after", opt.RenewFor)
 		return 0, false
 	}
 	now := opt.Now()
@@ -122,16 +121,16 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	held, l, err := r.writer.send(ctx, change{prev: rec, next: next}, time.Now().Add(spare), patient)
 	switch {
 	case err != nil:
-		r.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
+		r.ask.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
 		return spare, true // we hold the lease until another attempt takes over
 	case l == state.Fenced:
-		r.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
+		r.ask.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
 		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
 	case held.State != store.Open:
 		return 0, false // answered after all: release will see the answer
 	}
-	r.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
+	r.ask.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
 	r.progress.set(held) // the renewal, or an earlier write of this attempt that landed after all
 	return 0, true
 }
@@ -157,13 +156,13 @@ func (r *run) stages(ctx context.Context, jobs []Job) error {
 	if err != nil {
 		return err
 	}
-	all, err := r.progress.staged(ctx, mine, r.core.due, r.writer.jobs)
-	sizer, sizes := r.core.store.(store.Sizer)
+	all, err := r.progress.staged(ctx, mine, r.ask.core.due, r.writer.jobs)
+	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err
 	}
 	rec := r.record()
-	return sizer.Fits(rec, state.Advanced(rec, r.core.opt.Now(), nil, all, nil))
+	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
 }
 
 // checked returns jobs with the trace of ctx, or why one of them can never be staged.

@@ -83,10 +83,10 @@ func (r *run) settle(ctx context.Context, resp Response, err error) (Result, err
 	}
 	if o.err == nil {
 		o.err = checkStatus(&o.resp)
-		r.core.cleaned(ctx, r.gate.pk, &o.resp)
+		r.ask.core.cleaned(ctx, r.gate.pk, &o.resp)
 	}
 	o.left, o.failed = r.gate.failure()
-	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.core.opt.Stored(o.resp)
+	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.ask.core.opt.Stored(o.resp)
 	e := decide(o, r.doubt())
 	switch {
 	case e.store:
@@ -95,7 +95,7 @@ func (r *run) settle(ctx context.Context, resp Response, err error) (Result, err
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
 	case o.err == nil && o.failed != nil && !o.left && !o.definitive:
-		r.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
+		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
 	}
 	return r.giveUp(ctx, o.resp, e)
 }
@@ -132,7 +132,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 				break
 			}
 			// That the operation is done matters more than its answer.
-			r.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
+			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
 		}
 		err = r.finish(ctx, resp, nil, nil, false)
 		if end := r.gate.ended(); end != nil {
@@ -152,7 +152,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = fail("finish", rec.PK, err)
-	r.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
+	r.ask.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
 	r.watch.tell(ctx, evFailed, rec, err)
 	if rec.Keep == store.KeepOpen || r.progress.hasLoose() {
 		return Result{}, unavailable("finish", rec.PK, err)
@@ -171,7 +171,7 @@ func mayDrop(err error, rec *store.Record) bool {
 
 // giveUp ends a run without a stored answer.
 func (r *run) giveUp(ctx context.Context, resp Response, e ending) (Result, error) {
-	rec, opt := r.record(), &r.core.opt
+	rec, opt := r.record(), &r.ask.core.opt
 	b := r.releasing()
 	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.resumed
 	b.Why = cmp.Or(b.Why, e.why)
@@ -185,7 +185,7 @@ func (r *run) giveUp(ctx context.Context, resp Response, e ending) (Result, erro
 	switch {
 	case l == state.Fenced:
 		if e.err != nil {
-			r.core.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(rec.PK), "error", e.err)
+			r.ask.core.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(rec.PK), "error", e.err)
 		}
 		return r.answers().overtaken(ctx, rec.PK, held)
 	case l == state.Landed && held.State == store.Done:
@@ -224,12 +224,12 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	rec := r.record()
 	prev := rec
 	for range maxRounds {
-		next := state.Released(prev, r.core.opt.Now(), b)
+		next := state.Released(prev, r.ask.core.opt.Now(), b)
 		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.until(prev), maxRounds)
 		switch {
 		case err != nil:
 			err = fail("release", rec.PK, err)
-			r.core.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(rec.PK), "error", err)
+			r.ask.core.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(rec.PK), "error", err)
 			r.watch.tell(ctx, evFailed, rec, err)
 			return nil, state.NotYet, err
 		case l == state.Fenced:
@@ -237,7 +237,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 		case held.Lease.IsZero():
 			r.watch.tell(ctx, evReleased, rec, cause)
 			if held.Blocked {
-				r.core.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(rec.PK),
+				r.ask.core.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(rec.PK),
 					"operation", held.ID, "route", held.Route, "error", held.LastErr)
 				r.watch.tell(ctx, evBlocked, held, b.Refusal)
 			}

@@ -62,7 +62,7 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 	if at.whose.Kind == scope.One && a.core.opt.StatusURL == "" {
 		return nil, state.Again, nil
 	}
-	rec, err := a.writer.read(ctx, at.pk, a.times.end)
+	rec, err := a.writer().read(ctx, at.pk, a.times.end)
 	if err != nil {
 		return nil, 0, unavailable("resume", at.pk, err)
 	}

@@ -21,7 +21,7 @@ import (
 // unattended returns an attempt at the record pk.
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
-	a.ask.home.pk, a.ask.resumed, a.writer.owner = pk, true, rand.Text()
+	a.ask.home.pk, a.ask.resumed, a.ask.owner = pk, true, rand.Text()
 	if !strings.HasPrefix(pk, e.names.prefix) {
 		return a, fail("resume", pk, fmt.Errorf("%w: the record is not of the namespace %q", jobs.ErrMoved, e.opt.Namespace))
 	}
@@ -50,7 +50,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), state.Life{Retention: rec.Retention, Tombstone: rec.Tombstone})
-	got, l, err := a.writer.write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
+	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
 	switch {
 	case err != nil:
 		return nil, unavailable("take-over", a.ask.home.pk, err)
@@ -76,16 +76,16 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		if nerr != nil {
 			return fail(op, pk, nerr)
 		}
-		to.Settled[len(to.Settled)-1].ID = a.writer.owner // by which it is found again
+		to.Settled[len(to.Settled)-1].ID = a.ask.owner // by which it is found again
 		// This attempt's owner fences a late write of the attempt that holds the record.
-		held, _, werr := a.writer.write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
+		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
 		if werr != nil {
 			if held, err = a.readsClosed(ctx, a.times.end); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
 		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // no copy of the write lands any more
-		switch made, known := state.HasDecision(held, rec, a.writer.owner); {
+		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
 		case made:
 			return nil
 		case moved && known:
@@ -102,7 +102,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 
 // goOn continues the operation of a record that a took over, or gives it up.
 func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
-	r, why := a.run(rec, a.writer), ""
+	r, why := a.run(rec, a.writer()), ""
 	switch {
 	case missing != nil:
 		why = "the stored request is gone: " + missing.Error()
@@ -152,7 +152,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 	now := a.core.opt.Now()
 	t := state.WithFrom(store.Take{
 		PK: ticket.PK, Owner: ticket.Owner, Ver: ticket.Ver, Released: ticket.Released,
-		Now: state.Millis(now), Handlers: handlers, Tenant: tenant, NewOwner: a.writer.owner, Lease: a.times.leaseEnd(now),
+		Now: state.Millis(now), Handlers: handlers, Tenant: tenant, NewOwner: a.ask.owner, Lease: a.times.leaseEnd(now),
 		Retention: a.core.life.Retention, Tombstone: a.core.life.Tombstone,
 	})
 	rec, taken, err := a.takeOnce(ctx, t)
@@ -173,7 +173,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 	case missing != nil && a.core.opt.Now().Before(state.LeftUntil(rec)):
 		return nil, nil, fail("resume", a.ask.home.pk, fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
-	got, l, err := a.writer.write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
+	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
 	switch {
 	case err != nil:
 		return nil, nil, unavailable("take-over", a.ask.home.pk, err)
@@ -237,7 +237,7 @@ func (a *attempt) unfit(rec *store.Record, why state.Refusal) error {
 
 // reads returns the record; nil without one.
 func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
-	rec, err := a.writer.read(ctx, a.ask.home.pk, until)
+	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil {
 		return nil, unavailable("resume", a.ask.home.pk, err)
 	}
@@ -248,7 +248,7 @@ func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, er
 // can't be opened, it returns the record without them. The store refuses a write that
 // needs them.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
-	rec, err := a.writer.read(ctx, a.ask.home.pk, until)
+	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {
 		return nil, unavailable("read", a.ask.home.pk, err)
 	}

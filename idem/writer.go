@@ -12,7 +12,6 @@ import (
 // writer makes the conditional writes of one owner, each until the record shows whether it
 // was applied. A claim, a take-over, a commit, a renewal and an operator's decision use it.
 type writer struct {
-	core  *core
 	times *times
 	owner string // a nonce: the fence of every write
 }
@@ -70,7 +69,7 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))
 	defer cancel()
-	held, err := w.core.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
+	held, err := w.times.core.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
 	switch {
 	case err == nil && held == nil:
 		return c.next, state.Landed, nil
@@ -79,7 +78,7 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 	case !errors.Is(err, store.ErrUnknown):
 		return nil, 0, err
 	}
-	now, lerr := w.core.store.Load(ctx, c.next.PK)
+	now, lerr := w.times.core.store.Load(ctx, c.next.PK)
 	if lerr != nil {
 		return nil, 0, errors.Join(err, errUnread, lerr)
 	}
@@ -91,7 +90,7 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
 	ctx, cancel := w.times.within(ctx, until)
 	defer cancel()
-	return w.core.store.Load(ctx, pk)
+	return w.times.core.store.Load(ctx, pk)
 }
 
 // jobs returns how many jobs the record rec has now: rec keeps those that were

@@ -37,7 +37,7 @@ func TestLifeOfAKey(t *testing.T) {
 	later := func(d time.Duration) func(*time.Time) { return func(now *time.Time) { *now = now.Add(d) } }
 	tombstone := func(o *idem.Options) { o.Tombstone = 72 * time.Hour }
 	mode := func(m idem.KeyMode) func(*idem.Options) { return func(o *idem.Options) { o.Key = m } }
-	strict := func(o *idem.Options) { o.StrictKey = true }
+	strict := idem.IETF
 	without := func(c *call) { delete(c.header, "Idempotency-Key") }
 	quoted := func(c *call) { c.header["Idempotency-Key"] = []string{`"k"`} }
 	other := func(c *call) { quoted(c); c.body = []byte("{}") }

@@ -663,7 +663,7 @@ func TestReadersInflateNoBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	engine := idem.New(store, idem.OneScope, func(o *idem.Options) {
-		o.Function, o.Resumable, o.CallerFromOp, o.MaxBody, o.MaxInput = "f", true, true, len(large), len(large)
+		o.Function, o.Resumable, o.CallerFromOp, o.MaxBody, o.MaxRequest = "f", true, true, len(large), len(large)
 	})
 	down := errors.New("down")
 	for key, want := range map[string]error{"open": down, "done": nil} {

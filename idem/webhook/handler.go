@@ -82,7 +82,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	engine.AddSource(endpoint, 80*time.Hour) // so long providers repeat a delivery by themselves
 	return &Handler{
 		engine: engine, verifier: v, fn: fn,
-		endpoint: endpoint, maxBody: opt.MaxRequest, log: opt.Logger, refused: opt.Hooks.Refused,
+		endpoint: endpoint, maxBody: int64(opt.MaxRequest), log: opt.Logger, refused: opt.Hooks.Refused,
 	}
 }
 

@@ -53,7 +53,7 @@ const (
 )
 
 var (
-	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 1<<20 }
+	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 1<<20 }
 	large     = func(o *idem.Options) { o.MaxBody = 4 << 20 }
 	plain     = func(*idem.Options) {}
 

@@ -197,7 +197,7 @@ func TestAllocationsOverTheSDK(t *testing.T) {
 		does                   string
 		pair                   pair
 		mostObjects, mostBytes int
-	}{{"new", fresh, 47, 10_500}, {"replay", again, 2, 5300}} {
+	}{{"new", fresh, 47, 10_000}, {"replay", again, 2, 5300}} {
 		var objects, bytes [2]int
 		for i, do := range []op{kind.pair.library, kind.pair.same} {
 			if objects[i], bytes[i], err = allocated(500, do); err != nil {

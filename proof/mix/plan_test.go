@@ -134,7 +134,7 @@ func newPlan(d *drawn) *plan {
 	})
 	p.engine = func(o *idem.Options) {
 		o.Function, o.Resumable = "mix", p.resumable
-		o.MaxInput = 10 << 20
+		o.MaxRequest = 10 << 20
 		o.CallsOut = d.odds(0.2, callsOut)
 		if p.former {
 			o.CallerFromOp = true

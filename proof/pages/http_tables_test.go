@@ -116,7 +116,7 @@ var keyRows = []struct {
 
 // keys: which values of the header are which key.
 func keys(t *testing.T) string {
-	tb := table{Head: []string{"the header's value", "key", "with `StrictKey`", "echoed as"}}
+	tb := table{Head: []string{"the header's value", "key", "under `IETF`", "echoed as"}}
 	for _, row := range keyRows {
 		shown := row.shown
 		if shown == "" {
@@ -137,7 +137,9 @@ func keys(t *testing.T) string {
 func parsed(values []string, strict bool) string {
 	key := ""
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.StrictKey = strict
+		if strict {
+			idem.IETF(o)
+		}
 		o.Scope = func(_ context.Context, r *idem.Request) (string, error) { key = r.Key; return "all", nil }
 	})
 	ok := func(context.Context) (idem.Response, error) { return idem.Response{}, nil }

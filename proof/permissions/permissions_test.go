@@ -91,7 +91,7 @@ func (p *place) as(r *role) *dynamodb.Client { return p.db.Client(dynamo.Tune, r
 
 func (p *place) engine(s *dynamo.Store, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(s, append([]func(*idem.Options){idem.OneScope, func(o *idem.Options) {
-		o.MinKey, o.Namespace, o.Function, o.Now, o.MaxBody, o.MaxInput, o.Logger = 1, "orders", "orders", p.clock.Now, defaults.MaxMaxBody, 1<<20, slog.New(slog.DiscardHandler)
+		o.MinKey, o.Namespace, o.Function, o.Now, o.MaxBody, o.MaxRequest, o.Logger = 1, "orders", "orders", p.clock.Now, defaults.MaxMaxBody, 1<<20, slog.New(slog.DiscardHandler)
 	}}, optFns...)...)
 }
 

@@ -87,7 +87,7 @@ func found() []bug {
 			{"idem/phaserun.go", "once := p.step.memory <= 0 || p.step.intent", "once := p.step.intent"},
 		}},
 		{"memory", "a call is repeated after its provider has forgotten the key", []edit{
-			{"idem/phaserun.go", "p.run.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
+			{"idem/phaserun.go", "p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
 		}},
 		{"quota", "requests that waited for a holder begin new operations without asking the quota", []edit{
 			{"idem/wait.go", "held, v, err = c.begin(ctx)", "held, v, err = c.claim(ctx)"},
@@ -97,15 +97,15 @@ func found() []bug {
 		}},
 		{"refusal", "the retry of a charged request is refused by a limit that came later: nothing was done", []edit{
 			{
-				"idem/attempt.go", `q.bar("request", storable(q.input, opt.MaxInput))`,
-				"if err := storable(q.input, opt.MaxInput); err != nil {\n\t\t\treturn Result{}, &Error{Op: \"request\", Err: err}\n\t\t}",
+				"idem/attempt.go", `q.bar("request", storable(q.input, opt.MaxRequest))`,
+				"if err := storable(q.input, opt.MaxRequest); err != nil {\n\t\t\treturn Result{}, &Error{Op: \"request\", Err: err}\n\t\t}",
 			},
 		}},
 		{"refusal", "behind a table that refuses every call, a handler of ModeOpen runs unprotected", []edit{
 			{"idem/attempt.go", " && !errors.Is(err, store.ErrRefused)", ""},
 		}},
 		{"refusal", "jobs that don't fit in their record are noticed after the charge", []edit{
-			{"idem/run.go", "return sizer.Fits(rec, state.Advanced(rec, r.core.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, r.core.opt.Now(), nil, all, nil))"},
+			{"idem/run.go", "return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))"},
 		}},
 		{"caller", "two issuers' users of one name are one caller", []edit{
 			{"lambda/scope.go", "id.Subject = join(iss, sub)", "id.Subject = join(iss[:0], sub)"},

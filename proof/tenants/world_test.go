@@ -119,7 +119,7 @@ func (w *world) engine(a *app, set settings) *idem.Engine {
 			a.opt(o)
 		}
 		o.Function, o.Retention, o.Lease, o.RenewFor, o.WaitMax = "api", retention, lease, -1, set.waitMax
-		o.MaxRetryAfter, o.CORS = time.Second, idem.CORS{}
+		o.CORS = idem.CORS{}
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Now = func() time.Time { return w.epoch.Add(time.Duration(w.at.Load())) }
 		if w.plant.options != nil {

@@ -140,7 +140,7 @@ func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 const Lease = 150 * time.Second
 
 // Unhurried gives an engine's requests that time, and lets it store requests of any size.
-func Unhurried(o *idem.Options) { o.Lease, o.MaxInput = Lease, store.MaxStoredRequest }
+func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, store.MaxStoredRequest }
 
 // Engine returns an engine on the table's store, whose requests have a long lease.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {

@@ -19,12 +19,12 @@ func engineTakeOver(s suite) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		old := e.record(t, order("k", "1"))
-		eng := e.engine(func(o *idem.Options) { o.MaxRetryAfter = 2 * storetest.Limit })
+		eng := e.engine()
 
 		r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 		left := old.Lease.Sub(e.clock.Now())
-		if ierr, ok := errors.AsType[*idem.Error](r.err); !ok || ierr.RetryAfter != left {
-			t.Errorf("%v does not say to retry after %v", r.err, left)
+		if ierr, ok := errors.AsType[*idem.Error](r.err); !ok || ierr.RetryAfter != min(left, defaults.MaxRetryAfter) {
+			t.Errorf("%v does not say to retry after %v", r.err, min(left, defaults.MaxRetryAfter))
 		}
 		e.clock.Advance(left - 1e6)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)

@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	engine := idem.New(store, idem.OneScope, func(o *idem.Options) {
-		o.MaxBody, o.MaxInput, o.Resumable, o.CallerFromOp = defaults.MaxMaxBody, idemstore.MaxStoredRequest, os.Getenv("PEAK_RESUMABLE") != "", true
+		o.MaxBody, o.MaxRequest, o.Resumable, o.CallerFromOp = defaults.MaxMaxBody, idemstore.MaxStoredRequest, os.Getenv("PEAK_RESUMABLE") != "", true
 	})
 	named := func(o *lambda.HandlerOptions) { o.Name = "function" }
 	switch os.Getenv("PEAK_SOURCE") {
