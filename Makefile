@@ -67,8 +67,8 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 		--process world=dist/world/bootstrap --process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
 		$(LOCALFLAGS)
 
-# What repeats rules by force: processes that are killed at many calls, random programs, and what is built with mutants.
-FORCE         := crash mix mutants queues simulation
+# What repeats rules by force: processes that are killed at many calls, and random programs.
+FORCE         := crash mix queues simulation
 
 # What takes the whole way: a start from a cold cache, make local, a merchant from nothing, a night of trouble;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
@@ -241,10 +241,6 @@ model: ## every state of the protocol's model, and each of its rules removed (do
 .PHONY: traces
 traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/inside/model.md)
 	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys)$$' -v -count=1 -timeout 4h
-
-.PHONY: mutants
-mutants: ## break each rule of the code once; a test must fail each time (hours; docs/inside/proof.md)
-	go run -C proof ./mutants
 
 SEALEDFLAGS   ?=
 

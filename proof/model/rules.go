@@ -167,15 +167,6 @@ var rules = [ruleCount]rule{
 	OtherOver:    {name: "OtherOver", says: "a release that knows one scope begins when nothing under the other scope is open any more, or an answer", in: "the end of a change of scope", breaks: TwoLive},
 }
 
-// RuleNames lists the rules. The table of mutants of the code has a line for each.
-func RuleNames() []string {
-	names := make([]string, 0, ruleCount)
-	for _, r := range rules {
-		names = append(names, r.name)
-	}
-	return names
-}
-
 // String returns the rule's name.
 func (r Rule) String() string { return rules[r].name }
 

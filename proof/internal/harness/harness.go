@@ -1,5 +1,4 @@
-// Package harness has the common parts of the programs that play mutants and collect
-// figures.
+// Package harness has the common parts of the proofs: folders, commands and figures of processes.
 package harness
 
 import (
@@ -8,10 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // Root returns the folder of the root module, in which the module of the proofs lies.
@@ -30,16 +27,6 @@ func Output(ctx context.Context, name string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// ModuleOf cuts the folder of a package, from the repository's root, into the folder of
-// its module and the rest.
-func ModuleOf(dir string) (module, rest string) {
-	first, rest, _ := strings.Cut(dir, "/")
-	if slices.Contains([]string{"kms", "otel", "proof"}, first) {
-		return first, "./" + rest
-	}
-	return ".", "./" + dir
-}
-
 // MakeList returns the words of a variable of the Makefile.
 func MakeList(root, name string) ([]string, error) {
 	raw, err := os.ReadFile(filepath.Join(root, "Makefile"))
@@ -52,20 +39,6 @@ func MakeList(root, name string) ([]string, error) {
 		}
 	}
 	return nil, fmt.Errorf("the Makefile has no list %s", name)
-}
-
-// Each calls fn with 0 to n-1, atOnce at once, and returns after the last.
-func Each(n, atOnce int, fn func(i int)) {
-	slots := make(chan struct{}, atOnce)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			fn(i)
-		})
-	}
-	wg.Wait()
 }
 
 // Tail returns the end of what tests said.
