@@ -39,8 +39,16 @@ func TestBodiesOfEverySize(t *testing.T) {
 		random     bool
 		companions int
 	}{
-		{0, false, 0}, {1, true, 0}, {4 * kib, true, 0}, {4*kib + 1, true, 1}, {64 * kib, false, 0},
-		{390 * kib, true, 1}, {399 * kib, true, 2}, {1 << 20, true, 3}, {6 << 20, true, 16}, {6 << 20, false, 1},
+		{0, false, 0},
+		{1, true, 0},
+		{4 * kib, true, 0},
+		{4*kib + 1, true, 1},
+		{64 * kib, false, 0},
+		{390 * kib, true, 1},
+		{399 * kib, true, 2},
+		{1 << 20, true, 3},
+		{6 << 20, true, 16},
+		{6 << 20, false, 1},
 	} {
 		t.Run(fmt.Sprintf("%d bytes, random=%t", tt.size, tt.random), func(t *testing.T) {
 			t.Parallel()

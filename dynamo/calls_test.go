@@ -30,8 +30,6 @@ import (
 )
 
 // Calls and write units per path are the product's number: design part 5.
-//
-//nolint:tparallel // the steps are one story on one table
 func TestCallsPerRequest(t *testing.T) {
 	t.Parallel()
 	callsPerRequest(t, newTable(t))

@@ -30,8 +30,6 @@ func TestEngineSealed(t *testing.T) {
 }
 
 // Calls and write units don't change, and a data key serves all of them.
-//
-//nolint:tparallel // the steps are one story on one table
 func TestCallsPerRequestSealed(t *testing.T) {
 	t.Parallel()
 	p := newProvider(t, "one")

@@ -607,14 +607,6 @@ func (b *bodied) LoadBody(_ context.Context, r *store.Record) error {
 	return nil
 }
 
-type handler = func(context.Context) (idem.Response, error)
-
-// repeated is r, as a source sends it that knows it for a repetition.
-func repeated(r idem.Request) idem.Request {
-	r.ReadFirst = true
-	return r
-}
-
 // gate is a quota that a test opens and closes.
 type gate struct {
 	wait  time.Duration
@@ -751,3 +743,5 @@ func paying(ctx context.Context, phase string, what func(tx *idem.Tx) error, opt
 	}, opts...)
 	return err
 }
+
+type handler = func(context.Context) (idem.Response, error)

@@ -266,8 +266,13 @@ func brief(runs int, r idem.Result) string {
 		words += " " + code
 	}
 	for _, h := range [][2]string{
-		{idem.ReplayedHeader, " replayed"}, {"Idempotency-Status", " ignored"}, {"Idempotency-Expires", " kept"},
-		{"Retry-After", " wait *"}, {"Stripe-Should-Retry", " retry *"}, {"Request-Id", " id *"}, {"Original-Request", " first *"},
+		{idem.ReplayedHeader, " replayed"},
+		{"Idempotency-Status", " ignored"},
+		{"Idempotency-Expires", " kept"},
+		{"Retry-After", " wait *"},
+		{"Stripe-Should-Retry", " retry *"},
+		{"Request-Id", " id *"},
+		{"Original-Request", " first *"},
 	} {
 		if v := r.Header.Get(h[0]); v != "" {
 			words += strings.Replace(h[1], "*", v, 1)

@@ -38,8 +38,9 @@ func TestLostParts(t *testing.T) {
 		err  error
 		want string // "": stored
 	}{
-		"a hidden field":        {encodes(encodeResult(hidden)), ".b is lost"},
-		"a hidden field, empty": {encodes(encodeResult(struct{ a int }{})), ""},
+		"a hidden field":                       {encodes(encodeResult(hidden)), ".b is lost"},
+		"a type with JSON on its pointer only": {encodes(encodeResult(halfMoney{5})), ".amount is lost"},
+		"a hidden field, empty":                {encodes(encodeResult(struct{ a int }{})), ""},
 		"a field that is left out": {encodes(encodeResult(struct {
 			A int `json:"-"`
 		}{1})), ".A is lost"},

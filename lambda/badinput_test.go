@@ -61,8 +61,10 @@ func TestBadInput(t *testing.T) {
 			}
 		}
 	}
-	unsigned := []string{"Traceparent", "X-Request-Id", "X-Amzn-Trace-Id", "Cookie", "User-Agent", "X-Amzn-Oidc-Identity", "X-Amzn-Oidc-Data",
-		"X-Amzn-Oidc-Accesstoken", "Authorization", "X-Api-Key", "X-Forwarded-User"}
+	unsigned := []string{
+		"Traceparent", "X-Request-Id", "X-Amzn-Trace-Id", "Cookie", "User-Agent", "X-Amzn-Oidc-Identity", "X-Amzn-Oidc-Data",
+		"X-Amzn-Oidc-Accesstoken", "Authorization", "X-Api-Key", "X-Forwarded-User",
+	}
 	odd := func(c *call) { c.body = []byte(`{"__proto__":{"a":1},"b":` + strings.Repeat("[", 9999) + "\x00\xff") }
 	for name, edits := range map[string][2]func(*call){
 		"quoted and bare":                    {key("Idempotency-Key", `"k"`), key("Idempotency-Key", "k")},

@@ -170,7 +170,8 @@ func TestUnnamedCallerIsRefused(t *testing.T) {
 	store := &watched{}
 	h, runs := counted(created)
 	for _, authorizer := range []any{
-		map[string]any{"jwt": map[string]any{"claims": map[string]any{"iss": "i"}}}, map[string]any{"lambda": map[string]any{"plan": "gold"}},
+		map[string]any{"jwt": map[string]any{"claims": map[string]any{"iss": "i"}}},
+		map[string]any{"lambda": map[string]any{"plan": "gold"}},
 		map[string]any{"lambda": nil},
 	} {
 		s := editedSource(httpAPI, func(ev map[string]any) { ev["requestContext"].(map[string]any)["authorizer"] = authorizer })

@@ -459,8 +459,13 @@ func TestRecordThatComesAgainIsReadFirst(t *testing.T) {
 		records, runs int
 		reads, claims int
 	}{
-		{"Kinesis", 0, 3, 3, 0, 3}, {"Kinesis", 0, 5, 2, 3, 3}, {"Kinesis", 0, 5, 0, 4, 1},
-		{"SQS", 1, 3, 3, 0, 3}, {"SQS", 2, 3, 0, 3, 0}, {"SQS", 0, 3, 0, 0, 3}, {"SQS", 3, 5, 2, 5, 2},
+		{"Kinesis", 0, 3, 3, 0, 3},
+		{"Kinesis", 0, 5, 2, 3, 3},
+		{"Kinesis", 0, 5, 0, 4, 1},
+		{"SQS", 1, 3, 3, 0, 3},
+		{"SQS", 2, 3, 0, 3, 0},
+		{"SQS", 0, 3, 0, 0, 3},
+		{"SQS", 3, 5, 2, 5, 2},
 	} {
 		var ev events.KinesisEvent
 		var messages []events.SQSMessage

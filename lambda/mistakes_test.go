@@ -225,14 +225,27 @@ func TestRouterKeysWhatItDeclares(t *testing.T) {
 		opt     opt
 		says    string // of the panic; "": none
 	}{
-		{"POST /wallets", nil, ""}, {"PATCH /wallets/{id}", nil, ""}, {"/wallets/{id}", nil, ""}, {"PUT /wallets/{id}", nil, "Options.Methods"},
-		{"DELETE /wallets/{id}", nil, "Options.Methods"}, {"GET /wallets/{id}", nil, "Options.Methods"}, {"PUT /wallets/{id}", opt{put}, ""},
-		{"PATCH /wallets/{id}", opt{put}, "Options.Methods"}, {"DELETE /wallets/{id}", opt{idem.Stripe}, ""},
-		{"PATCH /wallets/{id}", opt{idem.StripeV1}, "Options.Methods"}, {"PUT /wallets/{id}", opt{off}, ""},
-		{"POST /wallets/{id}/charge", opt{skip}, "SkipPath"}, {"POST /wallets/{id}/charge", opt{skip, byRoute}, "SkipPath"},
-		{"/wallets/{id}/charge", opt{skip, byRoute}, "SkipPath"}, {"POST shop.example/wallets/{id}", opt{skip, byRoute}, "SkipPath"},
-		{"POST /wallets/{id}/{$}", opt{skip, byRoute}, "SkipPath"}, {"POST /wallets", opt{skip, byRoute}, ""}, {"POST /wallets/{$}", opt{skip, byRoute}, ""},
-		{"POST /wallets/{rest...}", opt{skip}, "SkipPath"}, {"POST /wallets/{rest...}", opt{skip, byRoute}, ""}, {"POST /wallets/{id}", opt{skip, ownPath}, ""},
+		{"POST /wallets", nil, ""},
+		{"PATCH /wallets/{id}", nil, ""},
+		{"/wallets/{id}", nil, ""},
+		{"PUT /wallets/{id}", nil, "Options.Methods"},
+		{"DELETE /wallets/{id}", nil, "Options.Methods"},
+		{"GET /wallets/{id}", nil, "Options.Methods"},
+		{"PUT /wallets/{id}", opt{put}, ""},
+		{"PATCH /wallets/{id}", opt{put}, "Options.Methods"},
+		{"DELETE /wallets/{id}", opt{idem.Stripe}, ""},
+		{"PATCH /wallets/{id}", opt{idem.StripeV1}, "Options.Methods"},
+		{"PUT /wallets/{id}", opt{off}, ""},
+		{"POST /wallets/{id}/charge", opt{skip}, "SkipPath"},
+		{"POST /wallets/{id}/charge", opt{skip, byRoute}, "SkipPath"},
+		{"/wallets/{id}/charge", opt{skip, byRoute}, "SkipPath"},
+		{"POST shop.example/wallets/{id}", opt{skip, byRoute}, "SkipPath"},
+		{"POST /wallets/{id}/{$}", opt{skip, byRoute}, "SkipPath"},
+		{"POST /wallets", opt{skip, byRoute}, ""},
+		{"POST /wallets/{$}", opt{skip, byRoute}, ""},
+		{"POST /wallets/{rest...}", opt{skip}, "SkipPath"},
+		{"POST /wallets/{rest...}", opt{skip, byRoute}, ""},
+		{"POST /wallets/{id}", opt{skip, ownPath}, ""},
 	} {
 		said := panicOf(func() {
 			lambda.NewRouter(lambda.HTTPAPI).Keyed(tc.pattern, idem.New(new(idem.MemoryStore), tc.opt...), noContent)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -297,5 +296,3 @@ func (a answer) ride(t *testing.T) rides.Ride {
 }
 
 func newKey() string { return rand.Text() }
-
-var errTest = errors.New("as the test wants it")

@@ -257,7 +257,15 @@ func TestAnswersThatSettle(t *testing.T) {
 	}
 	for settled, rows := range map[bool][]row{
 		true: {
-			{200, ""}, {201, ""}, {202, ""}, {303, ""}, {400, ""}, {402, ""}, {404, ""}, {410, ""}, {422, ""},
+			{200, ""},
+			{201, ""},
+			{202, ""},
+			{303, ""},
+			{400, ""},
+			{402, ""},
+			{404, ""},
+			{410, ""},
+			{422, ""},
 			{410, fmt.Sprintf(problem, "idempotency_answer_not_kept")},
 			{400, fmt.Sprintf(problem, "idempotency_key_invalid")},
 			{400, `{"error":{"type":"invalid_request_error","code":"idempotency_key_missing"}}`},
@@ -268,7 +276,17 @@ func TestAnswersThatSettle(t *testing.T) {
 			{201, fmt.Sprintf(problem, "idempotency_key_mismatch")},
 		},
 		false: {
-			{307, ""}, {308, ""}, {401, ""}, {403, ""}, {407, ""}, {408, ""}, {409, ""}, {425, ""}, {429, ""}, {500, ""}, {503, ""},
+			{307, ""},
+			{308, ""},
+			{401, ""},
+			{403, ""},
+			{407, ""},
+			{408, ""},
+			{409, ""},
+			{425, ""},
+			{429, ""},
+			{500, ""},
+			{503, ""},
 			{422, fmt.Sprintf(problem, "idempotency_key_mismatch")},
 			{400, `{"error":{"type":"idempotency_error","message":"Keys for idempotent requests …"}}`}, // Stripe's
 			{400, `{"errors":[{"category":"INVALID_REQUEST_ERROR","code":"IDEMPOTENCY_KEY_REUSED"}]}`}, // Square's

@@ -255,7 +255,7 @@ func TestUnansweredOperationIsNeverDropped(t *testing.T) {
 					t.Helper()
 					s := &script{steps: []step{do}}
 					_, _, err := roundTrip(t, client.New(s, with(j), never), named(t, "POST", name, "x"))
-					key := ""
+					var key string
 					if e, ok := errors.AsType[*client.Error](err); ok {
 						key = e.Key
 					} else {
@@ -347,6 +347,7 @@ type brokenJournal struct{ begin, update error }
 func (b brokenJournal) Begin(_ context.Context, e client.Entry) (client.Entry, bool, error) {
 	return e, false, b.begin
 }
+
 func (b brokenJournal) Update(ctx context.Context, _ client.Entry) error {
 	return errors.Join(b.update, ctx.Err())
 }

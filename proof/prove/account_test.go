@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"testing"
 	"testing/synctest"
@@ -73,9 +74,7 @@ func TestDeploy(t *testing.T) {
 			if diff := cmp.Diff(tags, c.buckets[run].tags) + cmp.Diff(map[string]bool{codeKey: true, templateFile: true, nestedFile: true}, c.buckets[run].keys); diff != "" {
 				t.Error(diff)
 			}
-			for key, value := range tags {
-				want[key] = value
-			}
+			maps.Copy(want, tags)
 			if diff := cmp.Diff(want, made); diff != "" {
 				t.Error(diff)
 			}

@@ -178,7 +178,9 @@ func TestDeniedCalls(t *testing.T) {
 		table, id string
 		want      Status
 	}{
-		{"audit", "a", NotShown}, {"rides", "ride", Passed}, {"provider", fault.Denied + "api dynamodb " + expected, Passed},
+		{"audit", "a", NotShown},
+		{"rides", "ride", Passed},
+		{"provider", fault.Denied + "api dynamodb " + expected, Passed},
 		{"provider", fault.Denied + "receipts dynamodb DynamoDB_20120810.PutItem", Failed},
 	} {
 		s.put(step.table, step.id, nil)

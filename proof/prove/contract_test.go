@@ -30,7 +30,7 @@ func TestContract(t *testing.T) {
 	} {
 		samekey := filepath.Join(t.TempDir(), "samekey")
 		script := "#!/bin/sh\n[ \"$PROVE_CALLER\" ] || exit 9\ncat <<'END'\n" + says + "\nEND\necho the last words >&2\nexit 3\n"
-		if err := os.WriteFile(samekey, []byte(script), 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(samekey, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		p := &Place{API: "https://api", HTTP: &http.Client{Transport: created{}}, Samekey: samekey, meter: &meter{most: Cost{Bookings: 41}}}

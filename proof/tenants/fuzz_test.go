@@ -211,9 +211,6 @@ func (c *tally) report(t *testing.T, seed uint64) {
 	}
 }
 
-// worldsBegin is where the clock of a world in a bubble begins.
-var worldsBegin = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
-
 func memoryStore() store.Store { return &idem.MemoryStore{} }
 
 // inMemory is the settings of a bubble, whose time passes while all wait.

@@ -54,6 +54,7 @@ func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...f
 		out.Attributes = next
 	case types.ReturnValueUpdatedNew:
 		out.Attributes = updated(next, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames)
+	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // nobody asks for what was
 	}
 	return out, nil
 }
