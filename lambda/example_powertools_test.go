@@ -2,8 +2,10 @@ package lambda_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/samekey/samekey/idem"
@@ -46,6 +48,43 @@ func ExampleDirect_powertools() {
 	//  true false
 	//  false true
 	// 1 charge
+}
+
+// A service that has moved from Powertools' event_key_jmespath, and one that had
+// payload_validation_jmespath too: an event with the same key is a retry, whatever else is
+// in it, as a new time. docs/use/powertools.md has the options.
+func ExampleDirect_fieldsAsKey() {
+	type order struct {
+		OrderID string `json:"order_id"`
+		Amount  int    `json:"amount"`
+		SentAt  string `json:"sent_at"`
+	}
+	charge := func(_ context.Context, o order) (string, error) { return fmt.Sprint("paid ", o.Amount), nil }
+	byID := func(o order) (string, error) { return o.OrderID, nil }
+
+	keyAlone := func(o *idem.Options) { o.Fingerprint.SkipBody = true }
+	andAmount := func(o *idem.Options) {
+		o.Fingerprint.FuncName = "amount"
+		o.Fingerprint.Func = func(r *idem.Request) ([]byte, error) {
+			var in order
+			err := json.Unmarshal(r.Body, &in)
+			return strconv.AppendInt(nil, int64(in.Amount), 10), err
+		}
+	}
+	for _, fingerprint := range []func(*idem.Options){keyAlone, andAmount} {
+		h := lambda.Wrap(idem.New(new(idem.MemoryStore), idem.OneScope, fingerprint), lambda.Direct[order, string](byID), charge)
+		for _, o := range []order{{"1", 20, "10:00"}, {"1", 20, "10:05"}, {"1", 30, "10:10"}} {
+			answer, err := h.Handle(context.Background(), o)
+			fmt.Println(answer, errors.Is(err, idem.ErrMismatch))
+		}
+	}
+	// Output:
+	// paid 20 false
+	// paid 20 false
+	// paid 20 false
+	// paid 20 false
+	// paid 20 false
+	//  true
 }
 
 // The rows of docs/use/powertools.md in which a handler fails or its process dies behind

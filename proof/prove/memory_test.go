@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -291,7 +292,7 @@ func (c *cloud) store(in any) (any, error) {
 		return &s3.DeleteBucketOutput{}, err
 	case *s3.ListBucketsInput:
 		out := &s3.ListBucketsOutput{}
-		for name := range c.buckets {
+		for _, name := range slices.Sorted(maps.Keys(c.buckets)) { // as S3 does
 			if c.deaf || strings.HasPrefix(name, aws.ToString(in.Prefix)) {
 				out.Buckets = append(out.Buckets, s3types.Bucket{Name: &name})
 			}
