@@ -208,6 +208,9 @@ func (w *world) engineSays(c *customer, by string, res idem.Result) reply {
 	}
 	switch p.Code {
 	case "":
+		if rec := w.load(w.ledger.pks[c.key]); res.Replayed && rec != nil && len(rec.Settled) == 0 {
+			w.fail(oneAnswer+": a replay (%d) is no answer of the handler, and nobody has decided", res.Status)
+		}
 		return reply{final: res.Replayed, text: text + "of an operator"}
 	case "idempotency_key_mismatch", "idempotency_stuck", "idempotency_key_expired", "idempotency_answer_not_kept":
 		return reply{final: true, text: text}
