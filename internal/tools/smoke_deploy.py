@@ -224,8 +224,11 @@ def check_doctor(work, env):
 
     # MiniStack's CloudFormation leaves out TTL and recovery, and has the protection as a text that no client reads.
     table = resources("samekey", env)["Samekey.Table"]
-    client("dynamodb", env).update_table(TableName=table, DeletionProtectionEnabled=False)
-    subprocess.run([program, "table", "create", "--table", table, "--yes"], cwd=work, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    dynamodb = client("dynamodb", env)
+    for protected in (False, True):
+        dynamodb.update_table(TableName=table, DeletionProtectionEnabled=protected)
+    dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": "exp_s"})
+    dynamodb.update_continuous_backups(TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True})
     code, found, report = doctor()
     expect("mistakes in the deployed stack", (code, found), (0, []))
     expect("checks of it that hold", len(report["good"]) > 30, True)
