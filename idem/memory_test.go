@@ -4,14 +4,33 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
+
+// A commit writes each field of a record but those that a claim alone writes.
+func TestMemoryStoreCommitsEachField(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	claimed := storetest.MustClaim(t, &mem, storetest.ClaimAt(time.Now()))
+	next := storetest.Next(claimed, func(n *store.Record) {
+		old, count := *n, 0
+		storetest.Fill(reflect.ValueOf(n).Elem(), &count)
+		n.PK, n.ID, n.Owner, n.Ver, n.State, n.Expires, n.Keep = old.PK, old.ID, old.Owner, old.Ver, store.Done, old.Expires, store.KeepNothing
+		n.Fingerprint, n.Secret, n.Scheme, n.Route, n.Region, n.DeliveryKey, n.Created, n.Trace, n.Input = old.Fingerprint, old.Secret, old.Scheme, old.Route, old.Region, old.DeliveryKey, old.Created, old.Trace, old.Input
+		n.Overflow = nil // the store makes it
+	})
+	want := storetest.MustCommit(t, &mem, claimed, next)
+	storetest.SameRecord(t, storetest.Load(t, &mem, want.PK), want)
+}
 
 // MemoryStore refuses a result or an answer that a table would refuse.
 func TestMemoryStoreRefusesLargeRecords(t *testing.T) {

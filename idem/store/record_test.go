@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -9,43 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
-
-// fill gives each field of a value a value, with one entry in each list and map.
-func fill(v reflect.Value, n *int) {
-	*n++
-	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {
-		*at = time.UnixMilli(int64(*n))
-		return
-	}
-	switch v.Kind() {
-	case reflect.String:
-		v.SetString(fmt.Sprint("s", *n))
-	case reflect.Bool:
-		v.SetBool(true)
-	case reflect.Int, reflect.Int64:
-		v.SetInt(int64(*n))
-	case reflect.Uint8:
-		v.SetUint(uint64(*n%250 + 1))
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			fill(field, n)
-		}
-	case reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fill(v.Elem(), n)
-	case reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(v.Index(0), n)
-	case reflect.Map:
-		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-		fill(key, n)
-		fill(value, n)
-		v.Set(reflect.MakeMap(v.Type()))
-		v.SetMapIndex(key, value)
-	default: // a Seal
-	}
-}
 
 // spoil changes all that a value shares with its copies.
 func spoil(v reflect.Value) {
@@ -77,7 +41,7 @@ func spoil(v reflect.Value) {
 func full() *store.Record {
 	var r store.Record
 	n := 0
-	fill(reflect.ValueOf(&r).Elem(), &n)
+	storetest.Fill(reflect.ValueOf(&r).Elem(), &n)
 	return &r
 }
 
@@ -104,7 +68,7 @@ func TestEqualSeesEachField(t *testing.T) {
 	for _, v := range []any{store.Decision{}, store.Handover{}} {
 		whole := reflect.New(reflect.TypeOf(v)).Elem()
 		n := 0
-		fill(whole, &n)
+		storetest.Fill(whole, &n)
 		equal := func(other reflect.Value) bool {
 			return whole.MethodByName("Equal").Call([]reflect.Value{other})[0].Bool()
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -133,6 +134,11 @@ func anyRecord(t *rapid.T) *store.Record {
 func TestFullRecordRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := fullRecord()
+	for i, field := range reflect.VisibleFields(reflect.TypeFor[store.Record]()) {
+		if elsewhere := []string{"Expires", "WaitSince", "Response", "Overflow", "Seal", "Mark"}; reflect.ValueOf(*want).Field(i).IsZero() && !slices.Contains(elsewhere, field.Name) {
+			t.Errorf("the record has nothing in its field %s, which might get lost", field.Name)
+		}
+	}
 	var v Values
 	it := v.Encode(want, nil)
 	it[AttrRequest] = new(Values).Input(want.Input, nil, want.Input.Body, false)
