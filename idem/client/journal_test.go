@@ -361,18 +361,26 @@ func TestJournalFails(t *testing.T) {
 	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 || e.Key != "" {
 		t.Errorf("%+v after %d attempts, want nothing sent", e, len(s.attempts()))
 	}
-	ctx, cancel := context.WithCancel(t.Context())
 	for name, tt := range map[string]struct {
-		answer step
-		status int
-		err    error
+		answer  step
+		cancels bool // its context, meanwhile
+		status  int
+		err     error
 	}{
-		"an answer":        {answer(201), 201, full},
-		"a torn answer":    {torn(201, "Idempotency-Expires", "Fri, 31 Dec 9999 23:59:59 GMT"), 0, full},
-		"after its cancel": {func(req *http.Request) (*http.Response, error) { cancel(); return answer(201)(req) }, 201, nil},
+		"an answer":        {answer(201), false, 201, full},
+		"a torn answer":    {torn(201, "Idempotency-Expires", "Fri, 31 Dec 9999 23:59:59 GMT"), false, 0, full},
+		"after its cancel": {answer(201), true, 201, nil},
 	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		answers := func(req *http.Request) (*http.Response, error) {
+			if tt.cancels {
+				cancel()
+			}
+			return tt.answer(req)
+		}
 		var told []string
-		tr := client.New(&script{steps: []step{tt.answer}}, never, with(brokenJournal{update: tt.err}), func(o *client.Options) {
+		tr := client.New(&script{steps: []step{answers}}, never, with(brokenJournal{update: tt.err}), func(o *client.Options) {
 			o.Hooks.JournalFailed = func(_ context.Context, ev client.Event) { told = append(told, fmt.Sprint(ev.Status, ev.Err)) }
 		})
 		resp, _, err := roundTrip(t, tr, named(t, "POST", "o", "x").WithContext(client.WithOperation(ctx, "o")))
