@@ -124,7 +124,7 @@ func (q *ask) compare(held *store.Record) (same bool, err error) {
 // another request under that key, as it would be refused outside of the operation.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if op.over.Load() || !q.meets(op.run.ask) || !sameStore(op.run.ask.core.store, q.core.store) {
+		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
 			continue
 		}
 		if q.unread != nil {
@@ -144,7 +144,7 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 
 // fail is an error of the step op that names the record pk.
 func fail(op, pk string, err error) *Error {
-	return &Error{Op: op, Record: redact.Record(pk), Err: err}
+	return &Error{Op: op, Record: redact.Record(pk), Err: err, pk: pk}
 }
 
 // phaseError is an error that a handler may return.

@@ -86,6 +86,9 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	if v == state.InFlight {
 		held, v, err = c.patiently(ctx, held)
 	}
+	if e, ok := errors.AsType[*Error](err); ok && e.pk != "" {
+		a.watch.pk = e.pk
+	}
 	switch {
 	case opt.Mode == ModeOpen && !c.seen && unreachable(err):
 		a.core.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(q.home.pk), "route", q.req.Route, "error", err)
@@ -98,7 +101,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		a.watch.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	case err != nil:
-		a.core.log.ErrorContext(ctx, "claim failed", "record", redact.Record(q.home.pk), "error", err)
+		a.core.log.ErrorContext(ctx, "claim failed", "record", a.watch.record(), "error", err)
 		a.watch.tell(ctx, evFailed, nil, err)
 		return Result{}, err
 	case v != state.Own && v != state.TakeOver:

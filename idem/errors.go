@@ -109,7 +109,8 @@ type Error struct {
 	Expires    time.Time     // end of the key's lifetime; zero if unknown
 	Err        error
 
-	phase bool // the error came from a phase, so the handler may return it
+	pk    string // of the record; "" before the key is known
+	phase bool   // the error came from a phase, so the handler may return it
 }
 
 func (e *Error) Error() string {

@@ -17,6 +17,28 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
+// While the route leaves the scope, two routes' operations under one key are two as long as
+// keys are claimed under the former scope, also inside of each other.
+func TestFormerOperationsInside(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	req := idem.Request{Key: "k", Method: "POST", Route: "POST /a", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+	e := idem.New(&mem, func(o *idem.Options) { o.Former = &idem.Former{ScopeRoute: true, Claims: true} })
+	ran := 0
+	_, err := e.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		b := req
+		b.Route, b.Body = "POST /b", []byte("another request")
+		res, err := e.Do(ctx, b, func(context.Context) (idem.Response, error) { ran++; return idem.Response{Status: 201}, nil })
+		if err != nil || res.Passed {
+			t.Errorf("the other route's operation: passed %t, %v, want one of its own", res.Passed, err)
+		}
+		return res.Response, err
+	})
+	if err != nil || ran != 1 || len(mem.Records()) != 2 {
+		t.Errorf("got %v, %d runs, %d records, want two operations", err, ran, len(mem.Records()))
+	}
+}
+
 // The parts of the engine that look for a record find it under both scopes. The rest of a
 // change of scope is in enginetest and in TestScopesChangeInTwoReleases.
 func TestFormer(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/recorder"
 )
 
@@ -126,10 +127,10 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 		m.pass(w, r)
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, min(int64(m.engine.core.opt.MaxRequest), math.MaxInt64-1)+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.engine.core.opt.mostRead(), math.MaxInt64-1)+1))
 	switch {
 	case err != nil:
-	case len(body) > m.engine.core.opt.MaxRequest:
+	case int64(len(body)) > m.engine.core.opt.mostRead():
 		err = ErrTooLarge
 	default:
 		err = readBefore(r, body)
@@ -181,10 +182,19 @@ func removeFiles(r *http.Request) {
 	}
 }
 
+// mostRead is the largest body that Middleware reads: of a Resumable request also what is
+// not stored, since its key may be known.
+func (o *Options) mostRead() int64 {
+	if o.Resumable {
+		return int64(max(o.MaxRequest, defaults.MaxRequest))
+	}
+	return int64(o.MaxRequest)
+}
+
 func (o *Options) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(o.MaxRequest)))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, o.mostRead()))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, o.MaxRequest)
+		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, o.mostRead())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)

@@ -70,7 +70,10 @@ func TestRecordFirst(t *testing.T) {
 		}, code: "scope_unknown", advice: "operator"},
 		"too little time": {time: soon, code: "no_time_left", advice: "Nothing was done"},
 		"no time":         {time: time.Nanosecond, known: "no_time_left", code: "no_time_left", advice: "not looked up"},
-		"MaxRequest":      {now: func(o *idem.Options) { o.MaxRequest = 2 }, send: throughMiddleware, known: "idempotency_incomparable", code: "request_too_large", advice: "smaller"},
+		"Resumable, net/http": {
+			now: func(o *idem.Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 2 }, send: throughMiddleware, code: "request_too_large", advice: "smaller",
+		},
+		"MaxRequest": {now: func(o *idem.Options) { o.MaxRequest = 2 }, send: throughMiddleware, known: "idempotency_incomparable", code: "request_too_large", advice: "smaller"},
 		"MaxRequest, with a key in the body": {
 			now:  func(o *idem.Options) { o.MaxRequest, o.KeyFrom = 2, idem.FormKey("key") },
 			send: throughMiddleware, known: "request_too_large", code: "request_too_large", advice: "not looked up",

@@ -167,13 +167,13 @@ type Options struct {
 	// larger body the engine stores only the status; a retry gets ErrNotKept and
 	// never runs again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest body of a request, in bytes: of those that Middleware
-	// reads, and of a new Resumable request. Under a known key a body that Middleware
-	// doesn't read is refused by [ErrIncomparable]; other larger requests are by
-	// [ErrTooLarge]. Storing a request costs a write unit for each KB (above 4 KB two,
-	// unless the store leaves it to TTL), also if the handler then refuses the request. At
-	// most [store.MaxStoredRequest] with Resumable. Default: 10 MiB, with Resumable
-	// 256 KiB.
+	// MaxRequest is the largest body of a request that Middleware reads, in bytes. With
+	// Resumable it is the largest body of a new request instead, and Middleware reads
+	// 10 MiB at least, so that a known key gets its answer. A larger new request is
+	// refused by [ErrTooLarge]; a known key whose body is not read by [ErrIncomparable].
+	// Storing a request costs a write unit for each KB (above 4 KB two, unless the store
+	// leaves it to TTL), also if the handler then refuses the request. At most
+	// [store.MaxStoredRequest] with Resumable. Default: 10 MiB, with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish

@@ -58,10 +58,10 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// meets reports whether two requests have a place in common.
-func (q *ask) meets(other *ask) bool {
-	lies := func(pk string) bool { return pk == other.home.pk || other.away(pk) }
-	return lies(q.home.pk) || q.other != nil && lies(q.other.pk)
+// meets reports whether other is a request of the same key, whose record lies at pk. Other
+// operations may have a place in common, in the larger of two scopes.
+func (q *ask) meets(other *ask, pk string) bool {
+	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }
 
 // either reads the record that a claim meets, at either place; nil without one.
