@@ -308,8 +308,8 @@ bench-peers: ## the scenarios that break Powertools for Python and TypeScript, b
 	@proof/bench/peers.sh
 
 .PHONY: bench-parts
-bench-parts: ## ns and allocations of a request, encryption and the adapters
-	go test -run='^$$' -bench=. ./seal ./lambda
+bench-parts: ## ns and allocations of a request and of the adapters
+	go test -run='^$$' -bench=. ./lambda
 	go test -C proof -run='^$$' -bench=. ./bench
 
 .PHONY: deploy

@@ -22,7 +22,7 @@ import (
 // pattern of the route names one.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries
-// (R17): a caller may repeat the same request with a fresh token. Who the caller is, decides
+// : a caller may repeat the same request with a fresh token. Who the caller is, decides
 // the scope ([Options.Scope]).
 type Fingerprint struct {
 	// The Skip fields leave parts out. Method and path distinguish the routes of an

@@ -38,7 +38,7 @@ type Result struct {
 
 // Headers of keyed answers.
 const (
-	// ReplayedHeader marks a stored answer with "true" (R34).
+	// ReplayedHeader marks a stored answer with "true".
 	ReplayedHeader = "Idempotent-Replayed"
 	// expiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
 	// is a new request.

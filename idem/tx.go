@@ -86,7 +86,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 
 // Key returns the idempotency key for a call to service: the same for every
 // attempt at this operation, and different for any other operation, even if the
-// client's key has expired and is used again (R61, R62). The key has the form of
+// client's key has expired and is used again. The key has the form of
 // a UUID.
 //
 // The key is made from the operation, the service and the step, if given; without

@@ -16,7 +16,7 @@ prove() {
 	tests) PROVE=all make -s test samples TESTFLAGS="-count=1 -timeout=90m" && examined ;;
 	race) make -s test samples TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
 	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
-	crash-matrix) make -s crash-matrix N="${CRASH_N:-3720}" PAGE= ;; # each of the cells three times
+	crash-matrix) make -s crash-matrix N="${CRASH_N:-4080}" PAGE= ;; # each of the cells three times
 	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;
 	deploy) SMOKE_ALL=1 make -s smoke-deploy ;;
 	pages) make -s pictures && make -s site-browser && make -s browser ;;

@@ -28,7 +28,7 @@ const (
 //
 //   - Own comes first, or a lost acknowledgement would lock the caller out;
 //   - Mismatch comes before InFlight, so that a wrong retry of a running request is
-//     reported (R23) and never takes a record over;
+//     reported and never takes a record over;
 //   - TooSoon comes after InFlight: while an attempt holds the record, its lease counts;
 //   - a record without Expires never expires: it is kept.
 func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {

@@ -70,7 +70,6 @@ func write(t *testing.T, file string, v any) {
 // TestPathsAreAsRecorded counts the calls, units and bytes of each path, which are the same in
 // each run.
 func TestPathsAreAsRecorded(t *testing.T) {
-	t.Parallel()
 	var recorded Results
 	read(t, "results.json", &recorded)
 	got, err := measurePaths(t.Context(), dynamotest.Start(t), recorded.Prices)

@@ -1,7 +1,7 @@
 // Package prove says how much of a proof a test plays. A test that repeats its rules by
 // force, such as a kill at each of hundreds of points, plays a sample of them in make
 // test, and all of them in make prove. Every rule is in the sample. It is the same in each
-// run, so a mutant that the sample finds is found by make test alone.
+// run, so a defect that the sample finds is found by make test alone.
 package prove
 
 import (
