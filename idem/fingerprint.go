@@ -21,9 +21,9 @@ import (
 // multipart form doesn't count. The host counts, as a part of the path, if the
 // pattern of the route names one.
 //
-// The fingerprint never covers the key, credentials, tracing headers or counts of retries
-// : a caller may repeat the same request with a fresh token. Who the caller is, decides
-// the scope ([Options.Scope]).
+// The fingerprint never covers the key, credentials, tracing headers or counts of retries:
+// a caller may repeat the same request with a fresh token. Who the caller is, decides the
+// scope ([Options.Scope]).
 type Fingerprint struct {
 	// The Skip fields leave parts out. Method and path distinguish the routes of an
 	// engine: if both are skipped, or left out by Func, equal keys of two routes are
