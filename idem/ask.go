@@ -144,7 +144,7 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 
 // fail is an error of the step op that names the record pk.
 func fail(op, pk string, err error) *Error {
-	return &Error{Op: op, Record: redact.Record(pk), Err: err, pk: pk}
+	return &Error{Op: op, Record: redact.Record(pk), Err: err}
 }
 
 // phaseError is an error that a handler may return.

@@ -86,8 +86,8 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	if v == state.InFlight {
 		held, v, err = c.patiently(ctx, held)
 	}
-	if e, ok := errors.AsType[*Error](err); ok && e.pk != "" {
-		a.watch.pk = e.pk
+	if e, ok := errors.AsType[*Error](err); ok {
+		a.watch.name = e.Record
 	}
 	switch {
 	case opt.Mode == ModeOpen && !c.seen && unreachable(err):

@@ -45,9 +45,7 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 	if err == nil && v == state.Again {
 		rec, v, err = c.begin(ctx)
 	}
-	if rec != nil {
-		c.watch.pk = rec.PK
-	}
+	c.watch.finds(rec)
 	return rec, v, err
 }
 

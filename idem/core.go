@@ -30,11 +30,7 @@ type core struct {
 
 // refuses tells that r is refused before an attempt.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
-	a := e.attemptAt(r)
-	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
-		a.watch.tell(ctx, evRefused, nil, err)
-		return Result{}, err
-	})
+	e.attemptAt(r).refused(ctx, err)
 }
 
 // refusesNobody logs why a request without a caller is refused, and returns the error for

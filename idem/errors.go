@@ -109,8 +109,7 @@ type Error struct {
 	Expires    time.Time     // end of the key's lifetime; zero if unknown
 	Err        error
 
-	pk    string // of the record; "" before the key is known
-	phase bool   // the error came from a phase, so the handler may return it
+	phase bool // the error came from a phase, so the handler may return it
 }
 
 func (e *Error) Error() string {

@@ -97,8 +97,6 @@ func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Re
 			held, v, err = c.begin(ctx)
 		}
 	}
-	if held != nil {
-		c.watch.pk = held.PK
-	}
+	c.watch.finds(held)
 	return held, v, err
 }

@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -20,7 +19,7 @@ import (
 type watch struct {
 	core   *core
 	ask    *ask
-	pk     string // of the record, once one is met; until then it is that of the request's key
+	name   string // of the record in logs, if it isn't the one at the key's home
 	trail  *trail // for Hooks.Ended; nil without that hook
 	course course // zero without a tracer
 }
@@ -112,7 +111,23 @@ func (w *watch) summary(res Result, err error) Summary {
 }
 
 // record names the record in logs.
-func (w *watch) record() string { return redact.Record(cmp.Or(w.pk, w.ask.home.pk)) }
+func (w *watch) record() string {
+	if w.name != "" {
+		return w.name
+	}
+	return redact.Record(w.ask.home.pk)
+}
+
+// finds notes where a claim has found the record; nil if it has not.
+func (w *watch) finds(rec *store.Record) {
+	switch {
+	case rec == nil:
+	case w.ask.away(rec.PK):
+		w.name = redact.Record(rec.PK)
+	default:
+		w.name = ""
+	}
+}
 
 // event describes what has happened to the record rec, which may be nil.
 func (w *watch) event(rec *store.Record, err error) Event {

@@ -203,12 +203,13 @@ func (w *world) engineSays(c *customer, by string, res idem.Result) reply {
 	var p struct{ Code, Detail string }
 	_ = json.Unmarshal(res.Body, &p) // without a code, its status tells enough
 	text := fmt.Sprintf("%d %s", res.Status, p.Code)
-	if rec := w.load(w.ledger.pks[c.key]); rec != nil && strings.HasPrefix(p.Detail, "Nothing was done") && w.ledger.op(rec.ID).passes[by] > 0 {
+	rec := w.load(w.ledger.pks[c.key])
+	if rec != nil && strings.HasPrefix(p.Detail, "Nothing was done") && w.ledger.op(rec.ID).passes[by] > 0 {
 		w.fail(toldIsKept+": the client hears %q (%s), and its own attempt has passed phases", p.Detail, p.Code)
 	}
 	switch p.Code {
 	case "":
-		if rec := w.load(w.ledger.pks[c.key]); res.Replayed && rec != nil && len(rec.Settled) == 0 {
+		if res.Replayed && rec != nil && len(rec.Settled) == 0 {
 			w.fail(oneAnswer+": a replay (%d) is no answer of the handler, and nobody has decided", res.Status)
 		}
 		return reply{final: res.Replayed, text: text + "of an operator"}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/proof/internal/harness"
 )
 
 // App is a folder with the stack's templates and its program, for one machine.
@@ -82,13 +84,11 @@ func buildApp(ctx context.Context, o Options, site Site) (app App, err error) {
 
 // git is what git says of a checkout; "" if it says nothing.
 func git(ctx context.Context, dir string, args ...string) string {
-	cmd := exec.CommandContext(ctx, "git", args...)
-	cmd.Dir = dir
-	out, err := cmd.Output()
+	out, err := harness.Output(ctx, "git", append([]string{"-C", dir}, args...)...)
 	if err != nil {
 		return ""
 	}
-	return strings.TrimSpace(string(out))
+	return out
 }
 
 // zipped is the program as Lambda takes it.

@@ -43,7 +43,7 @@ type Table struct {
 }
 
 // New returns a store on its own table, in memory: it evaluates expressions as DynamoDB does,
-// which TestStoresAgree compares (proof/simulation), and takes no time.
+// which TestStoresAgree compares (internal/testkit/fakedynamo), and takes no time.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}

@@ -211,7 +211,7 @@ func byPath(rec *store.Record) bool {
 
 // Search compares every record of the table with the customer; without a Key, it finds all
 // of the caller's. The newest come first. Records that are sealed are opened, if s has their keys.
-func Search(ctx context.Context, api ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
+func Search(ctx context.Context, api stream.ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
 	c := newComparer(of)
 	found, err := find(ctx, api, opt, wanted{
 		Since: since, Load: s.Load, Match: func(r *store.Record) (is, known bool) { return c.compare(ctx, r) },

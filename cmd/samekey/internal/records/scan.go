@@ -11,16 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
-
-// ScanAPI is the part of *dynamodb.Client that a scan uses.
-type ScanAPI interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
-
-var _ ScanAPI = (*dynamodb.Client)(nil)
 
 // ScanOptions are how to scan. Table is required.
 type ScanOptions struct {
@@ -53,7 +47,7 @@ type Item struct {
 // Scan calls fn for each item, one after another, and returns how many items were looked
 // at. The scan ends at the first error of DynamoDB, whose client retries before; with
 // ctx; or if fn returns an error.
-func Scan(ctx context.Context, api ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
+func Scan(ctx context.Context, api stream.ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
 	if opt.Segments == 0 {
 		opt.Segments = 4
 	}

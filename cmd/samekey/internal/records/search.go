@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 )
@@ -69,7 +70,7 @@ var errFound = errors.New("found")
 // find looks for records in the whole table: for all that match by Match, or the first one
 // by ID or Short, which this program need not be able to read. Reads are eventually consistent.
 // By default it reads 8 segments at once, and 8 pages in a second.
-func find(ctx context.Context, api ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
+func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
 	f, closed := &Found{}, []string(nil)
