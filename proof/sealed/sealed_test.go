@@ -45,6 +45,7 @@ func TestLeaksAreFound(t *testing.T) {
 		"a batch":             {op: "BatchWriteItem", body: `{"RequestItems":{"r":[{"PutRequest":{"Item":{"b":{"B":"` + binary + `"}}}}]}}`, want: "1 found"},
 		"a log":               {op: "PutItem", body: `{"TableName":"r","Item":{}}`, log: `{"msg":"` + content + `"}`, want: "1 in 1 lines logged"},
 		"the app's own table": {op: "PutItem", body: `{"TableName":"app","Item":{"x":{"S":"` + content + `"}}}`},
+		"a user's, beside it": {op: "PutItem", body: `{"TableName":"r-app","Item":{"x":{"S":"` + content + `"}}}`},
 		"nothing":             {op: "PutItem", body: `{"TableName":"r","Item":{"x":{"S":"sealed"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +72,7 @@ func TestLeaksAreFound(t *testing.T) {
 				}
 			}
 			send("CreateTable", `{"TableName":"r","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`)
+			send("CreateTable", `{"TableName":"r-app","KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}]}`)
 			send("CreateTable", `{"TableName":"app","KeySchema":[{"AttributeName":"id","KeyType":"HASH"}]}`)
 			var fill bytes.Buffer
 			for i := range 20 {

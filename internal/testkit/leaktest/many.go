@@ -28,20 +28,19 @@ type content struct {
 // beginning or its middle is a leak.
 const mostRest = 48
 
-// Add adds a content, unless it is too short. It returns whether it did.
+// Add adds a content, unless it is too short, or one byte repeated: random bytes that are
+// read as DEFLATE often end in such a run. It returns whether it did.
 func (c *Contents) Add(text []byte) bool {
-	if len(text) < Shortest {
-		return false
-	}
 	if c.needles == nil {
 		c.needles = make(map[[Shortest]byte][]content)
 	}
-	c.Count++
+	added := false
 	for _, from := range []int{0, len(text) / 2} {
 		part := text[from:min(len(text), from+mostRest)]
-		if len(part) < Shortest || from > 0 && len(text) < 4*mostRest {
+		if len(part) < Shortest || from > 0 && len(text) < 4*mostRest || bytes.Count(part, part[:1]) == len(part) {
 			continue
 		}
+		added = true
 		name := string(part)
 		c.add(name, "plain", part)
 		c.add(name, "hex", []byte(hex.EncodeToString(part)))
@@ -52,7 +51,10 @@ func (c *Contents) Add(text []byte) bool {
 			c.add(name, "base64", []byte(base64.RawURLEncoding.EncodeToString(b)[first:end]))
 		}
 	}
-	return true
+	if added {
+		c.Count++
+	}
+	return added
 }
 
 func (c *Contents) add(name, form string, text []byte) {

@@ -1,6 +1,7 @@
 package leaktest_test
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"testing"
@@ -16,7 +17,7 @@ func TestEachFormOfManyContentsIsFound(t *testing.T) {
 	for i := range 1000 {
 		long = append(long, hex.EncodeToString([]byte{byte(i >> 8), byte(i)})...)
 	}
-	if !c.Add([]byte(secret)) || !c.Add(long) || !c.Add([]byte("another content of a test")) || c.Add([]byte("short")) || c.Count != 3 {
+	if !c.Add([]byte(secret)) || !c.Add(long) || !c.Add([]byte("another content of a test")) || c.Add([]byte("short")) || c.Add(bytes.Repeat([]byte("a"), 99)) || c.Count != 3 {
 		t.Fatalf("%d contents", c.Count)
 	}
 	middle := long[len(long)/2-10 : len(long)/2+100]
