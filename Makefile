@@ -148,7 +148,7 @@ SEEDS         ?= 10000
 
 .PHONY: mix
 mix: ## SEEDS new random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/inside/proof.md)
-	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(or $(SEED),$(MIX_SEED)) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
+	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
 
 .PHONY: stripe-sdks
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)

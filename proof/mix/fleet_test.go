@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // fleet are the processes of the program. They last until they crash or a deploy
@@ -160,6 +161,7 @@ func (w *world) crash(p *process) {
 // takeUp has the completer act on a ticket.
 func (w *world) takeUp(t jobs.Ticket) {
 	if rec := w.load(t.PK); rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver {
+		w.waitsOn(t)
 		return
 	}
 	p := w.serving()
@@ -175,13 +177,23 @@ func (w *world) takeUp(t jobs.Ticket) {
 			default:
 				w.note("completer", "completes it: %d", res.Status)
 			}
-			if rec := w.load(t.PK); rec != nil && rec.Owner == t.Owner && rec.Ver == t.Ver {
-				w.after(time.Minute, func() { w.takeUp(t) })
-			}
+			w.waitsOn(t)
 		}
-	}, func() {
+	}, func() { w.waitsOn(t) })
+}
+
+// waitsOn has a ticket come again until its operation has ended. With the stream, a change
+// of the record has made the next ticket.
+func (w *world) waitsOn(t jobs.Ticket) {
+	rec := w.load(t.PK)
+	switch {
+	case rec == nil || rec.ID != t.Operation || !state.Completable(rec):
+	case rec.Owner == t.Owner && rec.Ver == t.Ver:
 		w.after(time.Minute, func() { w.takeUp(t) })
-	})
+	case !w.on(completer):
+		t := jobs.TicketFor(rec)
+		w.after(time.Until(state.Due(rec, time.Now(), grace)), func() { w.takeUp(t) })
+	}
 }
 
 // sink is where jobs go.
