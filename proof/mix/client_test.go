@@ -150,14 +150,15 @@ func (w *world) judgement() {
 	w.sweeps(6)
 }
 
-// sweeps sweeps some times, for as long as a key is remembered, and ends the episode.
+// sweeps sweeps some times, for as long as a key is remembered and a completer tries, and
+// ends the episode.
 func (w *world) sweeps(n int) {
 	w.sweep(func() {
 		if n == 1 {
 			w.finished = true
 			return
 		}
-		w.after(w.retention/3+time.Hour, func() { w.sweeps(n - 1) })
+		w.after(max(w.retention/3+time.Hour, patience/5), func() { w.sweeps(n - 1) })
 	})
 }
 
