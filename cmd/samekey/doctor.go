@@ -56,7 +56,7 @@ func newDoctor(env environment) *cobra.Command {
 		if err := op.account.open(cmd.Context()); err != nil {
 			return err
 		}
-		opt.TableOnly, opt.Now = op.onlyTable(), env.now()
+		opt.TableOnly, opt.Now, opt.Version = op.onlyTable(), env.now(), libraryVersion()
 		facts, err := doctor.Gather(cmd.Context(), doctor.NewClients(op.sdk, op.dynamodb()), opt)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,6 +49,12 @@ func otherChecks() []Check {
 			Looks:  "the caller may do on the table what the role of --as needs",
 			Causes: "the calls of that role are refused",
 			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/operate/doctor.md",
+		},
+		{
+			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,
+			Looks:  "the functions, the worker and this command have one version of Samekey",
+			Causes: "neighbouring releases share a table; with more between them, an older program refuses the records of a newer one (500, record_corrupt)",
+			Mend:   "build and deploy functions and worker at the version of go.mod, and run the command of that version",
 		},
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
@@ -175,4 +182,41 @@ func clock(f *Facts) ([]wrong, string) {
 		return found(wrong{where: "this machine's clock", what: fmt.Sprintf("it is %v %s", d.Round(time.Second), side)})
 	}
 	return found()
+}
+
+// versions compares the programs with each other, by the version of Samekey that is in them.
+func versions(f *Facts) ([]wrong, string) {
+	var known, unknown []string
+	programs := make(map[string][]string) // by version
+	add := func(program, version, why string) {
+		switch {
+		case version != "":
+			if programs[version] == nil {
+				known = append(known, version)
+			}
+			programs[version] = append(programs[version], program)
+		case why != "":
+			unknown = append(unknown, program+" "+why)
+		}
+	}
+	for _, fn := range f.Functions {
+		add(fn.Name, fn.Version, fn.Unversioned)
+	}
+	if len(known)+len(unknown) == 0 {
+		return nil, "no function with Samekey in it was found"
+	}
+	if own := f.Options.Version; strings.HasPrefix(own, "v") {
+		add("this command", own, "")
+	} else if own != "" {
+		add("this command", "", "was built from a checkout, and names no version")
+	}
+	var found []wrong
+	if len(known) > 1 {
+		var each []string
+		for _, v := range known {
+			each = append(each, v+" is in "+who(programs[v]))
+		}
+		found = []wrong{{where: "versions of Samekey", what: strings.Join(each, "; ")}}
+	}
+	return found, strings.Join(unknown, "; ")
 }

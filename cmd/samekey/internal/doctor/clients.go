@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/apigateway"
@@ -30,6 +31,7 @@ type Clients struct {
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
 	RESTAPIs       RESTAPIs
+	HTTP           aws.HTTPClient // gets functions' code from where Lambda says that it is
 }
 
 // DynamoDB reads a table, and tries writes that can't succeed.
@@ -50,6 +52,7 @@ type Lambda interface {
 	lambda.ListEventSourceMappingsAPIClient
 	lambda.ListAliasesAPIClient
 	GetFunctionConfiguration(context.Context, *lambda.GetFunctionConfigurationInput, ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
+	GetFunction(context.Context, *lambda.GetFunctionInput, ...func(*lambda.Options)) (*lambda.GetFunctionOutput, error)
 	GetFunctionConcurrency(context.Context, *lambda.GetFunctionConcurrencyInput, ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
 	GetFunctionRecursionConfig(context.Context, *lambda.GetFunctionRecursionConfigInput, ...func(*lambda.Options)) (*lambda.GetFunctionRecursionConfigOutput, error)
 	GetFunctionEventInvokeConfig(context.Context, *lambda.GetFunctionEventInvokeConfigInput, ...func(*lambda.Options)) (*lambda.GetFunctionEventInvokeConfigOutput, error)
@@ -120,7 +123,12 @@ func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	if table == nil {
 		table = dynamodb.NewFromConfig(cfg)
 	}
+	web := cfg.HTTPClient
+	if web == nil {
+		web = http.DefaultClient
+	}
 	return Clients{
+		HTTP:     web,
 		DynamoDB: table, Lambda: lambda.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg),
 		EventBridge: eventbridge.NewFromConfig(cfg), StepFunctions: sfn.NewFromConfig(cfg), Scheduler: scheduler.NewFromConfig(cfg), IAM: iam.NewFromConfig(cfg),
 		CloudFormation: cloudformation.NewFromConfig(cfg), HTTPAPIs: apigatewayv2.NewFromConfig(cfg), RESTAPIs: apigateway.NewFromConfig(cfg),

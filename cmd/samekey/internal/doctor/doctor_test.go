@@ -122,6 +122,46 @@ func trust(policy string) change {
 	return func(w *doctortest.World, _ *doctor.Options) { w.Roles["later"].Trust = policy }
 }
 
+// code gives a function a program with a version of Samekey.
+func code(name, version, replace string) change {
+	return func(w *doctortest.World, o *doctor.Options) {
+		file, err := doctortest.Program("github.com/samekey/samekey", version, replace)
+		if err != nil {
+			panic(err)
+		}
+		unpacked(name, file)(w, o)
+	}
+}
+
+// other gives a function a program without Samekey.
+func other(name string) change {
+	return func(w *doctortest.World, o *doctor.Options) {
+		file, err := doctortest.Program("example.com/other", "v1.0.0", "")
+		if err != nil {
+			panic(err)
+		}
+		unpacked(name, file)(w, o)
+	}
+}
+
+func unpacked(name string, file []byte) change {
+	return there(func(w *doctortest.World) {
+		w.Code = maps.Clone(w.Code)
+		if w.Code == nil {
+			w.Code = make(map[string][]byte)
+		}
+		w.Code[name] = file
+	})
+}
+
+func zipped(name string, content []byte) []byte {
+	file, err := doctortest.Zip(name, content)
+	if err != nil {
+		panic(err)
+	}
+	return file
+}
+
 func asked(do func(*doctor.Options)) change {
 	return func(_ *doctortest.World, o *doctor.Options) { do(o) }
 }
@@ -471,6 +511,19 @@ func mistaken() []deployment {
 			refused("DynamoDB.UpdateItem")),
 		finds("not checked: rights: ThrottlingException: not for tests",
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),
+		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts, worker", code("orders", "v0.1.1", "")),
+		finds("warning: versions: versions of Samekey: v0.1.0 is in orders, receipts, worker; v0.1.1 is in this command", asked(func(o *doctor.Options) { o.Version = "v0.1.1" })),
+		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts\nnot checked: versions: worker was built from a checkout, and names no version",
+			code("orders", "v0.1.1", ""), code("worker", "v0.0.0", "../samekey")),
+		finds("warning: versions: versions of Samekey: v0.1.0 is in orders, receipts; example.com/fork v0.1.0 is in worker", code("worker", "v0.1.0", "example.com/fork v0.1.0")),
+		finds("not checked: versions: this command was built from a checkout, and names no version", asked(func(o *doctor.Options) { o.Version = "(devel)" })),
+		finds("not checked: versions: worker is a container image", function("worker", "PackageType", "Image")),
+		finds("not checked: versions: worker is no zip file", unpacked("worker", nil)),
+		finds("not checked: versions: worker has no file bootstrap", unpacked("worker", zipped("main.py", nil))),
+		finds("not checked: versions: worker has a bootstrap without the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
+		finds("not checked: versions: no function with Samekey in it was found", other("orders"), other("receipts"), other("worker")),
+		finds("not checked: versions: orders: its code can't be read: code.example.com answers 403 (unanswered)", refused("Code")),
+		finds("not checked: versions: orders: AccessDeniedException: not for tests (unanswered)", refused("Lambda.GetFunction")),
 		finds("warning: clock: this machine's clock: it is 7s behind", there(func(w *doctortest.World) { w.Now = w.Now.Add(7 * time.Second) })),
 		finds("warning: clock: this machine's clock: it is 1m0s ahead", there(func(w *doctortest.World) { w.Now = w.Now.Add(-time.Minute) })),
 		finds("not checked: clock: the answers have no Date (unanswered)", there(func(w *doctortest.World) { w.Now = time.Time{} })),
@@ -588,7 +641,12 @@ var sound = map[string]change{
 		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders:live"
 		o.Functions = []string{"orders:live", "receipts", "worker"}
 	},
-	"a function of another table": function("other", "Environment", object{"Variables": object{"IDEM_TABLE": "decords"}}),
+	"a function in another language": func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("receipts")["Runtime"], w.Code = "python3.13", map[string][]byte{"receipts": nil}
+	},
+	"a function without Samekey":          other("receipts"),
+	"a command of the functions' version": asked(func(o *doctor.Options) { o.Version = doctortest.Version }),
+	"a function of another table":         function("other", "Environment", object{"Variables": object{"IDEM_TABLE": "decords"}}),
 }
 
 func TestSoundDeployments(t *testing.T) { still(t, soundDeployments) }
@@ -609,7 +667,7 @@ func TestNoRightsIsNotGood(t *testing.T) { still(t, noRights) }
 func noRights(t *testing.T) {
 	sources := map[doctor.Source]string{
 		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
-		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
+		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions", doctor.Code: "Lambda.GetFunction",
 		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Recursion: "Lambda.GetFunctionRecursionConfig", doctor.EventInvokes: "Lambda.GetFunctionEventInvokeConfig", doctor.Policies: "Lambda.GetPolicy",
 		doctor.Queues: "SQS.GetQueueAttributes", doctor.Buses: "EventBridge.DescribeEventBus", doctor.Machines: "StepFunctions.DescribeStateMachine",
 		doctor.ScheduleRole: "IAM.GetRole", doctor.Simulation: "IAM.SimulatePrincipalPolicy", doctor.Schedules: "Scheduler.GetSchedule", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms", doctor.Metrics: "CloudWatch.ListMetrics",
@@ -719,7 +777,7 @@ func verdict(r *doctor.Report) (all []string) {
 
 // noFunctionChecked are the checks that need functions.
 const noFunctionChecked = "not checked: stream-reader stream-readers stream-filters mapping-result stream-retries stream-bisect stream-on-failure stream-start report-failures queue-missing bus-miss" +
-	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease asynchronous concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard hooks schedules schedule-role: "
+	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease asynchronous concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard hooks schedules schedule-role versions: "
 
 // ended is an account in which the examination's time ends with a call.
 type ended struct {
@@ -760,6 +818,9 @@ func TestPageListsThePermissions(t *testing.T) {
 	for service := range reflect.TypeFor[doctor.Clients]().Fields() {
 		if strings.HasSuffix(service.Name, "APIs") {
 			continue // of API Gateway, whose action is apigateway:GET
+		}
+		if service.Name == "HTTP" {
+			continue // no service
 		}
 		for call := range service.Type.Methods() {
 			if !strings.Contains(page, "`"+call.Name+"`") && !strings.Contains(page, ":"+call.Name+"`") {

@@ -29,6 +29,7 @@ const (
 	TryQuery       Source = "dynamodb:Query"
 	ServerClock    Source = "the Date of DynamoDB's answers"
 	Functions      Source = "lambda:GetFunctionConfiguration"
+	Code           Source = "lambda:GetFunction"
 	Mappings       Source = "lambda:ListEventSourceMappings"
 	Concurrency    Source = "lambda:GetFunctionConcurrency"
 	Recursion      Source = "lambda:GetFunctionRecursionConfig"
@@ -61,6 +62,8 @@ type Options struct {
 	// ProviderRemembers is how long the provider remembers a key of its own. Default
 	// 24 hours, as with Stripe's API v1.
 	ProviderRemembers time.Duration
+	// Version is the library's in this command; "" leaves the command out.
+	Version string
 	// Sample is how many items are looked at. Default 200.
 	Sample int
 	// TableOnly says why nothing but the table is asked for; "" asks for everything.
@@ -107,6 +110,9 @@ type Function struct {
 	LogLevel  lambdatypes.ApplicationLogLevel // of lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
+
+	Version     string // of the library in it; "" if it has none, or can't be told
+	Unversioned string // why the version can't be told
 }
 
 // Events are a function's asynchronous invocations.

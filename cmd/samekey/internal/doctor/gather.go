@@ -30,12 +30,13 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	}
 	f.try(ctx, c.DynamoDB)
 	if opt.TableOnly != "" {
-		for _, s := range []Source{Functions, Mappings, Concurrency, EventInvokes, Policies, Queues, Buses, Machines, Schedules, ScheduleRole, Simulation, Gateways, Alarms, Metrics} {
+		for _, s := range []Source{Functions, Code, Mappings, Concurrency, EventInvokes, Policies, Queues, Buses, Machines, Schedules, ScheduleRole, Simulation, Gateways, Alarms, Metrics} {
 			f.miss(s, opt.TableOnly)
 		}
 		return f, ctx.Err()
 	}
 	f.askFunctions(ctx, c, names)
+	f.askVersions(ctx, c)
 	f.askQueues(ctx, c.SQS)
 	f.askBuses(ctx, c.EventBridge)
 	f.askMachines(ctx, c.StepFunctions)

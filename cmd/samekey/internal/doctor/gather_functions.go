@@ -32,7 +32,7 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(f.Functions) == 0 {
 		f.miss(Functions, fmt.Sprintf("no function was found: none has the variable IDEM_TABLE=%s; name the stack or the functions", f.Options.Table))
 	}
-	for _, s := range []Source{Mappings, Concurrency, Recursion, EventInvokes, Policies} {
+	for _, s := range []Source{Code, Mappings, Concurrency, Recursion, EventInvokes, Policies} {
 		if why, ok := f.unread[Functions]; ok {
 			f.miss(s, why)
 		}

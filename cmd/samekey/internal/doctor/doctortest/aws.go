@@ -25,6 +25,8 @@ func (w *World) Do(req *http.Request) (*http.Response, error) {
 		}
 	}
 	switch target, path := req.Header.Get("X-Amz-Target"), req.URL.Path; {
+	case req.URL.Host == codeHost:
+		return w.code(req)
 	case strings.HasPrefix(target, "AWSEvents."):
 		return w.bus(req, body)
 	case strings.HasPrefix(target, "AWSStepFunctions."):
@@ -262,6 +264,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 		name, op = part[2], "GetFunctionEventInvokeConfig"
 	case len(part) == 4 && part[3] == "recursion-config":
 		name, op = part[2], "GetFunctionRecursionConfig"
+	case len(part) == 3 && part[2] != "":
+		name, op = part[2], "GetFunction"
 	case len(part) == 4:
 		name = part[2]
 		op = map[string]string{"configuration": "GetFunctionConfiguration", "concurrency": "GetFunctionConcurrency", "policy": "GetPolicy", "aliases": "ListAliases"}[part[3]]
@@ -308,6 +312,8 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 			name += ":" + alias
 		}
 		switch {
+		case op == "GetFunction":
+			return w.json(req, plain, Object{"Configuration": f, "Code": Object{"RepositoryType": "S3", "Location": "https://" + codeHost + "/" + name}})
 		case op == "GetFunctionConfiguration":
 			return w.json(req, plain, f)
 		case op == "ListAliases":

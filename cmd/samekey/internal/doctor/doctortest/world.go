@@ -25,6 +25,7 @@ type World struct {
 	Functions, Mappings []Object
 	Aliases             map[string][]string // of functions
 	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
+	Code                map[string][]byte   // zip files of functions, and of aliases as orders:live; others have one program
 	Concurrency         map[string]int
 	EventInvokes        map[string]Object   // configurations of asynchronous invocations
 	RecursiveLoop       string              // of each function; "" for Terminate

@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+)
+
+// library is the root module, whose version a program has.
+const library = "github.com/samekey/samekey"
+
+// largest is the most that Lambda unpacks of a function's zip file.
+const largest = 250 << 20
+
+// errForeign is a program without the library.
+var errForeign = errors.New("it has no Samekey in it")
+
+// askVersions reads the library's version in each function's program, by the build info that
+// the go command has put there. Only a zip file of a Go program has one that can be read.
+func (f *Facts) askVersions(ctx context.Context, c Clients) {
+	for _, fn := range f.Functions {
+		out, err := c.Lambda.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: aws.String(fn.qualified())})
+		switch {
+		case err != nil:
+			f.miss(Code, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
+			continue
+		case out.Configuration != nil && out.Configuration.PackageType == lambdatypes.PackageTypeImage:
+			fn.Unversioned = "is a container image"
+			continue
+		case out.Configuration != nil && !strings.HasPrefix(string(out.Configuration.Runtime), "provided"):
+			continue // no Go program
+		case out.Code == nil || out.Code.Location == nil:
+			f.miss(Code, fn.Name+": AWS tells no place of its code")
+			continue
+		}
+		file, err := download(ctx, c.HTTP, *out.Code.Location)
+		if err != nil {
+			f.miss(Code, fmt.Sprintf("%s: its code can't be read: %v", fn.Name, err))
+			continue
+		}
+		fn.Version, err = programVersion(file)
+		if err != nil && !errors.Is(err, errForeign) {
+			fn.Unversioned = err.Error()
+		}
+	}
+}
+
+// download gets a function's zip file from where AWS has put it. An error doesn't show the
+// place, which anybody may read for ten minutes who knows it.
+func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
+	if err != nil {
+		return nil, errors.New("its place is no URL")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%s doesn't answer", req.URL.Host)
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was read
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %d", req.URL.Host, resp.StatusCode)
+	}
+	file, err := io.ReadAll(io.LimitReader(resp.Body, largest))
+	if err != nil {
+		return nil, fmt.Errorf("%s sends a part of it", req.URL.Host)
+	}
+	return file, nil
+}
+
+// programVersion is the library's version in the bootstrap of a zip file. The error says why
+// it can't be told.
+func programVersion(file []byte) (string, error) {
+	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return "", errors.New("is no zip file")
+	}
+	b, err := z.Open("bootstrap")
+	if err != nil {
+		return "", errors.New("has no file bootstrap")
+	}
+	program, err := io.ReadAll(io.LimitReader(b, largest))
+	if err := errors.Join(err, b.Close()); err != nil {
+		return "", errors.New("has a bootstrap that can't be read")
+	}
+	info, err := buildinfo.Read(bytes.NewReader(program))
+	if err != nil {
+		return "", errors.New("has a bootstrap without the build info of a Go program")
+	}
+	return versionIn(info)
+}
+
+// versionIn is the library's version in a program: that of its main package's module, as in
+// samekey-worker, or that of a module that it requires. A checkout has none.
+func versionIn(info *debug.BuildInfo) (string, error) {
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		if m.Path != library {
+			continue
+		}
+		version := m.Version
+		if m.Replace != nil { // by a fork, or by a checkout
+			version = m.Replace.Version
+		}
+		if version == "" || version == "(devel)" || strings.HasSuffix(version, "+dirty") {
+			return "", errors.New("was built from a checkout, and names no version")
+		}
+		if m.Replace != nil {
+			version = m.Replace.Path + " " + version
+		}
+		return version, nil
+	}
+	return "", errForeign
+}
