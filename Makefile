@@ -264,6 +264,10 @@ soak: ## mixed traffic with kills for SOAK (1h), and MEMORY_KEYS hostile names: 
 planted: ## which proof finds which planted bug, and after how many seconds (hours; Java; docs/inside/proof.md)
 	go run -C proof ./planted
 
+.PHONY: figures
+figures: ## run what docs/inside/proof.md has figures of, and write them there (half an hour; Java; ONLY=simulate for some)
+	go run -C proof ./figures -only '$(ONLY)'
+
 SUPPLY        := $(BIN)/supply
 # Programs that people run themselves, besides the functions.
 PROGRAMS      := samekey samekey-keys

@@ -82,7 +82,7 @@ func TestSchedules(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() { // after all scenarios
-		t.Logf("%d schedules in %d runs", schedules.Load(), runs.Load())
+		t.Logf("FIGURES %d schedules, %d runs", schedules.Load(), runs.Load())
 		if n := runs.Load(); n < 10_000 && through.Load() == int64(len(scenarios)) { // not with -run
 			t.Errorf("%d runs, want at least 10,000: the bounds are too tight", n)
 		}

@@ -3,9 +3,7 @@
 package crash_test
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -81,7 +79,6 @@ type matrix struct {
 	only     string
 	commit   string // for the page
 	begun    time.Time
-	first    time.Duration // when the first finding was made
 
 	points map[*path][]point
 
@@ -313,7 +310,6 @@ func (m *matrix) find(t *testing.T, where string, f finding) {
 	t.Helper()
 	m.mu.Lock()
 	m.found[f.kind]++
-	m.first = cmp.Or(m.first, time.Since(m.begun))
 	m.mu.Unlock()
 	t.Errorf("%s: %s\n%s\nagain: CRASH_CELL='%s' CRASH_SEED=%d CRASH_REQUESTS=5 go test -C proof ./crash -run '^TestCrashMatrix$' -count=1",
 		where, f.kind, f.text, where, m.seed)
@@ -340,32 +336,29 @@ func (m *matrix) met() (n int) {
 
 // evidence is what a run prints.
 type evidence struct {
-	Name       string  `json:"name"`
-	Requests   int     `json:"requests"`
-	Cells      int     `json:"cells"`
-	Points     int     `json:"points"`
-	Faults     int     `json:"faults"`
-	Kills      int64   `json:"kills"`
-	Stops      int64   `json:"stops"`
-	Posts      int64   `json:"posts"`
-	Calls      int64   `json:"calls"`
-	People     int     `json:"waited_for_people"`
-	Lost       int     `json:"lost"`
-	Doubled    int     `json:"doubled"`
-	Wrong      int     `json:"wrong"`
-	Seconds    int     `json:"seconds"`
-	FirstFound float64 `json:"first_found_s,omitempty"`
-	Seed       uint64  `json:"seed"`
+	Requests int
+	Cells    int
+	Points   int
+	Faults   int
+	Kills    int64
+	Stops    int64
+	Posts    int64
+	Calls    int64
+	People   int
+	Lost     int
+	Doubled  int
+	Wrong    int
+	Seconds  int
 }
 
-// report prints the evidence. A fault that never came is a failure, if there were enough
+// report prints the figures. A fault that never came is a failure, if there were enough
 // requests for all.
 func (m *matrix) report(t *testing.T) {
 	t.Helper()
 	e := evidence{
-		Name: "crash-matrix", Cells: len(m.counts), Kills: m.killed, Stops: m.stopped, Posts: m.posts, Calls: m.calls, People: m.waited,
+		Cells: len(m.counts), Kills: m.killed, Stops: m.stopped, Posts: m.posts, Calls: m.calls, People: m.waited,
 		Lost: m.found["lost"], Doubled: m.found["doubled"], Wrong: m.found["wrong"],
-		Seconds: int(time.Since(m.begun).Seconds()), FirstFound: m.first.Seconds(), Seed: m.seed,
+		Seconds: int(time.Since(m.begun).Seconds()),
 	}
 	points, met := map[string]bool{}, map[*fault]bool{}
 	for c, n := range m.counts {
@@ -377,14 +370,11 @@ func (m *matrix) report(t *testing.T) {
 	if m.requests >= enough && m.only == "" && !t.Failed() && e.Faults < len(faults) {
 		t.Errorf("%d of %d faults have come", e.Faults, len(faults))
 	}
-	line, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if os.Getenv("CRASH_PAGE") != "" && !t.Failed() {
 		m.write(t, e)
 	}
-	fmt.Printf("EVIDENCE %s\n", line)
+	fmt.Printf("FIGURES %d requests, %d points, %d faults, %d kills, %d lost, %d doubled, %d wrong\n",
+		e.Requests, e.Points, e.Faults, e.Kills, e.Lost, e.Doubled, e.Wrong)
 }
 
 // logs is where the processes' logs go: nowhere, unless CRASH_LOG is set.

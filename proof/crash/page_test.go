@@ -30,7 +30,7 @@ func (m *matrix) write(t *testing.T, e evidence) {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# The crash matrix\n\n")
-	p("A run of the test [TestCrashMatrix](crash/doc.go) writes this page. It is for readers who want to see the evidence behind\n")
+	p("A run of the test [TestCrashMatrix](crash/doc.go) writes this page. It is for readers who want to see what stands behind\n")
 	p("[When the process dies](../docs/use/crashes.md): real processes meet every fault at every call that they make.\n\n")
 	p("| the run | |\n| --- | --- |\n")
 	p("| command | `make crash-matrix N=%d SEED=%d` |\n", m.requests, m.seed)
@@ -38,7 +38,7 @@ func (m *matrix) write(t *testing.T, e evidence) {
 	p("| commit | `%s` |\n", m.commit)
 	p("| time | %d s |\n", e.Seconds)
 	p("| requests, each with a key of its own | %d |\n", e.Requests)
-	p("| crash points × faults | %d × %d, of which %d have a meaning |\n", e.Points, e.Faults, e.Cells)
+	p("| crash points × faults | %d × %d, of which %d cells were played |\n", e.Points, e.Faults, e.Cells)
 	p("| processes killed, stopped past their leases | %d, %d |\n", e.Kills, e.Stops)
 	p("| requests with their retries, calls of the processes | %d, %d |\n", e.Posts, e.Calls)
 	p("| waited for people, as they must | %d |\n", e.People)

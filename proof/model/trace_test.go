@@ -826,7 +826,8 @@ func follow(t *testing.T, n, enough uint64, what string, kinds []string, play fu
 			fired[name] += k
 		}
 	}
-	t.Logf("%d %s accepted, %d steps: %v", n, what, steps, fired)
+	t.Logf("%v", fired)
+	t.Logf("FIGURES %d %s accepted, %d steps", n, what, steps)
 	for _, name := range kinds {
 		if n >= enough && fired[name] == 0 {
 			t.Errorf("no trace has: %s", name)

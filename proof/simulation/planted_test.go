@@ -243,10 +243,10 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 			plant(&e)
 			sum := simulate(t, 1, environment(t, envRequests, 500), e)
 			if sum.failed == nil {
-				t.Fatalf("not found in %d requests", sum.Requests)
+				t.Fatalf("not found in %d requests", sum.requests)
 			}
 			r := play(t, *sum.failed, false)
-			t.Logf("found after %d requests, %s: %s", sum.Requests, sum.Wall, strings.Join(r.wrong, "; "))
+			t.Logf("found after %d requests: %s", sum.requests, strings.Join(r.wrong, "; "))
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
@@ -47,20 +46,25 @@ func TestSimulation(t *testing.T) {
 		report(t, *sum.failed, environment(t, envShrink, 300))
 		return
 	}
-	if told := sum.Effects["clients with 201"] + sum.Effects["clients with 402"]; told*10 < sum.Requests*7 {
-		t.Errorf("%d of %d clients have an answer", told, sum.Requests)
+	if told := sum.effects["clients with 201"] + sum.effects["clients with 402"]; told*10 < sum.requests*7 {
+		t.Errorf("%d of %d clients have an answer", told, sum.requests)
 	}
 	for _, effect := range []string{"schedules", "executions", "later jobs"} {
-		if sum.Effects[effect] == 0 && requests >= enough {
+		if sum.effects[effect] == 0 && requests >= enough {
 			t.Errorf("no %s", effect)
 		}
 	}
 	for _, f := range missing(sum.counts) {
 		if requests >= enough {
-			t.Errorf("fault %q never happened in %d requests", f, sum.Requests)
+			t.Errorf("fault %q never happened in %d requests", f, sum.requests)
 		}
 	}
-	sum.log(t)
+	faults := 0
+	for _, n := range sum.counts {
+		faults += n
+	}
+	t.Logf("%v, at most %v calls of an invocation, %v", sum.counts, sum.most, sum.effects)
+	t.Logf("FIGURES %d requests, %d episodes, %d faults", sum.requests, sum.episodes, faults)
 }
 
 func environment(t *testing.T, name string, otherwise int) int {
@@ -78,32 +82,23 @@ func environment(t *testing.T, name string, otherwise int) int {
 
 // summary is a run's.
 type summary struct {
-	Name     string         `json:"name"`
-	Requests int            `json:"requests"`
-	Episodes int            `json:"episodes"`
-	Seed     uint64         `json:"first_seed"`
-	Faults   int            `json:"faults"`
-	ByFault  map[fault]int  `json:"by_fault"`
-	Virtual  string         `json:"virtual_time"`
-	Wall     string         `json:"wall_time"`
-	Most     map[string]int `json:"most_calls_of_an_invocation"`
-	Effects  map[string]int `json:"outcomes"`
-
-	counts map[fault]int
-	failed *episode
+	requests, episodes int
+	counts             map[fault]int
+	most               map[string]int // calls of an invocation
+	effects            map[string]int
+	virtual            time.Duration
+	failed             *episode
 }
 
 // simulate plays episodes beginning with a seed, several at once.
 func simulate(t *testing.T, seed uint64, requests int, like episode) summary {
 	t.Helper()
-	begin := time.Now()
-	sum := summary{Name: "simulation", Seed: seed, counts: make(map[fault]int), Most: make(map[string]int), Effects: make(map[string]int)}
+	sum := summary{counts: make(map[fault]int), most: make(map[string]int), effects: make(map[string]int)}
 	var (
-		mu      sync.Mutex
-		wg      sync.WaitGroup
-		virtual time.Duration
-		next    atomic.Uint64
-		failed  atomic.Bool
+		mu     sync.Mutex
+		wg     sync.WaitGroup
+		next   atomic.Uint64
+		failed atomic.Bool
 	)
 	episodes := uint64((requests + perEpisode - 1) / perEpisode)
 	for range runtime.GOMAXPROCS(0) {
@@ -117,15 +112,15 @@ func simulate(t *testing.T, seed uint64, requests int, like episode) summary {
 				e.seed, e.requests = seed+i, perEpisode
 				r := play(t, e, false)
 				mu.Lock()
-				sum.Requests += e.requests
-				sum.Episodes++
-				virtual += r.virtual
+				sum.requests += e.requests
+				sum.episodes++
+				sum.virtual += r.virtual
 				add(sum.counts, r.counts)
 				for f, n := range r.most {
-					sum.Most[f] = max(sum.Most[f], n)
+					sum.most[f] = max(sum.most[f], n)
 				}
 				for f, n := range r.effects {
-					sum.Effects[f] += n
+					sum.effects[f] += n
 				}
 				if len(r.wrong) > 0 && (sum.failed == nil || e.seed < sum.failed.seed) {
 					sum.failed = &e
@@ -136,21 +131,7 @@ func simulate(t *testing.T, seed uint64, requests int, like episode) summary {
 		})
 	}
 	wg.Wait()
-	for _, n := range sum.counts {
-		sum.Faults += n
-	}
-	sum.ByFault, sum.Virtual, sum.Wall = sum.counts, virtual.Round(time.Minute).String(), time.Since(begin).Round(time.Millisecond).String()
 	return sum
-}
-
-// log prints the run's figures in a line for docs/inside/proof.md.
-func (s summary) log(t *testing.T) {
-	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("EVIDENCE %s", b)
 }
 
 // report fails with the shortest history of a failure that can be found.

@@ -195,6 +195,7 @@ func told(answer string, realTime bool) string {
 func (c *tally) report(t *testing.T, seed uint64) {
 	t.Helper()
 	t.Logf("seed %d: %v", seed, c)
+	t.Logf("FIGURES %d requests, %d leaks", c.requests, len(c.leaks))
 	for _, leak := range c.leaks[:min(len(c.leaks), 5)] {
 		t.Error(leak)
 	}
