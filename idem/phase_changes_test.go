@@ -17,7 +17,7 @@ import (
 )
 
 // A deploy changes a handler's phases while an operation is in progress: the
-// table of docs/start/phases.md, row by row. Version 1 dies or fails at every possible
+// table of docs/operate/changes.md, row by row. Version 1 dies or fails at every possible
 // point, in every mode. Version 2 continues, called by the client or the
 // completer, soon or after the provider has forgotten. In the end everything was
 // paid for once, or the operation is refused and on the list.
@@ -498,7 +498,7 @@ func (c changeOfPhases) met(t *testing.T, met map[fate]map[string]int) {
 // The page states the outcomes of this test, word for word.
 func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/start/phases.md")
+	page, err := os.ReadFile("../docs/operate/changes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -508,11 +508,11 @@ func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
 		table.WriteString(strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/start/phases.md should have these rows:\n%s", table.String())
+		t.Errorf("docs/operate/changes.md should have these rows:\n%s", table.String())
 	}
 }
 
-// rollback is a row of the table in docs/start/phases.md: a change that
+// rollback is a row of the table in docs/operate/changes.md: a change that
 // goes on when it is deployed, and the fate of the new version's operations when the
 // old version is back.
 type rollback struct {
@@ -638,7 +638,7 @@ func (r rollback) run(t *testing.T, acc accident, met map[fate]map[bool]int) {
 // The page says what the test has met, word for word.
 func TestRollBacksAreAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/start/phases.md")
+	page, err := os.ReadFile("../docs/operate/changes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -648,6 +648,6 @@ func TestRollBacksAreAsThePageSays(t *testing.T) {
 		table.WriteString(strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/start/phases.md should have these rows:\n%s", table.String())
+		t.Errorf("docs/operate/changes.md should have these rows:\n%s", table.String())
 	}
 }

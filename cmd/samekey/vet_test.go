@@ -202,7 +202,7 @@ func TestVetComparesMeanings(t *testing.T) {
 	for _, want := range []string{
 		`engines/engines.go:29:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
 		`engines.app.engines#3: the scope of its engine is another: "OneScope", "ScopeRoute": a retry of an earlier request is a new operation`,
-		`docs/start/phases.md#change-the-meaning-of-a-key`,
+		`docs/operate/changes.md#change-the-meaning-of-a-key`,
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it doesn't say %s", want)
@@ -232,7 +232,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	for _, want := range []string{
 		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
-		`docs/start/phases.md#keep-the-old-phases`,
+		`docs/operate/changes.md#keep-the-old-phases`,
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it doesn't say %s", want)

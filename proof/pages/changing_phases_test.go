@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// Order is the result of the first phase of docs/start/phases.md, as
+// Order is the result of the first phase of docs/operate/changes.md, as
 // version 1 has it.
 type Order struct {
 	ID     string `json:"id"`

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/base/storedheaders"
@@ -75,19 +77,6 @@ var allMethods = []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DEL
 
 func (s *stage) acts(method string) bool {
 	return s.e.Acts(method, http.Header{"Idempotency-Key": {key}})
-}
-
-// methods: on which of them keys act.
-func methods(t *testing.T) string {
-	tb := byContract("method")
-	for _, m := range allMethods {
-		row := []string{m}
-		for _, c := range contracts {
-			play(t, c, nil, func(s *stage) { row = append(row, map[bool]string{true: "keyed", false: "passes"}[s.acts(m)]) })
-		}
-		tb.Add(row...)
-	}
-	return tb.String()
 }
 
 // keyRows are values of the header.
@@ -202,45 +191,53 @@ func retrySigns(*testing.T) string {
 
 // storedHeaders: which of the handler's headers come with a replay.
 func storedHeaders(t *testing.T) string {
-	var sent []string
+	var kept []string
 	for _, header := range storedheaders.All() {
-		sent = append(sent, header.Name)
+		kept = append(kept, header.Name)
 	}
-	sent = append(sent, "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")
-	tb := table{Head: []string{"the handler's header", "first answer", "replay", "replay, with `StoreHeaders`"}}
+	others := []string{"Retry-After", "X-Request-Id", "X-Mine"}
+	secret := []string{"Set-Cookie", "Authorization", "Www-Authenticate", "X-Amzn-Trace-Id"}
+	all := slices.Concat(kept, others, secret)
 	h := func(context.Context) (idem.Response, error) {
 		header := make(http.Header)
-		for _, name := range sent {
+		for _, name := range all {
 			header.Set(name, "x")
 		}
 		return idem.Response{Status: 201, Header: header}, nil
 	}
-	for _, name := range sent {
-		row := []string{code(name)}
+	reads := func(r *idem.Request) { r.Header.Set("Accept-Encoding", "x") }
+	// replayed returns the headers of a replay, or nil if the engine's option is refused.
+	replayed := func(store ...string) (found []string) {
 		play(t, contracts[0], nil, func(s *stage) {
-			row = append(row, yes(s.post(h), name), yes(s.post(h), name))
-		})
-		row = append(row, withStoreHeader(t, h, name))
-		tb.Add(row...)
-	}
-	return tb.String()
-}
-
-func yes(o outcome, name string) string {
-	return map[bool]string{true: "yes"}[o.Header.Get(name) != ""]
-}
-
-// withStoreHeader is yes, no, or that the option is refused.
-func withStoreHeader(t *testing.T, h handler, name string) (cell string) {
-	play(t, contracts[0], nil, func(s *stage) {
-		defer func() {
-			if recover() != nil {
-				cell = "refused at start"
+			defer func() { _ = recover() }()
+			s.with(func(o *idem.Options) { o.StoreHeaders = store })
+			s.post(h, reads)
+			o := s.post(h, reads)
+			for _, name := range all {
+				if o.Header.Get(name) != "" {
+					found = append(found, name)
+				}
 			}
-		}()
-		s.with(func(o *idem.Options) { o.StoreHeaders = []string{name} })
-		s.post(h)
-		cell = yes(s.post(h), name)
-	})
-	return cell
+		})
+		return found
+	}
+	if diff := cmp.Diff(kept, replayed()); diff != "" {
+		t.Errorf("a replay's headers (-want +got):\n%s", diff)
+	}
+	for _, name := range others {
+		if !slices.Contains(replayed(name), name) {
+			t.Errorf("a replay doesn't have %s, which StoreHeaders names", name)
+		}
+	}
+	for _, name := range secret {
+		if got := replayed(name); got != nil {
+			t.Errorf("StoreHeaders takes %s: a replay has %q", name, got)
+		}
+	}
+	tb := table{Head: []string{"the handler's headers", "in a replay"}}
+	list := func(names []string) string { return "`" + strings.Join(names, "`, `") + "`" }
+	tb.Add(list(kept), "yes")
+	tb.Add("others, such as "+list(others), "if `StoreHeaders` names them")
+	tb.Add(list(secret), "never: the engine refuses them in `StoreHeaders` at start")
+	return tb.String()
 }

@@ -23,10 +23,8 @@ var generators = map[string]func(*testing.T) string{
 	"signal-metrics": metricsTable,
 	"presets":        presets,
 	"keys":           keys,
-	"methods":        methods,
 	"modes":          modes,
 	"answers":        answers,
-	"headers":        headersOf,
 	"bodies": func(t *testing.T) string {
 		return "```text\n" + body(t, contracts[0], contracts[3]) + body(t, contracts[1], contracts[2]) + "```\n"
 	},
@@ -65,18 +63,35 @@ func codeOf(r idem.Response) string {
 	return p.Code
 }
 
-// answers: what comes back in each situation.
+// answers: what comes back in each situation, and what the contracts have in common.
 func answers(t *testing.T) string {
-	tb := byContract("situation", "`code`", "the handler")
+	tb := table{Head: []string{"situation", "default, `IETF`", "`Stripe`, `StripeV1`", "`code`", "further headers", "the handler"}}
 	for _, sit := range situations {
-		row, problem, ran := []string{sit.name}, "", make(map[bool]bool)
+		var ours, stripes []string // statuses, once each
+		var problem, headers string
+		ran := make(map[bool]bool)
 		for _, c := range contracts {
 			play(t, c, sit.opt, func(s *stage) {
 				o := sit.act(s)
-				row = append(row, statusOf(o.Result))
 				ran[o.ran] = true
-				if c.name == "default" {
-					problem = codeOf(o.Response)
+				statuses := &ours
+				if strings.HasPrefix(c.name, "Stripe") {
+					statuses = &stripes
+				}
+				if got := statusOf(o.Result); !slices.Contains(*statuses, got) {
+					*statuses = append(*statuses, got)
+				}
+				switch c.name {
+				case "default":
+					problem, headers = codeOf(o.Response), furtherHeaders(t, sit.name, o.Header)
+				case "Stripe":
+					retry := ""
+					if problem != "" {
+						retry = strconv.FormatBool(o.Header.Get("Retry-After") != "" || problem == "internal_error")
+					}
+					if got := o.Header.Get("Stripe-Should-Retry"); got != retry {
+						t.Errorf("%s: Stripe-Should-Retry is %q, want %q", sit.name, got, retry)
+					}
 				}
 			})
 		}
@@ -87,9 +102,31 @@ func answers(t *testing.T) string {
 		if ran[true] && ran[false] {
 			runs = "as the status says"
 		}
-		tb.Add(append(row, problem, runs)...)
+		tb.Add(sit.name, strings.Join(ours, ", "), strings.Join(stripes, ", "), problem, headers, runs)
 	}
 	return tb.String()
+}
+
+// furtherHeaders are an answer's headers that the page has no rule for.
+func furtherHeaders(t *testing.T, situation string, h http.Header) string {
+	t.Helper()
+	own := map[bool]string{true: "no-store"}[h.Get("Content-Type") != contentType]
+	if got := h.Get("Cache-Control"); got != own {
+		t.Errorf("%s: Cache-Control is %q, want %q", situation, got, own)
+	}
+	if got := h.Get(idem.KeyHeader); got != "" && got != key {
+		t.Errorf("%s: the key is echoed as %q, want %q", situation, got, key)
+	}
+	var all []string
+	for name := range h {
+		switch name {
+		case idem.KeyHeader, idem.ReplayedHeader, "Cache-Control", "Content-Type":
+		default:
+			all = append(all, code(name)+" "+shortened(h.Get(name)))
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
 }
 
 func statusOf(r idem.Result) string {
@@ -101,33 +138,6 @@ func statusOf(r idem.Result) string {
 		s += " replay"
 	}
 	return s
-}
-
-// headersOf: which headers an answer has, under the default contract, and what
-// Stripe's presets add.
-func headersOf(t *testing.T) string {
-	shown := []string{idem.KeyHeader, "Idempotency-Expires", idem.ReplayedHeader, "Idempotency-Status", "Retry-After", "Location", "Cache-Control", "Content-Type"}
-	tb := table{Head: []string{"situation"}}
-	for _, h := range append(shown, "Stripe-Should-Retry") {
-		tb.Head = append(tb.Head, code(h))
-	}
-	for _, sit := range situations {
-		row := []string{sit.name}
-		play(t, contracts[0], sit.opt, func(s *stage) {
-			h := sit.act(s).Header
-			for _, name := range shown {
-				row = append(row, shortened(h.Get(name)))
-			}
-			for name := range h {
-				if !slices.Contains(shown, name) {
-					t.Errorf("%s: the header %s is not on the page", sit.name, name)
-				}
-			}
-		})
-		play(t, contracts[1], sit.opt, func(s *stage) { row = append(row, shortened(sit.act(s).Header.Get("Stripe-Should-Retry"))) })
-		tb.Add(row...)
-	}
-	return tb.String()
 }
 
 // shortened is a header's value as the page has it: dates from now on.

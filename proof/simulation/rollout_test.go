@@ -9,7 +9,7 @@ import (
 )
 
 // release is a release of the API while the meaning of keys changes: their scope, the
-// scheme of their fingerprint, or both (docs/start/phases.md#change-the-meaning-of-a-key).
+// scheme of their fingerprint, or both (docs/operate/changes.md#change-the-meaning-of-a-key).
 type release int
 
 const (

@@ -35,7 +35,7 @@ type Change struct {
 }
 
 // guide says how to deploy such changes.
-const guide = "https://github.com/samekey/samekey/blob/main/docs/start/phases.md#"
+const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes.md#"
 
 // fates say what becomes of operations, and how to prevent it.
 var fates = map[Danger]string{

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Phases of handlers, as docs/start/phases.md changes them.
+// Phases of handlers, as docs/operate/changes.md changes them.
 var (
 	ride     = Phase{Name: "ride", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
 	trip     = Phase{Name: "trip", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
@@ -99,7 +99,7 @@ func nothing(string) bool    { return false }
 // page says, which the engine's tests hold to the engine.
 func TestChangesAreJudgedAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../../docs/start/phases.md")
+	page, err := os.ReadFile("../../../../../docs/operate/changes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
