@@ -183,6 +183,7 @@ func (r *run) send(ctx context.Context, method, path string, amount int) reply {
 	}
 	r.asked++
 	rec := httptest.NewRecorder()
+	rec.Code = http.StatusGatewayTimeout // unless there is an answer before ctx ends
 	r.w.posts.Add(1)
 	front.ServeHTTP(rec, req)
 	return reply{rec.Code, rec.Header(), rec.Body.String()}
@@ -440,6 +441,9 @@ func (r *run) again(ctx context.Context, a reply) error {
 		if b.status >= http.StatusInternalServerError && sleep(ctx, b.wait()) {
 			continue // the repetition has met a fault of a neighbour
 		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: the repetition gets no answer", errNoEnd)
+		}
 		if b.status != a.status || b.body != a.body || b.header.Get("Idempotent-Replayed") != "true" {
 			return fmt.Errorf("the client gets %d %.300s, and then %d %.300s", a.status, a.body, b.status, b.body)
 		}
@@ -452,6 +456,9 @@ func (r *run) again(ctx context.Context, a reply) error {
 		b := r.send(ctx, http.MethodPost, r.path.route, r.amount+1)
 		if b.status >= http.StatusInternalServerError && sleep(ctx, b.wait()) {
 			continue
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: another request under the key gets no answer", errNoEnd)
 		}
 		if b.status != http.StatusUnprocessableEntity {
 			return fmt.Errorf("another request under the key gets %d %.300s", b.status, b.body)
