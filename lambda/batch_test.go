@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -178,6 +179,49 @@ func readBatch[Ev, Rec, Re any](t testing.TB, b lambda.Batch[Ev, Rec, Re], paylo
 		}
 	}
 	return ids, groups, reqs
+}
+
+// Each batch of the package has its row in recordSources, its events in testdata, and its
+// place where readers look for it.
+func TestEverySourceIsListed(t *testing.T) {
+	t.Parallel()
+	read := func(file string) string {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	var declared, listed, golden []string
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		for _, m := range regexp.MustCompile(`(?m)^var ([A-Z]\w*) = Batch\[`).FindAllStringSubmatch(read(file), -1) {
+			declared = append(declared, m[1])
+		}
+	}
+	page, overview := read("../docs/use/sources.md"), read("doc.go")
+	for _, s := range recordSources {
+		listed = append(listed, s.name)
+		if !strings.Contains(page, "\n| `"+s.name+"` |") || !strings.Contains(overview, "["+s.name+"]") {
+			t.Errorf("docs/use/sources.md has no row for %s, or the package's comment doesn't name it", s.name)
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(slices.Values(declared)), slices.Sorted(slices.Values(listed))); diff != "" {
+		t.Error("the batches that recordSources has (-want +got):", diff)
+	}
+	entries, err := os.ReadDir("testdata/batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		golden = append(golden, strings.TrimSuffix(entry.Name(), ".json"))
+	}
+	if diff := cmp.Diff(golden, slices.Sorted(slices.Values(batchFiles))); diff != "" {
+		t.Error("the events of testdata/batch that recordSources has (-want +got):", diff)
+	}
 }
 
 func TestGoldenBatches(t *testing.T) {
