@@ -96,7 +96,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// A store that stays away: refused before the handler runs (A31, bad input 27).
+// A store that stays away: refused before the handler runs.
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]dynamotest.Fault{
@@ -107,7 +107,7 @@ func TestStoreDown(t *testing.T) {
 		"KMS denied":       dynamotest.AnswerError(http.StatusBadRequest, "KMSAccessDeniedException", "injected"),
 		"table is missing": dynamotest.AnswerError(http.StatusBadRequest, "ResourceNotFoundException", "injected"),
 	} {
-		t.Run("BadInput27 "+name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(t *testing.T, tab *table) {
 				tab.Transport.Fault = func(string, int) dynamotest.Fault { return fault }

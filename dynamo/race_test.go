@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
-// Bad input 16, many keys at once: 100 goroutines ask for the same keys in their own
+// Many keys at once: 100 goroutines ask for the same keys in their own
 // order. One execution for each key, and never a 500.
 func TestOneExecutionPerKey(t *testing.T) {
 	t.Parallel()
@@ -76,9 +76,9 @@ func TestOneExecutionPerKey(t *testing.T) {
 	}
 }
 
-// Bad input 16: a thousand equal requests at once. One execution, the others in
+// A thousand equal requests at once. One execution, the others in
 // flight or replayed, and no 500.
-func TestBadInput16ThousandDuplicates(t *testing.T) {
+func TestThousandDuplicates(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	engine := tab.Engine()
@@ -128,9 +128,9 @@ func TestBadInput16ThousandDuplicates(t *testing.T) {
 	}
 }
 
-// Bad input 28: a host whose clock is an hour ahead takes leases over too early.
+// A host whose clock is an hour ahead takes leases over too early.
 // The handler then runs twice, but the record takes one answer, which both give.
-func TestBadInput28ClockAheadChangesNothingTwice(t *testing.T) {
+func TestClockAheadChangesNothingTwice(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	req := tabletest.Post(tabletest.NewKey(), "{}")

@@ -106,9 +106,9 @@ var outages = map[string]func(p *provider){
 	"slow":   func(p *provider) { p.set(nil, true) },
 }
 
-// Bad input 26: without a data key nothing is claimed and nothing runs, and the key is
+// Without a data key nothing is claimed and nothing runs, and the key is
 // as new afterwards.
-func TestBadInput26NoDataKey(t *testing.T) {
+func TestNoDataKey(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
@@ -130,9 +130,9 @@ func TestBadInput26NoDataKey(t *testing.T) {
 	}
 }
 
-// Bad input 26: a replay and a take-over that can't be opened change nothing, and are
+// A replay and a take-over that can't be opened change nothing, and are
 // answered once the provider is back.
-func TestBadInput26DataKeyCannotBeOpened(t *testing.T) {
+func TestDataKeyCannotBeOpened(t *testing.T) {
 	t.Parallel()
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {

@@ -177,7 +177,7 @@ func newAttacked(t *testing.T, what string, items []fakedynamo.Item) *attacked {
 
 var errAttacked = errors.New("down")
 
-func TestBadInput25WhoAndWhereAreBound(t *testing.T) {
+func TestWhoAndWhereAreBound(t *testing.T) {
 	t.Parallel()
 	ann := party{"ann", "ann", "POST /rides", "red", store.HandlerID{Function: "rides", Name: "POST /rides"}}
 	bob := party{"bob", "bob", "POST /refunds", "blue", store.HandlerID{Function: "refunds", Name: "POST /refunds"}}
@@ -304,9 +304,9 @@ func TestSealedContentsGoWithTheOperation(t *testing.T) {
 	}
 }
 
-// Bad input 25: whatever is altered in the table, the answer is record_corrupt, and
+// Whatever is altered in the table, the answer is record_corrupt, and
 // nothing runs; and neither does the answer show a byte of the stored one.
-func TestBadInput25AlteredInTheTable(t *testing.T) {
+func TestAlteredInTheTable(t *testing.T) {
 	t.Parallel()
 	secret := make([]byte, 900_000) // in three companions
 	_, _ = rand.Read(secret)
@@ -379,7 +379,7 @@ func answerOf(it attributes) attributes { return it["resp"].(*types.AttributeVal
 
 // A record that somebody has edited by hand is answered with 500: nothing runs a second
 // time, nothing of the record is shown, and it stays as it is for an operator.
-func TestBadInput24EditedRecordRunsNothing(t *testing.T) {
+func TestEditedRecordRunsNothing(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(attributes){
 		"another layout version": func(it attributes) { it["v"] = tabletest.Num(2) },

@@ -261,8 +261,8 @@ func TestConditionAndChangeAreToldApart(t *testing.T) {
 	}
 }
 
-// Bad input 30: what the service would refuse is refused before it is sent.
-func TestBadInput30WritesThatCannotCommit(t *testing.T) {
+// What the service would refuse is refused before it is sent.
+func TestWritesThatCannotCommit(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	app := tab.App(t)

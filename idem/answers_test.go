@@ -399,7 +399,7 @@ func TestPassThatFailsIsPassed(t *testing.T) {
 }
 
 // An answer is kept, or the record stays open: an operation with phases doesn't give its
-// answer up because one write was slow (R150). Only a body that never fits is left out.
+// answer up because one write was slow. Only a body that never fits is left out.
 func TestAnswerIsKeptOrTheRecordStaysOpen(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

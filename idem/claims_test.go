@@ -76,7 +76,7 @@ func TestTextsOfARecordAreUTF8(t *testing.T) {
 	}
 }
 
-// R40: a record has the begin of its last attempt, and keeps the begin of its
+// A record has the begin of its last attempt, and keeps the begin of its
 // first.
 func TestEachAttemptNotesItsTime(t *testing.T) {
 	t.Parallel()
@@ -317,7 +317,7 @@ func TestZeroSecret(t *testing.T) {
 	}
 }
 
-// A17 with tombstones: a late retry gets ErrExpired and charges nothing.
+// With tombstones: a late retry gets ErrExpired and charges nothing.
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration

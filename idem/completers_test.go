@@ -385,7 +385,7 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 }
 
 // A request that was accepted, and under which nothing was ever done, is let go: one
-// client could have any number of them wait for people (R154).
+// client could have any number of them wait for people.
 func TestNothingDoneIsLetGo(t *testing.T) {
 	t.Parallel()
 	const tries = 2

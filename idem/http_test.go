@@ -101,8 +101,8 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 		"early hints come first":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(202) }, 202, ""},
 		"sends a status twice":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); w.WriteHeader(500) }, 201, ""},
 		"binary":                   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 0xff, 0}) }, 200, "\x00\xff\x00"},
-		"BadInput22 splits a line": {func(w http.ResponseWriter, _ *http.Request) { w.Header()["X"] = []string{"a\r\nSet-Cookie: b"} }, 200, ""},
-		"BadInput22 splits a line in its last phase": {func(_ http.ResponseWriter, r *http.Request) {
+		"splits a line": {func(w http.ResponseWriter, _ *http.Request) { w.Header()["X"] = []string{"a\r\nSet-Cookie: b"} }, 200, ""},
+		"splits a line in its last phase": {func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = idem.Finish(r.Context(), func(context.Context, *idem.Tx) (idem.Response, error) {
 				return idem.Response{Status: 201, Header: http.Header{"X": {"a\r\nSet-Cookie: b"}}}, nil
 			})
@@ -143,7 +143,7 @@ func TestMiddlewareInvalidStatus(t *testing.T) {
 	}
 }
 
-// R122: a client that goes away leaves no incomplete work.
+// A client that goes away leaves no incomplete work.
 func TestMiddlewareClientGoesAway(t *testing.T) {
 	t.Parallel()
 	runs := 0

@@ -289,7 +289,7 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 	}
 }
 
-// R10: the key in a hidden field of a form.
+// The key in a hidden field of a form.
 func TestFormKey(t *testing.T) {
 	t.Parallel()
 	multi := "--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc\r\n--x\r\n" +

@@ -134,10 +134,10 @@ func TestProblems(t *testing.T) {
 			}
 		})
 	}
-	if got := stripeJSON(problemOf(ErrMismatch)); !strings.Contains(string(got.Body), "same parameters") { // R21
+	if got := stripeJSON(problemOf(ErrMismatch)); !strings.Contains(string(got.Body), "same parameters") {
 		t.Errorf("mismatch in Stripe's words: %s", got.Body)
 	}
-	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") { // R29
+	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") {
 		t.Errorf("in flight in Stripe's words: %s", got.Body)
 	}
 	for _, why := range []error{errNotCanonical, errNotUTF8, errTooLong, errTooDeep, errTwice, errCase, errSurrogate} {

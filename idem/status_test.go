@@ -113,7 +113,7 @@ func TestStatusIsOfTheContract(t *testing.T) {
 	}
 }
 
-// A10 in 202 mode: the status resource finally returns the first request's
+// In 202 mode the status resource finally returns the first request's
 // answer, and only its own scope sees the status.
 func TestAcceptedAndStatus(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
-// Bad input 16, R26: a thousand equal requests at once, in each mode.
-func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
+// A thousand equal requests at once, in each mode.
+func TestThousandDuplicatesInEachMode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opt  func(*idem.Options)
@@ -56,7 +56,7 @@ func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
 	}
 }
 
-// A10 in wait mode, and its limits.
+// Wait mode, and its limits.
 func TestWaitForTheOtherAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

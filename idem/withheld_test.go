@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// No client hears an answer that isn't kept while the operation may still act by itself
-// (R148): told "sold out", it would be charged by the completer.
+// No client hears an answer that isn't kept while the operation may still act by itself:
+// told "sold out", it would be charged by the completer.
 func TestToldIsKept(t *testing.T) {
 	t.Parallel()
 	died := func(a *operation) {

@@ -66,7 +66,7 @@ func resume(t *testing.T, h awslambda.Handler, tk jobs.Ticket) envelope.Outcome 
 // An operation whose process died is completed without its client: the handler
 // gets the same body and user, phases that are committed don't run again, and
 // the client that comes back gets the answer.
-func TestA22CompleterResumesThroughTheEnvelope(t *testing.T) {
+func TestCompleterResumesThroughTheEnvelope(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		now := time.Now()

@@ -79,7 +79,7 @@ func TestWebhookRawBody(t *testing.T) {
 	})
 }
 
-func TestA28WebhookThroughEachSource(t *testing.T) {
+func TestWebhookThroughEachSource(t *testing.T) {
 	t.Parallel()
 	const body = `{"id":"evt_1"}`
 	each(t, sources, func(t *testing.T, s source) {

@@ -110,9 +110,9 @@ func TestStreamReportsTheFirstOfBoth(t *testing.T) {
 	}
 }
 
-// Bad input 34, A25: an operation whose record goes away unfinished is told, by
+// An operation whose record goes away unfinished is told, by
 // whatever it went away.
-func TestBadInput34UnfinishedRecordIsGone(t *testing.T) {
+func TestUnfinishedRecordIsGone(t *testing.T) {
 	t.Parallel()
 	completers(t, func(t *testing.T, newCompleter makeCompleter) {
 		plain := map[string]any{"keep": nil, "req": nil, "exp_s": digits(time.Now().Unix() + 86_400)} // claimed without Resumable
@@ -278,9 +278,9 @@ func completions(t *testing.T, test func(t *testing.T, newCompletion makeComplet
 	}
 }
 
-// A22: the client is gone after ride_created. Once lease and grace are over the
+// The client is gone after ride_created. Once lease and grace are over the
 // completer finishes the ride; a later retry of the client replays the 201.
-func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
+func TestCompleterFinishesWithoutTheClient(t *testing.T) {
 	t.Parallel()
 	completions(t, func(t *testing.T, newCompletion makeCompletion) {
 		tab := newTable(t)
@@ -314,9 +314,9 @@ func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
 	})
 }
 
-// A23: the completer touches nothing that is finished, younger than the grace, at
+// The completer touches nothing that is finished, younger than the grace, at
 // work, or was tried just now.
-func TestA23CompleterTouchesNothingElse(t *testing.T) {
+func TestCompleterTouchesNothingElse(t *testing.T) {
 	t.Parallel()
 	completions(t, func(t *testing.T, newCompletion makeCompletion) {
 		for name, test := range map[string]struct {
@@ -385,10 +385,10 @@ func TestA23CompleterTouchesNothingElse(t *testing.T) {
 	})
 }
 
-// A24: of ten abandoned operations one has a handler that panics. Nine finish;
+// Of ten abandoned operations one has a handler that panics. Nine finish;
 // the tenth is tried as often as may be, and is then on the list, with its last
 // error.
-func TestA24OneFailingTicketStopsNothing(t *testing.T) {
+func TestOneFailingTicketStopsNothing(t *testing.T) {
 	t.Parallel()
 	completions(t, func(t *testing.T, newCompletion makeCompletion) {
 		tab := newTable(t)

@@ -129,7 +129,7 @@ func TestJobsDeliveredBeforeTheFinishTakeTwoUpdates(t *testing.T) {
 	})
 }
 
-func TestA20AbortedPhaseStagesNothing(t *testing.T) {
+func TestAbortedPhaseStagesNothing(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {
 		tab := newTable(t)
@@ -151,9 +151,9 @@ func TestA20AbortedPhaseStagesNothing(t *testing.T) {
 	})
 }
 
-// A21: ten requests with a job each, and a queue that fails on the fourth. It isn't
+// Ten requests with a job each, and a queue that fails on the fourth. It isn't
 // asked for the rest, and another queue gets its own.
-func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
+func TestFailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {
 		tab := newTable(t)
@@ -211,9 +211,9 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	})
 }
 
-// Bad input 32: a job that always fails is parked, and what comes after it goes
+// A job that always fails is parked, and what comes after it goes
 // on; an operator hands it out again.
-func TestBadInput32PoisonJobIsParked(t *testing.T) {
+func TestPoisonJobIsParked(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {
 		tab := newTable(t)
@@ -788,9 +788,9 @@ func TestDeliveriesContinueTheTrace(t *testing.T) {
 	}
 }
 
-// Bad input 31: whatever lies in the stream, it is counted and passed over, by
+// Whatever lies in the stream, it is counted and passed over, by
 // the drain and by the completer, and what comes after it goes on.
-func TestBadInput31StrangeStreamRecords(t *testing.T) {
+func TestStrangeStreamRecords(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	for name, test := range map[string]struct {
@@ -1021,7 +1021,7 @@ func TestSealedJobWaitsForItsKey(t *testing.T) {
 
 // Args that were altered, or put under another kind, are never delivered: the job is
 // parked at last, and people see it.
-func TestBadInput25AlteredArgs(t *testing.T) {
+func TestAlteredArgs(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(job map[string]types.AttributeValue){
 		"altered": func(job map[string]types.AttributeValue) {

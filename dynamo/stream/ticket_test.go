@@ -287,7 +287,7 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 
 // The ticket of an operation whose sealed request was altered ends, and people hear of it:
 // from a worker that opens it itself, and from the function.
-func TestBadInput25AlteredRequest(t *testing.T) {
+func TestAlteredRequest(t *testing.T) {
 	t.Parallel()
 	for name, opens := range map[string]bool{"a worker with the key": true, "a worker without it": false} {
 		t.Run(name, func(t *testing.T) {

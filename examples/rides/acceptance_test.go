@@ -15,7 +15,7 @@ import (
 // What a client of Rocket Rides meets, as far as it needs neither a stream nor a process of its
 // own: those are played by the local stack. The rules of keys are tests of package lambda.
 
-func TestA01NewRide(t *testing.T) {
+func TestNewRide(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		a := st.post(t, jane, newKey(), trip).is(t, 201).has(t, "Your pilot is on their way")
@@ -38,7 +38,7 @@ func TestA01NewRide(t *testing.T) {
 	})
 }
 
-func TestA02SameRequestAgain(t *testing.T) {
+func TestSameRequestAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		first := st.post(t, jane, "k", trip).is(t, 201)
@@ -52,7 +52,7 @@ func TestA02SameRequestAgain(t *testing.T) {
 	})
 }
 
-func TestA08TwoUsers(t *testing.T) {
+func TestTwoUsers(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		a := st.post(t, jane, "k", trip).is(t, 201)
@@ -66,7 +66,7 @@ func TestA08TwoUsers(t *testing.T) {
 	})
 }
 
-func TestA09HundredAtOnce(t *testing.T) {
+func TestHundredAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		const clients = 100
@@ -94,7 +94,7 @@ func TestA09HundredAtOnce(t *testing.T) {
 	})
 }
 
-func TestA11DeclinedCard(t *testing.T) {
+func TestDeclinedCard(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		st.world.SetMode(world.Mode{Charge: world.Decline, Times: 1})
@@ -108,7 +108,7 @@ func TestA11DeclinedCard(t *testing.T) {
 	})
 }
 
-func TestA12ProviderDown(t *testing.T) {
+func TestProviderDown(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		mode world.Mode
@@ -143,7 +143,7 @@ func TestA12ProviderDown(t *testing.T) {
 	}
 }
 
-func TestA14RefusedBeforeItsKey(t *testing.T) {
+func TestRefusedBeforeItsKey(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		st.calls()
@@ -162,7 +162,7 @@ func TestA14RefusedBeforeItsKey(t *testing.T) {
 	})
 }
 
-func TestA18FalseCondition(t *testing.T) {
+func TestFalseCondition(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		for range 2 {
@@ -178,7 +178,7 @@ func TestA18FalseCondition(t *testing.T) {
 	})
 }
 
-func TestA19ChargeIsRecorded(t *testing.T) {
+func TestChargeIsRecorded(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		st.post(t, jane, "k", raising("finished")).is(t, 500)

@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// A30: a mismatch, and a ride that nobody has ended five minutes after its lease,
+// A mismatch, and a ride that nobody has ended five minutes after its lease,
 // are each counted under a metric that an alarm is on.
-func TestA30MetricsThatAlarm(t *testing.T) {
+func TestMetricsThatAlarm(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	counts := metrics.New(&log, rides.MetricsApp)

@@ -53,7 +53,7 @@ func resources(t *testing.T) map[string]resource {
 	return all
 }
 
-// A30: the alarms are on the metrics that the list says.
+// The alarms are on the metrics that the list says.
 func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
 	t.Parallel()
 	var listed []string

@@ -139,7 +139,7 @@ func finish(writes ...idem.Write) func(context.Context, webhook.Event) error {
 }
 
 // An event is handled once, in the order of its deliveries; later ones are duplicates.
-func TestA28Webhook(t *testing.T) {
+func TestWebhook(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, nil)
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")

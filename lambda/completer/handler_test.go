@@ -240,7 +240,7 @@ func virtual(t *testing.T, name string, test func(*testing.T)) {
 }
 
 // Whatever becomes of one ticket, the others of its batch go their way.
-func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
+func TestOneTicketDoesNotStopTheBatch(t *testing.T) {
 	t.Parallel()
 	for concurrency, minutes := range map[int]time.Duration{0: 9, 1: 9, 4: 3} {
 		virtual(t, fmt.Sprint(concurrency, " at once"), func(t *testing.T) {

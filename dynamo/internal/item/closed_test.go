@@ -180,9 +180,9 @@ func binaries(it Map, fn func(path string, b []byte, replace func([]byte))) {
 	}
 }
 
-// Bad input 25: no byte of a sealed record can be altered, and no part truncated or
+// No byte of a sealed record can be altered, and no part truncated or
 // emptied.
-func TestBadInput25AlteredCiphertext(t *testing.T) {
+func TestAlteredCiphertext(t *testing.T) {
 	t.Parallel()
 	s := seal.New(testProvider(t, "a"))
 	fresh := func() Map { return sealedItem(t, s, full()) }
@@ -217,9 +217,9 @@ func TestBadInput25AlteredCiphertext(t *testing.T) {
 	}
 }
 
-// Bad input 25: no sealed part opens in the place of another, be it of the same
+// No sealed part opens in the place of another, be it of the same
 // record, of another, or of another operation under the same key.
-func TestBadInput25SwappedCiphertext(t *testing.T) {
+func TestSwappedCiphertext(t *testing.T) {
 	t.Parallel()
 	s := seal.New(testProvider(t, "a"))
 	others := map[string]func(*store.Record){
@@ -248,8 +248,8 @@ func TestBadInput25SwappedCiphertext(t *testing.T) {
 	}
 }
 
-// Bad input 25: what a part belongs to can't be renamed around it.
-func TestBadInput25RenamedAround(t *testing.T) {
+// What a part belongs to can't be renamed around it.
+func TestRenamedAround(t *testing.T) {
 	t.Parallel()
 	s := seal.New(testProvider(t, "a"))
 	str := func(s string) Value { return &types.AttributeValueMemberS{Value: s} }

@@ -226,8 +226,8 @@ func TestUpdateWritesWhatHasChanged(t *testing.T) {
 	}
 }
 
-// Bad input 24: what isn't a record of ours is never guessed at.
-func TestBadInput24CorruptRecord(t *testing.T) {
+// What isn't a record of ours is never guessed at.
+func TestCorruptRecord(t *testing.T) {
 	t.Parallel()
 	whole := func() Map {
 		r := &store.Record{
