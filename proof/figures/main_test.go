@@ -74,9 +74,9 @@ func TestOldFiguresAreRefused(t *testing.T) {
 	first := commit("idem/engine.go")
 	for _, step := range []struct{ file, commit, want string }{
 		{"idem/engine_test.go", first, ""},
-		{"docs/page.md", first, ""},
+		{"README.md", first, ""},
 		{"dynamo/store.go", first, "dynamo/store.go and 0 other files have changed"},
-		{"docs/page.md.old", "0123456789ab", "couldn't tell"},
+		{"CHANGELOG.md", "0123456789ab", "couldn't tell"},
 	} {
 		commit(step.file)
 		tab, err := read(strings.ReplaceAll(pageBefore, "COMMIT", step.commit))
