@@ -207,7 +207,7 @@ $(LINT):
 
 .PHONY: lint-template
 lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
-	internal/tools/template-lint.sh --security
+	internal/tools/template-lint.sh
 
 .PHONY: smoke-deploy
 smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's commands, and call them (python3)
