@@ -279,7 +279,6 @@ func TestCallsPerPhase(t *testing.T) {
 		"a call first, undeclared":   {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 3}},
 		"a NotIdempotent call first": {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
 	} {
-		//nolint:paralleltest // the calls are counted on one table
 		t.Run(name, func(t *testing.T) {
 			engine := tab.Engine(tc.opt)
 			req := tabletest.Post(tabletest.NewKey(), "{}")

@@ -27,8 +27,6 @@ import (
 )
 
 // A client is made of the variables that Lambda sets, and of an endpoint for tests.
-//
-//nolint:paralleltest // it sets the environment
 func TestNewClientReadsTheEnvironment(t *testing.T) {
 	all := map[string]string{
 		"AWS_REGION": "eu-central-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token",
@@ -82,8 +80,6 @@ func TestNewClientReadsTheEnvironment(t *testing.T) {
 
 // The SDK's variables for kinds of endpoints, which organisations set for all their
 // functions, hold for clients made without the SDK's config package.
-//
-//nolint:paralleltest // it sets the environment
 func TestClientsUseTheEndpointsOfTheEnvironment(t *testing.T) {
 	for name, tt := range map[string]struct{ fips, dualStack, want string }{
 		"none":       {"", "", "dynamodb.us-east-1.amazonaws.com"},

@@ -306,7 +306,6 @@ func TestWritesThatCannotCommit(t *testing.T) {
 				}
 			})
 		}
-		//nolint:paralleltest // counts calls
 		t.Run(name, func(t *testing.T) {
 			_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				tab.Transport.Reset()

@@ -95,13 +95,13 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 		status  int
 		body    string
 	}{
-		"writes nothing":           {func(http.ResponseWriter, *http.Request) {}, 200, ""},
-		"no content":               {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 204, ""},
-		"writes a body after 204":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); _, _ = w.Write([]byte("x")) }, 204, ""},
-		"early hints come first":   {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(202) }, 202, ""},
-		"sends a status twice":     {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); w.WriteHeader(500) }, 201, ""},
-		"binary":                   {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 0xff, 0}) }, 200, "\x00\xff\x00"},
-		"splits a line": {func(w http.ResponseWriter, _ *http.Request) { w.Header()["X"] = []string{"a\r\nSet-Cookie: b"} }, 200, ""},
+		"writes nothing":          {func(http.ResponseWriter, *http.Request) {}, 200, ""},
+		"no content":              {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }, 204, ""},
+		"writes a body after 204": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204); _, _ = w.Write([]byte("x")) }, 204, ""},
+		"early hints come first":  {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(103); w.WriteHeader(202) }, 202, ""},
+		"sends a status twice":    {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201); w.WriteHeader(500) }, 201, ""},
+		"binary":                  {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte{0, 0xff, 0}) }, 200, "\x00\xff\x00"},
+		"splits a line":           {func(w http.ResponseWriter, _ *http.Request) { w.Header()["X"] = []string{"a\r\nSet-Cookie: b"} }, 200, ""},
 		"splits a line in its last phase": {func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = idem.Finish(r.Context(), func(context.Context, *idem.Tx) (idem.Response, error) {
 				return idem.Response{Status: 201, Header: http.Header{"X": {"a\r\nSet-Cookie: b"}}}, nil
@@ -195,8 +195,6 @@ func TestMiddlewareScope(t *testing.T) {
 
 // Files that a handler's form has put on the disk are removed with the request,
 // as under net/http alone.
-//
-//nolint:paralleltest // the folder for temporary files is this process's
 func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("TMPDIR", folder)

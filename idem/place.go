@@ -31,18 +31,18 @@ func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 // other returns the place of r's key besides home; nil if there is no other.
 func (n *naming) other(ctx context.Context, r *Request, home string) (*place, error) {
 	if n.besides == nil {
-		return nil, nil //nolint:nilnil // no scope changes
+		return nil, nil
 	}
 	caller, err := n.besides.callerOf(ctx, r)
 	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
-		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
+		return nil, nil
 	}
 	if err != nil {
 		return nil, &Error{Op: "scope", Err: err}
 	}
 	p := n.place(r, n.besides, caller)
 	if p.pk == home {
-		return nil, nil //nolint:nilnil // the change doesn't concern this request
+		return nil, nil
 	}
 	return &p, nil
 }

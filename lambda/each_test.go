@@ -914,8 +914,6 @@ func TestUnreadableRecord(t *testing.T) {
 // The answer of an invocation that reports failures looks fine, so the log says what went wrong:
 // once what the source must do about it, what wasn't tried only if no hook is told, and nothing of
 // a record's content.
-//
-//nolint:paralleltest // the default log is this process's
 func TestLogOfABatch(t *testing.T) {
 	w := &worker{}
 	w.failing("1", "a1")

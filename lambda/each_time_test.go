@@ -202,8 +202,6 @@ func TestLateHandlerCountsUntilTheReport(t *testing.T) {
 }
 
 // Who calls Handle in a function of his own can't have the program begin anew.
-//
-//nolint:paralleltest // the environment is this process's
 func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	synctest.Test(t, func(t *testing.T) { // by the real clock a slow machine may not begin the handler in time

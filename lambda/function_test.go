@@ -139,8 +139,6 @@ func (trusting) Verify(_ http.Header, body []byte) (webhook.Event, error) {
 }
 
 // Who calls Handle in a function of his own can't answer before the process ends.
-//
-//nolint:paralleltest // the environment is this process's
 func TestPanicOfHandleInAFunctionGoesOn(t *testing.T) {
 	h := lambda.Wrap(anEngine(), lambda.HTTPAPI,
 		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {

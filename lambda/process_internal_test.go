@@ -15,8 +15,6 @@ import (
 
 // An answer is posted to the runtime's API for its invocation; whatever the API says but that
 // it has taken the answer is an error.
-//
-//nolint:paralleltest // the environment is this process's
 func TestPost(t *testing.T) {
 	status, got := http.StatusAccepted, ""
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -403,8 +403,6 @@ func TestRespondInTheHandlersType(t *testing.T) {
 }
 
 // Where nothing is overdue and nothing panicked, a function answers and its process goes on.
-//
-//nolint:paralleltest // the environment is this process's
 func TestFunctionGoesOn(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
 	e := func() *idem.Engine { return anEngine() }

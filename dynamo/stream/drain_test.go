@@ -652,8 +652,6 @@ func (s *sinkOfParts) Deliver(_ context.Context, batch []jobs.Delivery) []error 
 
 // A request and an answer of 4 MB of one letter are items of some KB. Whoever sends a
 // hundred of them doesn't take the worker's memory: its readers inflate no body.
-//
-//nolint:paralleltest // it counts the memory of the process
 func TestReadersInflateNoBody(t *testing.T) {
 	const table, each, largest = "bodies", 50, 64 << 20
 	large := slices.Repeat([]byte("a"), 4<<20)

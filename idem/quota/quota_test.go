@@ -269,8 +269,6 @@ func TestCallersAreBounded(t *testing.T) {
 }
 
 // Callers with names as long as a token's claims take no more memory than others.
-//
-//nolint:paralleltest // it measures this process's memory
 func TestLongNamesTakeNoMemory(t *testing.T) {
 	const callers, most = 1000, 1500 // bytes for each
 	heap := func() uint64 {

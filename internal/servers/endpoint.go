@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// CheckEndpoint refuses what isn't a URL of this machine, unless the environment
+// checkEndpoint refuses what isn't a URL of this machine, unless the environment
 // variable is 1: tests create and delete things there, and a variable left over
 // from other work must not point them at somebody's data.
-func CheckEndpoint(endpoint, allowRemote string) error {
+func checkEndpoint(endpoint, allowRemote string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return fmt.Errorf("not a URL: %w", err)
@@ -53,7 +53,7 @@ type Search struct{ tried []string }
 
 // Miss adds a way and why it is none.
 func (s *Search) Miss(what string, why error) {
-	s.tried = append(s.tried, "\n  "+what+": "+OneLine(why.Error()))
+	s.tried = append(s.tried, "\n  "+what+": "+oneLine(why.Error()))
 }
 
 // Error returns the list.

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// FindJava returns the absolute path of a java command of that version or
+// findJava returns the absolute path of a java command of that version or
 // newer: the one of JAVA_HOME before the one in PATH. The error says what is
 // wrong with each.
-func FindJava(ctx context.Context, version int) (string, error) {
+func findJava(ctx context.Context, version int) (string, error) {
 	var candidates []string
 	var problems error
 	if home := os.Getenv("JAVA_HOME"); home != "" {

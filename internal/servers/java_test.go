@@ -50,7 +50,7 @@ func TestFindJavaTakesTheOneThatIsNewEnough(t *testing.T) {
 					want = filepath.Join(home, "bin", "java")
 				}
 			}
-			got, err := FindJava(t.Context(), 17)
+			got, err := findJava(t.Context(), 17)
 			if err != nil || got != want {
 				t.Errorf("got %s, %v; want %s", got, err, want)
 			}

@@ -29,7 +29,7 @@ func (s *Skips) Skip(tb testing.TB, why error) {
 	if s.count == nil {
 		s.count = make(map[string]int)
 	}
-	s.count[OneLine(why.Error())]++
+	s.count[oneLine(why.Error())]++
 	s.mu.Unlock()
 	tb.Skip(why)
 }

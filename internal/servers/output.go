@@ -36,9 +36,9 @@ func (h *HeadTail) String() string {
 	return string(h.head) + string(h.tail)
 }
 
-// OneLine makes output of programs fit for a list of reasons: one line, no
+// oneLine makes output of programs fit for a list of reasons: one line, no
 // stack frames, no more than a reader takes in.
-func OneLine(s string) string {
+func oneLine(s string) string {
 	var kept []string
 	for line := range strings.Lines(s) {
 		line = strings.TrimSpace(line)

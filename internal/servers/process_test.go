@@ -59,10 +59,10 @@ func TestHeadTailKeepsBothEnds(t *testing.T) {
 func TestOneLine(t *testing.T) {
 	t.Parallel()
 	in := "Exception in thread \"main\" X\n\tat a.b(C.java:1)\n\n  Caused by: Y\r\n\t... 16 more\nSLF4J: noise\n"
-	if got, want := OneLine(in), `Exception in thread "main" X; Caused by: Y`; got != want {
+	if got, want := oneLine(in), `Exception in thread "main" X; Caused by: Y`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := OneLine(strings.Repeat("ä", 1000)); len(got) > 810 || !strings.HasSuffix(got, "ä …") {
+	if got := oneLine(strings.Repeat("ä", 1000)); len(got) > 810 || !strings.HasSuffix(got, "ä …") {
 		t.Errorf("a long line: got %d bytes, ending in %q", len(got), got[len(got)-8:])
 	}
 }

@@ -53,7 +53,7 @@ type Found struct {
 // context don't match.
 func (s Source) Find(ctx context.Context) (*Found, error) {
 	if endpoint := s.endpoint(); endpoint != "" {
-		if err := CheckEndpoint(endpoint, s.AllowRemote); err != nil {
+		if err := checkEndpoint(endpoint, s.AllowRemote); err != nil {
 			return nil, fmt.Errorf("%s: %w", s.Endpoint, err)
 		}
 		return &Found{Endpoint: strings.TrimRight(endpoint, "/")}, nil
@@ -91,7 +91,7 @@ func (s Source) endpoint() string {
 // java runs the server on this machine's Java, from jars in the cache or, if the
 // cache has none, from jars that Maven gets.
 func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
-	java, err := FindJava(ctx, s.Java)
+	java, err := findJava(ctx, s.Java)
 	if err != nil {
 		search.Miss(fmt.Sprintf("Java %d or newer", s.Java), err)
 		return nil, nil

@@ -86,7 +86,7 @@ func TestPathsAreAsRecorded(t *testing.T) {
 }
 
 // TestPage has the tables of README.md made of the recorded results.
-func TestPage(t *testing.T) { //nolint:paralleltest // with -update it is after the paths
+func TestPage(t *testing.T) {
 	pagetest.Blocks(t, "../..", *update, map[string]func(*testing.T) string{"costs": costs, "breaks": breaks})
 }
 

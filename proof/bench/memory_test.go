@@ -21,8 +21,6 @@ const mostBodies = 3.0
 
 // A body of 6 MB, which Lambda can just answer, fits into the memory of a small function:
 // as it is written, and as a replay reads it.
-//
-//nolint:paralleltest // it measures this process's memory
 func TestMemoryOfALargeAnswer(t *testing.T) {
 	const size = 6 << 20
 	db := dynamotest.Start(t)

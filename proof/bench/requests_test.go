@@ -150,8 +150,6 @@ func recorded(tb testing.TB) item {
 }
 
 // A request's allocations don't grow: new and replay on a stub, as on the page.
-//
-//nolint:paralleltest // it counts this process's allocations
 func TestAllocations(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
@@ -184,8 +182,6 @@ func TestAllocations(t *testing.T) {
 }
 
 // Nor do those over the SDK's own for the same calls: Tune adds a few, and no buffers.
-//
-//nolint:paralleltest // it counts this process's allocations
 func TestAllocationsOverTheSDK(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()

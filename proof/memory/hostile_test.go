@@ -43,8 +43,6 @@ const mostHeap = 16 * mb
 // Hostile callers, names, keys, routes, data keys, jobs and functions, each new, take no more
 // memory in the second half of a process's life than in the first: MEMORY_KEYS of each, 10,000
 // by default. Every map, slice and channel that a part holds is counted, whatever its name.
-//
-//nolint:paralleltest // it measures this process's memory
 func TestHostileNamesTakeNoMemory(t *testing.T) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("MEMORY_KEYS"), "10000"))
 	if err != nil {

@@ -46,8 +46,6 @@ const (
 //   - its compressed form (6: room for a body that doesn't compress);
 //   - a call with eight companions, twice in the SDK (8), or the answer's JSON, twice (14),
 //     when the compressed form is gone.
-//
-//nolint:paralleltest // it measures processes
 func TestPeak(t *testing.T) {
 	db := dynamotest.Start(t)
 	records := newTable(t, db)

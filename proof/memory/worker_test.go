@@ -37,8 +37,6 @@ const largestJob = 250<<10 - 2
 
 // The ready worker with 128 MB works on the largest batches that its sources send: a resident
 // memory and what is held as in TestPeak.
-//
-//nolint:paralleltest // it measures processes
 func TestPeakOfTheWorker(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bootstrap")
 	if err := lambdarun.BuildBootstrap(t.Context(), "github.com/samekey/samekey/cmd/samekey-worker", bin); err != nil {

@@ -93,7 +93,7 @@ func (a agenda) Less(i, j int) bool {
 	return a[i].seq < a[j].seq
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(event)) } //nolint:forcetypeassert // heap's
+func (a *agenda) Push(x any)   { *a = append(*a, x.(event)) }
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
 	*a = (*a)[:len(*a)-1]
@@ -192,7 +192,7 @@ func (w *world) run() {
 		}
 		wait := time.Until(w.events[0].at)
 		if wait <= 0 {
-			heap.Pop(&w.events).(event).do() //nolint:forcetypeassert // as above
+			heap.Pop(&w.events).(event).do()
 			continue
 		}
 		timer := time.NewTimer(wait)

@@ -68,7 +68,7 @@ func eval(e ast.Expr, values map[string]float64) (float64, bool) {
 
 func call(e *ast.CallExpr, values map[string]float64) (float64, bool) {
 	first, ok := eval(e.Args[0], values)
-	if e.Fun.(*ast.Ident).Name == "FILL" { //nolint:forcetypeassert // compile has looked
+	if e.Fun.(*ast.Ident).Name == "FILL" {
 		if ok {
 			return first, true
 		}

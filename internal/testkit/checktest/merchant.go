@@ -11,21 +11,21 @@ import (
 	"sync"
 )
 
-// MerchantFault is something that a [Merchant] does wrong.
-type MerchantFault struct {
+// merchantFault is something that a [Merchant] does wrong.
+type merchantFault struct {
 	Name, Does string
 	ACP, UCP   []string // the rules that it breaks
 }
 
 // MerchantFaults are all switches of a [Merchant].
-func MerchantFaults() []MerchantFault {
-	both := func(name, does string, rules ...string) MerchantFault {
-		return MerchantFault{name, does, rules, rules}
+func MerchantFaults() []merchantFault {
+	both := func(name, does string, rules ...string) merchantFault {
+		return merchantFault{name, does, rules, rules}
 	}
-	acp := func(name, does string, rules ...string) MerchantFault {
-		return MerchantFault{name, does, rules, nil}
+	acp := func(name, does string, rules ...string) merchantFault {
+		return merchantFault{name, does, rules, nil}
 	}
-	return []MerchantFault{
+	return []merchantFault{
 		both("reruns", "runs every creation again", "replay-differs"),
 		both("says202", "replays with status 202", "cancel-reran", "complete-reran", "replay-status", "update-reran"),
 		acp("unmarked", "doesn't mark replays", "cancel-unmarked", "complete-unmarked", "replay-unmarked", "update-unmarked"),
@@ -103,7 +103,7 @@ type kept struct {
 func WrongMerchant(ucp bool, racers int, faults ...string) *Merchant {
 	m := &Merchant{Race: Race{N: racers}, UCP: ucp, wrong: make(map[string]bool), records: make(map[string]*kept)}
 	for _, f := range faults {
-		if !slices.ContainsFunc(MerchantFaults(), func(known MerchantFault) bool { return known.Name == f }) {
+		if !slices.ContainsFunc(MerchantFaults(), func(known merchantFault) bool { return known.Name == f }) {
 			panic("checktest: there is no fault " + f) //nolint:forbidigo // a mistake in the test
 		}
 		m.wrong[f] = true

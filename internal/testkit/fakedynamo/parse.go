@@ -60,7 +60,7 @@ func parseUpdate(s string) *parsed {
 
 func cached(name string, parse func(*parser) parsed, s string) *parsed {
 	if known, ok := cache.Load(name); ok {
-		return known.(*parsed) //nolint:forcetypeassert // nothing else is in it
+		return known.(*parsed)
 	}
 	p := &parser{all: tokens(s)}
 	out := parse(p)
@@ -69,7 +69,7 @@ func cached(name string, parse func(*parser) parsed, s string) *parsed {
 	}
 	out.used, out.err = p.used, p.err
 	known, _ := cache.LoadOrStore(name, &out)
-	return known.(*parsed) //nolint:forcetypeassert // as above
+	return known.(*parsed)
 }
 
 type parser struct {

@@ -16,11 +16,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Forged begins a line of its own in [Text].
-const Forged = "FORGED-LINE"
+// forged begins a line of its own in [Text].
+const forged = "FORGED-LINE"
 
 // Text moves the cursor, sets a title, hides, turns and ends a line.
-const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + Forged + "'; $(id) `id`\t\x7f"
+const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + forged + "'; $(id) `id`\t\x7f"
 
 // Claimed writes [Records] to s, and returns them.
 func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[string]*store.Record {
@@ -104,7 +104,7 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check = func(v any) {
 		switch v := v.(type) {
 		case string:
-			Check(t, what, strings.ReplaceAll(v, Forged, ""))
+			Check(t, what, strings.ReplaceAll(v, forged, ""))
 		case []any:
 			for _, e := range v {
 				check(e)
@@ -130,7 +130,7 @@ func Check(t *testing.T, what, got string) {
 		t.Errorf("%s has %U: …%q", what, c, got[max(0, i-60):min(len(got), i+20)])
 		return
 	}
-	if strings.Contains("\n"+got, "\n"+Forged) {
+	if strings.Contains("\n"+got, "\n"+forged) {
 		t.Errorf("%s has a forged line:\n%s", what, got)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Shortest is the length in bytes of the shortest content that Contents looks for:
+// shortest is the length in bytes of the shortest content that Contents looks for:
 // shorter ones stand in many texts by chance.
-const Shortest = 16
+const shortest = 16
 
 // Contents looks for many contents at once, such as all bodies of a test run. The zero
 // value looks for none.
 type Contents struct {
-	needles map[[Shortest]byte][]content
+	needles map[[shortest]byte][]content
 	Count   int
 }
 
@@ -32,12 +32,12 @@ const mostRest = 48
 // read as DEFLATE often end in such a run. It returns whether it did.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
-		c.needles = make(map[[Shortest]byte][]content)
+		c.needles = make(map[[shortest]byte][]content)
 	}
 	added := false
 	for _, from := range []int{0, len(text) / 2} {
 		part := text[from:min(len(text), from+mostRest)]
-		if len(part) < Shortest || from > 0 && len(text) < 4*mostRest || bytes.Count(part, part[:1]) == len(part) {
+		if len(part) < shortest || from > 0 && len(text) < 4*mostRest || bytes.Count(part, part[:1]) == len(part) {
 			continue
 		}
 		added = true
@@ -58,10 +58,10 @@ func (c *Contents) Add(text []byte) bool {
 }
 
 func (c *Contents) add(name, form string, text []byte) {
-	needle := [Shortest]byte(text)
+	needle := [shortest]byte(text)
 	same := func(k content) bool { return k.name == name && k.form == form }
 	if !slices.ContainsFunc(c.needles[needle], same) {
-		c.needles[needle] = append(c.needles[needle], content{name, form, text[Shortest:]})
+		c.needles[needle] = append(c.needles[needle], content{name, form, text[shortest:]})
 	}
 }
 
@@ -74,9 +74,9 @@ func (c *Contents) Find(text []byte) []string {
 }
 
 func (c *Contents) find(text []byte, within string, depth int) (found []string) {
-	for i := 0; i+Shortest <= len(text); i++ {
-		for _, k := range c.needles[[Shortest]byte(text[i:])] {
-			if bytes.HasPrefix(text[i+Shortest:], k.rest) {
+	for i := 0; i+shortest <= len(text); i++ {
+		for _, k := range c.needles[[shortest]byte(text[i:])] {
+			if bytes.HasPrefix(text[i+shortest:], k.rest) {
 				found = append(found, k.name+" "+within+k.form)
 			}
 		}

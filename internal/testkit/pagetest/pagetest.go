@@ -73,7 +73,7 @@ func Blocks(t *testing.T, root string, update bool, generators map[string]func(*
 			used[name] = true
 			is := generate(t)
 			if is != was && !update {
-				t.Errorf("%s: %s is out of date (-update writes it):\n%s", page, name, FirstDifference(was, is))
+				t.Errorf("%s: %s is out of date (-update writes it):\n%s", page, name, firstDifference(was, is))
 			}
 			return fmt.Sprintf("<!-- generated %s -->\n%s<!-- end %s -->", name, is, name)
 		})
@@ -91,8 +91,8 @@ func Blocks(t *testing.T, root string, update bool, generators map[string]func(*
 	return slices.Sorted(maps.Keys(others))
 }
 
-// FirstDifference returns the first line in which two texts differ.
-func FirstDifference(was, is string) string {
+// firstDifference returns the first line in which two texts differ.
+func firstDifference(was, is string) string {
 	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
 	for i := range max(len(a), len(b)) {
 		var x, y string

@@ -59,7 +59,7 @@ func puts(units ...float64) fault {
 func streams(change func([]streamtypes.Record) []streamtypes.Record) fault {
 	return func(k *keeper, in any, answer fault) (any, error) {
 		out, err := answer(k, in, nil)
-		page := out.(*dynamodbstreams.GetRecordsOutput) //nolint:forcetypeassert // the requests at which it is planted
+		page := out.(*dynamodbstreams.GetRecordsOutput)
 		page.Records = change(page.Records)
 		return page, err
 	}

@@ -33,7 +33,7 @@ func record(m item) types.AttributeValue {
 func (p *probe) of(name string, more ...any) item {
 	it := item{"pk": str(p.run + "#" + name)}
 	for pair := range slices.Chunk(more, 2) {
-		it[pair[0].(string)] = pair[1].(types.AttributeValue) //nolint:forcetypeassert // the callers are in this package
+		it[pair[0].(string)] = pair[1].(types.AttributeValue)
 	}
 	return it
 }

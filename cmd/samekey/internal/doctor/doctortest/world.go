@@ -125,7 +125,7 @@ func (w *World) Function(name string) Object { return find(w.Functions, "Functio
 
 // Env returns the variables of a function, to be changed.
 func (w *World) Env(name string) Object {
-	return w.Function(name)["Environment"].(Object)["Variables"].(Object) //nolint:forcetypeassert // good.json has them
+	return w.Function(name)["Environment"].(Object)["Variables"].(Object)
 }
 
 // Mapping returns an event source mapping by its UUID, to be changed.
