@@ -115,7 +115,7 @@ samples: ## a sample of each proof that repeats rules by force, and what takes t
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The packages whose code does several things at once in a process.
-RACE          := ./idem ./idem/client ./idem/quota ./dynamo/stream ./lambda ./lambda/completer ./lambda/worker ./seal
+RACE          := ./idem ./idem/client ./idem/quota ./internal/background/stream ./lambda ./internal/background/completer ./internal/background/worker ./seal
 
 .PHONY: race
 race: ## the tests of the engine, the worker and the client with the race detector (minutes; -race for all tests is in make prove)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
 )
 
 const (

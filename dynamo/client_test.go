@@ -23,7 +23,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/internal/tabletest"
+	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
 // A client is made of the variables that Lambda sets, and of an endpoint for tests.

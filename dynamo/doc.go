@@ -14,7 +14,7 @@
 // docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
-// package dynamo/stream.
+// package internal/background/stream.
 //
 // # Guarantees
 //

@@ -3,7 +3,7 @@ package dynamo
 import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // update builds an update expression from the differences of two records.

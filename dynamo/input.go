@@ -7,8 +7,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -1,9 +1,9 @@
 package dynamo
 
 import (
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/item"
 )
 
 const (

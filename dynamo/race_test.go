@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/testkit/prove"
+	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
 // Many keys at once: 100 goroutines ask for the same keys in their own

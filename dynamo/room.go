@@ -3,9 +3,9 @@ package dynamo
 import (
 	"fmt"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // A record has one data key for life. Its claim writes the wrapped key, and the

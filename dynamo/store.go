@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/unnamed"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/seal"
 )
@@ -312,5 +312,5 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 // [idem.Engine.AddOperation] use it.
 func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 
-// Table returns the table for package dynamo/stream.
+// Table returns the table for package internal/background/stream.
 func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table, Seal: s.sealer} }

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // CreateTableInput returns the table's definition, equal to samekey.yaml's (a test

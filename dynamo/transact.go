@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // The limits of a transaction, checked before anything is sent, because the

@@ -12,10 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/hook"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // AppSyncKey makes the key of AppSync's payload for a direct Lambda resolver from

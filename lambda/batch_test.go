@@ -23,9 +23,9 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/envelope"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // recordSource is a source of records, for the tests that all of them have to pass.

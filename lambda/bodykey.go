@@ -10,7 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // BodyKey finds a key in a body. [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey]

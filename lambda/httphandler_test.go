@@ -17,8 +17,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/envelope"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // A handler gets the request that the client sent, and its answer comes whole: bytes,

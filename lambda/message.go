@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // KeyAttribute is the message attribute that carries the idempotency key of an

@@ -21,9 +21,9 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/envelope"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // resumable is an engine whose operations a completer may take up, on a clock

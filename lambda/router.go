@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/lambda/internal/envelope"
+	"github.com/samekey/samekey/internal/envelope"
 )
 
 // Router serves the routes of a function. Keyed routes have an engine, their own or

@@ -17,9 +17,9 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/envelope"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // shop adds routes to a router, whatever its events are.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // JSONRPCKey makes the key of a JSON-RPC 2.0 request from its method, its id, and

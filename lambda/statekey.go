@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // StateKey makes the key of a task of AWS Step Functions from the execution, the

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda/internal/rawjson"
+	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
 // Policies for protocols that report failures inside of an answer with status 200. Each

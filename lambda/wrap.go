@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/lambda/internal/envelope"
+	"github.com/samekey/samekey/internal/envelope"
 )
 
 // Start hands h to the Lambda runtime and does not return: it serves one event after

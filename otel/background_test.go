@@ -21,16 +21,16 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/sink"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
-	"github.com/samekey/samekey/lambda/sink"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 const patience = 5 * time.Minute
@@ -142,7 +142,7 @@ func newStack(t *testing.T, p *provider) *stack {
 				case <-ctx.Done():
 				}
 			}
-			s.Drain(o)
+			o.Tracer, o.Hooks = s.Tracer(), stream.Join(o.Hooks, s.StreamHooks())
 		}
 	})
 	tickets.handler = w

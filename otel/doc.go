@@ -4,7 +4,7 @@
 //	import samekeyotel "github.com/samekey/samekey/otel"
 //
 //	engine := idem.New(store, samekeyotel.Telemetry{}.Engine)
-//	drain := stream.NewDrain(store, sinks, samekeyotel.Telemetry{}.Drain)
+//	w, err := worker.New(func(o *worker.Options) { o.Telemetry = samekeyotel.Telemetry{} })
 //
 // A trace goes from the client's traceparent through the claim, the phases, their calls
 // and commits, to the deliveries and consumers of the jobs. A completer's attempt and a

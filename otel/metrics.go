@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -19,7 +19,7 @@ import (
 // OpenTelemetry's style: PhaseDuration is samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks is Hooks for drain, completer, sweep and worker.
+// StreamHooks returns the hooks of a worker, whose options have the field Telemetry.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
 // StoreHooks returns the hooks of a store ([dynamo.Options]), for the metrics of its

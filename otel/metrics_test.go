@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda"
@@ -100,10 +100,8 @@ func TestMetricsOfAWorker(t *testing.T) {
 	t.Parallel()
 	reader := metric.NewManualReader()
 	telemetry := otel.Telemetry{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
-	var o stream.DrainOptions
-	telemetry.Drain(&o)
 	called := 0
-	for _, hook := range reflect.ValueOf(o.Hooks).Fields() {
+	for _, hook := range reflect.ValueOf(telemetry.StreamHooks()).Fields() {
 		if hook.IsNil() {
 			continue
 		}

@@ -5,7 +5,6 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -29,12 +28,6 @@ type Telemetry struct {
 // set: it is an option of [idem.New].
 func (t Telemetry) Engine(o *idem.Options) {
 	o.Tracer, o.Hooks = t.Tracer(), idem.Join(o.Hooks, t.Hooks())
-}
-
-// Drain is Engine for [stream.NewDrain]. The options of a worker have the same two
-// fields, which [Telemetry.Tracer] and [Telemetry.StreamHooks] fill.
-func (t Telemetry) Drain(o *stream.DrainOptions) {
-	o.Tracer, o.Hooks = t.Tracer(), stream.Join(o.Hooks, t.StreamHooks())
 }
 
 func (t Telemetry) tracerProvider() trace.TracerProvider {

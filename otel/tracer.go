@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/trace"
 )
 
-// Tracer returns the tracer of [idem.Options] and [stream.DrainOptions].
+// Tracer returns the tracer of [idem.Options], and of a worker.
 func (t Telemetry) Tracer() trace.Tracer {
 	return &tracer{tracer: t.tracerProvider().Tracer(scope), untrusted: t.Untrusted}
 }

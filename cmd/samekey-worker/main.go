@@ -36,6 +36,6 @@
 // has their settings and the role.
 package main
 
-import "github.com/samekey/samekey/internal/readyworker"
+import "github.com/samekey/samekey/internal/background/readyworker"
 
 func main() { readyworker.Main(nil) }

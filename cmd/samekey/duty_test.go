@@ -27,10 +27,12 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
 	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/internal/testkit/callertest"
@@ -38,9 +40,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/internal/testkit/ticketqueue"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 // step is how often the stream is read, the queue polled, and what waits counted. In the

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 func newGet(env environment) *cobra.Command {

@@ -18,8 +18,8 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/deploy"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 const onCallPage = "../../docs/operate/runbook.md"

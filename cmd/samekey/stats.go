@@ -9,7 +9,7 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/cmd/samekey/internal/stats"
-	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // count counts the records of the table: of a sample, or with --scan of the whole table; with

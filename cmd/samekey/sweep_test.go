@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // lambdaSays is a Lambda whose function gives one answer.

@@ -14,10 +14,10 @@ import (
 
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/internal/testkit/statestest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 func TestASaleIsChargedAndShippedOnce(t *testing.T) {

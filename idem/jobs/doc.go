@@ -2,7 +2,7 @@
 // the jobs that phases have staged, a [TicketQueue] keeps the tickets of abandoned
 // operations until they are due.
 //
-// Package lambda/sink has sinks for SQS, SNS, EventBridge and Lambda, package
-// lambda/completer has the queue. An application that stages jobs doesn't need this
-// package.
+// The worker has sinks for SQS, SNS, EventBridge, Lambda and Step Functions
+// (docs/start/jobs.md#deliver-it). An application that stages jobs needs this package for a sink of
+// its own only.
 package jobs

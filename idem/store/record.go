@@ -39,7 +39,7 @@ const (
 // Record is the data that a [Store] holds for one key. Times are truncated to the
 // precision of an item: Expires and Until to seconds, others to milliseconds.
 //
-// A new field has its row in dynamo/internal/item/fields.go, and a line in
+// A new field has its row in internal/item/fields.go, and a line in
 // idem/memory.go if commits write it.
 type Record struct {
 	PK    string

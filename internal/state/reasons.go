@@ -32,7 +32,7 @@ type Listing struct {
 }
 
 // Reasons are all of them. Those that people are waited for come first, in the order of
-// precedence: of several, the first counts. Tests hold package dynamo/stream, the page,
+// precedence: of several, the first counts. Tests hold package internal/background/stream, the page,
 // docs/operate/background.md and docs/operate/runbook.md to the list.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: the outcome of a call is unknown", []string{"settle"}, "WaitingUnknown", true},

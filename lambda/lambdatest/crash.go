@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/lambda/internal/envelope"
+	"github.com/samekey/samekey/internal/envelope"
 )
 
 // Handler is a handler of package lambda: a Handler, a Router or an EachHandler.

@@ -4,13 +4,10 @@
 //	m := metrics.New(os.Stdout, "orders")
 //	engine := idem.New(store, func(o *idem.Options) { o.Hooks = m.Hooks() })
 //
-// A worker, or a drain, completer or sweep of its own, gets [Metrics.StreamHooks], and
-// its store [Metrics.StoreHooks]:
+// The worker (package lambda/worker) has its metrics on. [Metrics.StoreHooks] count a store's
+// calls outside of requests.
 //
-//	w := worker.New(db, store, queue, func(o *worker.Options) { o.Hooks = m.StreamHooks() })
-//	lambda.Start(m.Wrap(w))
-//
-// To have further hooks, such as logs, combine them with [idem.Join] and [stream.Join]:
+// To have further hooks, such as logs, combine them with [idem.Join] and [dynamo.Join]:
 //
 //	o.Hooks = idem.Join(m.Hooks(), idem.Log(logger), mine)
 //

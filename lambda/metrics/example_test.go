@@ -1,18 +1,17 @@
 package metrics_test
 
 import (
+	"context"
 	"log/slog"
 	"os"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 // An API's function with metrics, logs and a hook of its own.
@@ -30,18 +29,15 @@ func ExampleMetrics_Hooks() {
 	// Output:
 }
 
-// A worker of one's own with all signals. (The ready program has them.)
+// The API's function, in which the calls of the store outside of requests are counted too.
 func ExampleMetrics_Wrap() {
-	start := func(db *dynamodb.Client, queue *completer.Queue, table string, counts *metrics.Metrics, logger *slog.Logger) error {
-		store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks = counts.StoreHooks() })
+	start := func(db *dynamodb.Client, counts *metrics.Metrics, handler func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error)) error {
+		store, err := dynamo.New(db, os.Getenv("IDEM_TABLE"), func(o *dynamo.Options) { o.Hooks = counts.StoreHooks() })
 		if err != nil {
 			return err
 		}
-		w := worker.New(db, store, queue, func(o *worker.Options) {
-			o.Logger = logger
-			o.Hooks = stream.Join(counts.StreamHooks(), stream.Log(logger))
-		})
-		lambda.Start(counts.Wrap(w))
+		engine := idem.New(store, func(o *idem.Options) { o.Hooks = counts.Hooks() })
+		lambda.Start(counts.Wrap(lambda.Wrap(engine, lambda.HTTPAPI, handler)))
 		return nil
 	}
 

@@ -1,212 +1,87 @@
+// Package worker is the program cmd/samekey-worker for a main of your own, which a sink of
+// your own, another provider of data keys, or traces need. It has the same environment
+// variables (docs/operate/background.md#its-settings), metrics and log lines, so samekey.yaml
+// deploys it as well:
+//
+//	w, err := worker.New(func(o *worker.Options) {
+//		o.Sinks = jobs.Route{"send_receipt": jobs.SinkFunc(send)}
+//	})
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	lambda.Start(w)
+//
+// Without options, deploy cmd/samekey-worker.
 package worker
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"slices"
-	"time"
+	"os"
 
-	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/internal/background/readyworker"
+	"github.com/samekey/samekey/seal"
 )
 
-// Worker is a background function. It is safe for concurrent use.
-type Worker struct {
-	feed    stream.Both
-	tickets *completer.Handler
-	sweep   *stream.Sweep
-	waiting *stream.Waiting
-	opt     Options
-}
-
-// Options are a worker's settings; the zero value is the default.
+// Options are what no environment variable can say; the zero value is the ready program.
 type Options struct {
-	// Sink is where jobs go: a [jobs.Route], which has a sink for each kind, or one
-	// for all. Default: a route without sinks, for which each job waits.
-	Sink jobs.Sink
-	// Functions take the tickets of abandoned operations. Default: none, and each
-	// ticket is [completer.TicketNotMine].
-	Functions completer.Resumer
+	// Sinks take the jobs of their kinds, beside the sinks of SAMEKEY_SINKS. New refuses a
+	// kind that both have. Each sink has 5 seconds for a batch.
+	Sinks jobs.Route
+	// FairBy returns the tenant of a job, or another unit that must not delay others when it is
+	// busy: a standard queue, or one behind a standard topic, delivers the other units' messages
+	// first (fair queues). "" means no unit. It concerns SAMEKEY_SINKS; FIFO queues use the
+	// job's group. nil: no job has a unit.
+	FairBy func(jobs.Delivery) string
+	// WithoutTenant has the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
+	// isolation: it is invoked for no tenant. Other functions are invoked for the tenant of the
+	// operation that staged the job, if it has one.
+	WithoutTenant []string
 
-	// Grace is for how long an operation is left to its client after its lease, at most a
-	// day. Default: [jobs.DefaultGrace].
-	Grace time.Duration
-	// Namespaces limits the operations that the sweep gives up to those of engines
-	// with these namespaces ([idem.Options.Namespace]); it only lists the others. Set it if
-	// several workers share the table. Default: every namespace.
-	Namespaces []string
+	// Former has the former names of functions, and by them the present names: a function that
+	// was renamed completes the operations that it began under its former name, if its
+	// HandlerOptions.Accepts has that name. Present names are those of SAMEKEY_FUNCTIONS,
+	// without a qualifier, and of Resume.
+	Former map[string]string
+	// Resume completes abandoned operations in this program, by the function that their
+	// records name (idem.Options.Function): [idem.Engine.Resume] with the handler's code. It is
+	// for handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS has the others.
+	//
+	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
+	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Share is how much of the time of a batch of the stream each sink may use, and
-	// the queue. A batch may take three times as long, acknowledgements included. A
-	// job that comes again from the queue has the whole share to itself: it must be
-	// longer than a sink takes for one job. So has each page of the sweep, and again while
-	// the sink takes jobs. Default: 5 seconds.
-	Share time.Duration
-
-	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
-	Logger *slog.Logger
-	// Hooks are told what happens, for metrics.
-	Hooks stream.Hooks
-	// Tracer is [stream.DrainOptions.Tracer].
-	Tracer trace.Tracer
-	// Resumed is [completer.Options.Resumed].
-	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
-
-	// Drain sets further options of the drain, over those that follow from the fields
-	// above; nil for none.
-	Drain func(*stream.DrainOptions)
-	// Completer does so for the completer.
-	Completer func(*stream.CompleterOptions)
-	// Tickets does so for the handler of tickets.
-	Tickets func(*completer.Options)
-	// Sweep does so for the sweep.
-	Sweep func(*stream.SweepOptions)
+	// Keys opens the args of sealed jobs, in place of SAMEKEY_KMS_KEYS. nil: such jobs wait.
+	Keys seal.Provider
+	// Telemetry traces the deliveries and counts beside the metrics of CloudWatch: the
+	// Telemetry of module github.com/samekey/samekey/otel. nil: deliveries have no spans.
+	Telemetry readyworker.Telemetry
 }
 
-const (
-	defaultShare = 5 * time.Second
-	// shares of a batch: sinks and queue side by side, then acknowledgements.
-	shares = 3
-	// resumes is how many messages of the queue are worked on at once: a whole batch,
-	// so that a slow function doesn't hold up the tickets beside its own.
-	resumes = 10
-)
-
-// API is the part of *dynamodb.Client that a [Worker] uses besides its store.
-type API interface {
-	stream.ScanAPI
-	stream.QueryAPI
+// Worker is a handler for [lambda.Start]. It is safe for concurrent use.
+//
+// [lambda.Start]: https://pkg.go.dev/github.com/samekey/samekey/lambda#Start
+type Worker struct {
+	handler interface {
+		Invoke(context.Context, []byte) ([]byte, error)
+	}
 }
 
-// New returns the worker of store's table, which api reads. Tickets go to queue, and
-// wait there. New panics if one of the three is nil or a number is out of range: mistakes in
-// the program, best found at cold start.
-func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
+// New returns the worker of the environment's variables. An error has a line for each variable
+// that is missing or wrong.
+func New(optFns ...func(*Options)) (*Worker, error) {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if min(opt.Share, opt.Grace) < 0 {
-		panic("worker: New: a time is negative") //nolint:forbidigo // a mistake in the program
+	h, err := readyworker.New(os.Environ(), nil, readyworker.Settings(opt))
+	if err != nil {
+		return nil, err
 	}
-	opt.Share = cmp.Or(opt.Share, defaultShare)
-	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	if opt.Sink == nil {
-		opt.Sink = jobs.Route{}
-	}
-	if opt.Functions == nil {
-		opt.Functions = completer.Functions{}
-	}
-	w := &Worker{opt: opt}
-	waiting := &sharedQueue{queue, newShare(opt.Share)}
-	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
-		o.Delayed, o.Logger, o.Hooks, o.Tracer = waiting, opt.Logger, opt.Hooks, opt.Tracer
-		apply(opt.Drain, o)
-	})
-	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(waiting, func(o *stream.CompleterOptions) {
-		o.LeaveToSweep, o.Grace, o.Logger, o.Hooks = true, opt.Grace, opt.Logger, opt.Hooks
-		apply(opt.Completer, o)
-	})}
-	w.tickets = completer.New(store, queue, opt.Functions, func(o *completer.Options) {
-		o.Jobs, o.Listed, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, listed(store), resumes, opt.Grace, opt.Logger, tried(&opt)
-		apply(opt.Tickets, o)
-	})
-	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.MarkStuck = drain, waiting, markStuck(store, &opt)
-		o.Grace, o.Logger, o.Hooks = opt.Grace, opt.Logger, opt.Hooks
-		apply(opt.Sweep, o)
-	})
-	w.waiting = stream.NewWaiting(api, store)
-	return w
+	return &Worker{h}, nil
 }
 
-// listed puts operations that nobody goes on with on the list of what waits for people.
-func listed(store *dynamo.Store) func(context.Context, jobs.Ticket, error) error {
-	return func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
-}
-
-func apply[O any](fn func(*O), o *O) {
-	if fn != nil {
-		fn(o)
-	}
-}
-
-// markStuck gives an operation up by an engine of its namespace.
-func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
-	return func(ctx context.Context, t jobs.Ticket, why string) error {
-		namespace := state.Namespace(t.PK)
-		if !state.IsNamespace(namespace) {
-			return jobs.ErrMoved // no engine's
-		}
-		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) {
-			return fmt.Errorf("%w: this worker's Namespaces lack %q", jobs.ErrNotMine, namespace)
-		}
-		e := idem.New(store, func(o *idem.Options) { o.Namespace, o.Logger = namespace, opt.Logger })
-		return e.MarkStuck(ctx, t, why)
-	}
-}
-
-// Invoke implements the runtime's Handler: it works on an event of the stream, of
-// the queue or of a schedule. The result is a report of failed records, or that of the
-// sweep, or the count of what waits for people. An event of another source is an error.
+// Invoke implements the runtime's Handler: it works on an event of the table's stream, of the
+// queue of tickets or of a schedule. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	from, err := sourceOf(payload)
-	switch from {
-	case sourceStream:
-		ctx, cancel := context.WithTimeout(ctx, shares*w.opt.Share)
-		defer cancel()
-		return w.feed.Invoke(ctx, payload)
-	case sourceQueue:
-		return w.tickets.Invoke(atEase(ctx), payload)
-	case sourceSchedule:
-		return w.runSweep(ctx)
-	case sourceCount:
-		counted, err := w.count(ctx)
-		_, undone := w.sweep.GoOn(atEase(ctx))
-		return counted, errors.Join(err, undone)
-	default:
-		return nil, err
-	}
-}
-
-func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
-	report, err := w.sweep.Run(atEase(ctx))
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(report)
-}
-
-// count counts what waits for people. Without the index it is an error: a gauge that
-// shows nothing must not pass for one that shows 0.
-func (w *Worker) count(ctx context.Context) ([]byte, error) {
-	counted, err := w.waiting.Count(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if w.opt.Hooks.Counted != nil {
-		w.opt.Hooks.Counted(ctx, counted)
-	}
-	return json.Marshal(counted)
-}
-
-// tried tells the outcome of a ticket.
-func tried(opt *Options) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
-	return func(ctx context.Context, t jobs.Ticket, o completer.TicketOutcome) {
-		if opt.Resumed != nil {
-			opt.Resumed(ctx, t, o)
-		}
-		if opt.Hooks.Tried != nil {
-			opt.Hooks.Tried(ctx, stream.Try{Ticket: t, Outcome: string(o.Kind), Err: o.Error})
-		}
-	}
+	return w.handler.Invoke(ctx, payload)
 }

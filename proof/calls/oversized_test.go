@@ -9,12 +9,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/sink"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/internal/testkit/callertest"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 // lower is a queue whose limit, 1 MiB, is lower by 900 KB for large messages: below that of staging.

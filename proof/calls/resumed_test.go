@@ -21,9 +21,9 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/seal"
 )
 

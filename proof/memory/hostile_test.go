@@ -22,16 +22,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/seal"
 )

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/state"
 )
 

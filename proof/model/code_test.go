@@ -15,7 +15,7 @@ const root = "../.."
 
 // packages has the folders of the packages that comments of the model name.
 var packages = map[string]string{
-	"idem": "idem", "dynamo": "dynamo", "stream": "dynamo/stream", "state": "internal/state", "jobs": "idem/jobs", "item": "dynamo/internal/item",
+	"idem": "idem", "dynamo": "dynamo", "stream": "internal/background/stream", "state": "internal/state", "jobs": "idem/jobs", "item": "internal/item",
 	"defaults": "internal/base/defaults",
 }
 

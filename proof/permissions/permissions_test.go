@@ -29,16 +29,16 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
-	"github.com/samekey/samekey/lambda/completer"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
@@ -398,40 +398,6 @@ func (p *place) sweeps(sweep func()) {
 	p.record(func(r *store.Record) bool {
 		return r.State == store.Stuck && r.Input == nil && len(r.Phases) == 1 && r.Phases[0].Name == "charged"
 	})
-}
-
-// Functions of one's own may make each of their calls by the roles that the page prints.
-func TestFunctionsOfOnesOwn(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	quiet := slog.New(slog.DiscardHandler)
-	drains, watches, completes, sweeps := newRole("drain", printed(t, "drain")), newRole("completer on the stream", printed(t, "completer on the stream")),
-		newRole("completer on the queue", printed(t, "completer on the queue")), newRole("sweep", printed(t, "sweep"))
-	drain := stream.NewDrain(p.store(p.as(drains)), sinks, func(o *stream.DrainOptions) { o.MaxTries, o.Logger = 1, quiet })
-	watch := stream.NewCompleter(completer.NewQueue(queue{p, watches}, "https://queue"), func(o *stream.CompleterOptions) { o.Now, o.Logger = p.clock.Now, quiet })
-	records := p.store(p.as(completes))
-	complete := completer.New(records, completer.NewQueue(queue{p, completes}, "https://queue"), completer.Invoke(queue{p, completes}, "orders"), func(o *completer.Options) {
-		o.Listed = func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, records, t, why) }
-		o.Now, o.Logger = p.clock.Now, quiet
-	})
-	client := p.as(sweeps)
-	swept := p.store(client)
-	sweep := stream.NewSweep(client, swept, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue = stream.NewDrain(swept, sinks, func(o *stream.DrainOptions) { o.Logger = quiet }), completer.NewQueue(queue{p, sweeps}, "https://queue")
-		o.MarkStuck, o.Now, o.PagesPerSecond, o.Logger = p.engine(swept).MarkStuck, p.clock.Now, 1e6, quiet
-	})
-	p.troubles()
-	changes := p.changes(time.Now())
-	p.invoke(drain, changes)
-	p.invoke(watch, changes)
-	p.troublesOfOldChanges(drain)
-	p.clock.Advance(time.Hour)
-	p.invoke(complete, p.tickets(1))
-	p.sweeps(func() { p.invoke(sweep, map[string]string{"source": "aws.scheduler"}) })
-	for _, r := range []*role{drains, watches, completes} {
-		p.holds(r, nil, nil)
-	}
-	p.holds(sweeps, emptied, nil)
 }
 
 // People may make each call of their commands by the rights that the pages print.

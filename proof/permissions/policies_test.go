@@ -268,21 +268,3 @@ func named(text, service string) (s statement) {
 	}
 	return s
 }
-
-// printed is the role that docs/operate/background.md prints for a function of one's own.
-func printed(t *testing.T, function string) statement {
-	t.Helper()
-	_, table, _ := strings.Cut(page(t, "background.md"), "\n| function | filters | window | role |\n")
-	_, row, ok := strings.Cut(table, "\n| "+function+" | ")
-	if row, _, _ = strings.Cut(row, "\n"); !ok {
-		t.Fatalf("the page has no row of %s", function)
-	}
-	cells := strings.Split(row, " | ")
-	s := named(cells[len(cells)-1], "dynamodb:")
-	if strings.Contains(row, "the permissions of drain and completer") {
-		for _, other := range []string{"drain", "completer on the stream"} {
-			s.actions = append(s.actions, printed(t, other).actions...)
-		}
-	}
-	return s
-}

@@ -53,7 +53,7 @@ func layers() []bug {
 			},
 		}},
 		{"drain", "a job that could not be delivered is acknowledged", []edit{
-			{"dynamo/stream/drain.go", "case err == nil:\n\t\t\tnames = append", "case err == nil || !t.gone:\n\t\t\tnames = append"},
+			{"internal/background/stream/drain.go", "case err == nil:\n\t\t\tnames = append", "case err == nil || !t.gone:\n\t\t\tnames = append"},
 		}},
 		{"completer", "nothing that was abandoned is completed", []edit{
 			{
@@ -117,7 +117,7 @@ func found() []bug {
 			{"idem/wait.go", "case c.ask.req.Asynchronous:", "case c.ask.req.Asynchronous && held == nil:"},
 		}},
 		{"breaker", "operations that fail hold up a good one of the same function for ever", []edit{
-			{"lambda/completer/breaker.go", "if !o.Unanswered {", "if o.Kind == TicketDone {"},
+			{"internal/background/completer/breaker.go", "if !o.Unanswered {", "if o.Kind == TicketDone {"},
 		}},
 		{"double", "in the DynamoDB of the simulation, what isn't there equals any value", []edit{
 			{"internal/testkit/fakedynamo/eval.go", "return c.op == \"<>\"\n", "return true\n"},

@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/proof/prove/fault"
 )
 

@@ -99,7 +99,7 @@ func TestPlantedInTheStack(t *testing.T) {
 		"nothing abandoned is completed": {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
 		"a filter that lets nothing by":  {true, "", `["open","done","stuck"]`, `["nothing"]`, "crash.api.answered", ""},
 		"a ticket that is sent anew": {
-			false, "lambda/completer/handler.go", "	if err := h.queue.hide(", `	if t, err := parse(m.Body); err == nil {
+			false, "internal/background/completer/handler.go", "	if err := h.queue.hide(", `	if t, err := parse(m.Body); err == nil {
 		_ = h.queue.Put(ctx, []jobs.Ticket{t.From(due)})
 		return false
 	}

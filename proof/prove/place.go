@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // Place is a deployed stack.

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/proof/prove/fault"
 )
 

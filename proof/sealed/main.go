@@ -54,7 +54,7 @@ func parts() []part {
 				"EditedRecord|SpoiltCompanions|ForgedHeaders|BodiesAreCompressed|ThousandDuplicates|^TestFormat$|^TestRoomForARequestBesidePhases$",
 		},
 		{
-			pkg: "./dynamo/stream", control: "^Test(JobWritesWhoseAnswerIsLost|SweepActsInTheStreamsStead)$",
+			pkg: "./internal/background/stream", control: "^Test(JobWritesWhoseAnswerIsLost|SweepActsInTheStreamsStead)$",
 			// The second line of tests gives items another operation's id by hand, which makes
 			// their contents corrupt; Browse leaves contents closed.
 			skip: "Seal|^TestAltered|^TestCompleterTouchesNothingElse$|" +

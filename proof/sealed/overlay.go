@@ -23,13 +23,13 @@ var changes = []struct{ file, old, new string }{
 	{"idem/memory.go", "func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
 	{"idem/memory.go", "func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
 	{"idem/options.go", "		o.Logger = slog.Default()\n	}\n", "$o.Logger = suite.Log(o.Logger)\n"},
-	{"dynamo/stream/drain.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
-	{"dynamo/stream/sweep.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
-	{"dynamo/stream/completer.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
+	{"internal/background/stream/drain.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
+	{"internal/background/stream/sweep.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
+	{"internal/background/stream/completer.go", "cmp.Or(opt.Logger, slog.Default())", "suite.Log(cmp.Or(opt.Logger, slog.Default()))"},
 	{"idem/log.go", "		logger = slog.Default()\n	}\n", "$logger = suite.Log(logger)\n"},
-	{"dynamo/stream/log.go", "		logger = slog.Default()\n	}\n", "$logger = suite.Log(logger)\n"},
+	{"internal/background/stream/log.go", "		logger = slog.Default()\n	}\n", "$logger = suite.Log(logger)\n"},
 	{"idem/webhook/handler.go", "		opt.Logger = slog.Default()\n	}\n", "$opt.Logger = suite.Log(opt.Logger)\n"},
-	{"lambda/completer/handler.go", "		opt.Logger = slog.Default()\n	}\n", "$opt.Logger = suite.Log(opt.Logger)\n"},
+	{"internal/background/completer/handler.go", "		opt.Logger = slog.Default()\n	}\n", "$opt.Logger = suite.Log(opt.Logger)\n"},
 }
 
 // changed writes the changed files to dir, and returns the file that tells the compiler

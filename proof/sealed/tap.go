@@ -64,7 +64,7 @@ func openTap(endpoint, path string) (*tap, error) {
 	return t, nil
 }
 
-// userTable ends the names of the tables that dynamo/internal/tabletest makes for users: their
+// userTable ends the names of the tables that internal/testkit/tabletest makes for users: their
 // key is that of a record.
 const userTable = "-app"
 

@@ -16,10 +16,10 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/deploy"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/internal/testkit/prove"
 	"github.com/samekey/samekey/lambda/metrics"

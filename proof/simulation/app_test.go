@@ -13,14 +13,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/sink"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
-	"github.com/samekey/samekey/lambda/sink"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 type (

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 // The tables of the episode.

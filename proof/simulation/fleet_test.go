@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 
-	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/internal/background/completer"
 )
 
 // The functions, by name.

@@ -13,9 +13,9 @@ import (
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/internal/testkit/statestest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 const (

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 // The queues' URLs.

@@ -19,11 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/internal/servers/ids"
 	"github.com/samekey/samekey/internal/servers/lambdarun"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 func TestQueueOnElasticMQ(t *testing.T) {

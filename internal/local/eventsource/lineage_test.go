@@ -16,9 +16,9 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/servers/lambdarun"
-	"github.com/samekey/samekey/lambda/completer"
 )
 
 // functionName is that of every function in this process.

@@ -4,7 +4,7 @@
 // bubble of testing/synctest, and one simulation can run a million requests on it.
 //
 // A differential test plays the same script on it and on DynamoDB Local
-// (agree_test.go). It has what packages dynamo and dynamo/stream use: no sets, no
+// (agree_test.go). It has what packages dynamo and internal/background/stream use: no sets, no
 // sort key, no PartiQL, no idempotency tokens. What it doesn't know is an error, never
 // ignored. It neither throttles nor loses anything: whoever tests that stands between.
 package fakedynamo

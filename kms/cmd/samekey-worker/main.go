@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"github.com/samekey/samekey/internal/readyworker"
+	"github.com/samekey/samekey/internal/background/readyworker"
 	"github.com/samekey/samekey/kms"
 	"github.com/samekey/samekey/seal"
 )

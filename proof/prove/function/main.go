@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/readyworker"
+	"github.com/samekey/samekey/internal/background/readyworker"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/metrics"
 )

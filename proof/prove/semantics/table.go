@@ -25,7 +25,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "size-counts-entries", Text: "size of a map or list is the number of its entries",
-			Code: []string{"dynamo.droppedCondition", "dynamo/stream.lastCondition"}, Writes: 20, examine: sizeCounts,
+			Code: []string{"dynamo.droppedCondition", "internal/background/stream.lastCondition"}, Writes: 20, examine: sizeCounts,
 		},
 		{
 			Name: "update-reads-before-it-writes", Text: "the expressions of an Update read the item as it was before, whatever their order",
@@ -33,7 +33,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "entries-apart", Text: "setting and removing entries of a map leaves its others, and fails without the map",
-			Code: []string{"dynamo/stream.ackCondition", "dynamo.update.addJobs"}, Writes: 20, examine: entriesApart,
+			Code: []string{"internal/background/stream.ackCondition", "dynamo.update.addJobs"}, Writes: 20, examine: entriesApart,
 		},
 		{
 			Name: "consistent-reads", Text: "a consistent read sees the last write",
@@ -57,7 +57,7 @@ func All() []Assumption {
 		},
 		{
 			Name: "conflicts", Text: "writes of one item at once conflict: of transactions by the reason TransactionConflict, of single writes by TransactionConflictException; none is lost",
-			Code:  []string{"dynamo/internal/item.outcomes"},
+			Code:  []string{"internal/item.outcomes"},
 			Local: "no write conflicts: all are made one after the other", Figure: "# transactions and # writes of # met one", Writes: 2500, Reads: 20, examine: conflicts,
 		},
 		{
@@ -87,11 +87,11 @@ func All() []Assumption {
 		},
 		{
 			Name: "stream-order", Text: "the stream has each change of an item once, in its order, with both images",
-			Code: []string{"dynamo/stream.readChange", "dynamo/stream.netted"}, Figure: "# changes", Writes: 150, examine: streamOrder,
+			Code: []string{"internal/background/stream.readChange", "internal/background/stream.netted"}, Figure: "# changes", Writes: 150, examine: streamOrder,
 		},
 		{
 			Name: "stream-of-changes-only", Text: "the stream has all of a transaction, nothing of a cancelled one, and nothing of a write that changes nothing",
-			Code: []string{"dynamo/stream.readChange"}, Writes: 80, examine: streamOfChanges,
+			Code: []string{"internal/background/stream.readChange"}, Writes: 80, examine: streamOfChanges,
 		},
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // A scope is as records have it, a key with spaces is one that a header can carry, and names

@@ -17,10 +17,10 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/state"

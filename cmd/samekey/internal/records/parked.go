@@ -13,8 +13,8 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/state"
 )
 

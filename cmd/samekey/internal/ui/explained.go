@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // storyOf is the story that samekey get tells, in the page's form.

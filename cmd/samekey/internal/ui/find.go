@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 )
 
 // Find implements [Source]. A record that isn't in the list is found by its key, a

@@ -13,8 +13,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/seal"
 )
 

@@ -24,14 +24,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/readyworker"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/readyworker"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
-	"github.com/samekey/samekey/lambda/worker"
 )
 
 func main() {

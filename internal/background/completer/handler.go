@@ -1,0 +1,311 @@
+package completer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Handler takes tickets from their queue. A ticket is one message, which waits in the queue
+// until its operation has ended: it is made invisible again and reported as failed, and never
+// sent anew, since Lambda ends what it takes for a loop. A Handler reads the record of a due
+// ticket, once, and gives the ticket to the [Resumer]. The ticket waits on if the operation
+// is in flight, or if the try failed. After any other outcome the message is deleted. It is
+// deleted too, and the sweep makes another, if its handler isn't found ([TicketNotMine]), if
+// its operation has been due for 3 hours, or if 60,000 messages wait: SQS gives nothing more
+// to receive at 120,000.
+//
+// While the tries of a function fail, one ticket in a process tries, and the others wait: their
+// operations keep their tries. A Handler is safe for concurrent use.
+//
+// The function's event source mapping must have ReportBatchItemFailures, and the queue a
+// redrive policy with a maxReceiveCount of 1000: each wait is a receive.
+type Handler struct {
+	records  store.Store
+	queue    *Queue
+	resumer  Resumer
+	opt      Options
+	breakers breakers
+	waiting  *waiting
+}
+
+// Options are a handler's settings; the zero value is the default.
+type Options struct {
+	// Grace is how long after its lease an operation is tried, and the back-off after a
+	// failed try, which doubles with each try up to an hour. At most a day. Default:
+	// [jobs.DefaultGrace].
+	Grace time.Duration
+	// Concurrency is how many tickets are resumed at once. Default: 1.
+	Concurrency int
+	// Logger gets warnings and errors. Default: slog.Default().
+	Logger *slog.Logger
+	// Resumed is called with the outcome of each ticket that was due; nil is
+	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
+	// operation waits for an operator.
+	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
+	// Listed puts an operation on the list of what waits for people ([stream.Refer]),
+	// before its ticket ends without success; after an error the ticket waits on. An
+	// unreadable message has a PK that no record has. nil: nothing is listed.
+	//
+	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
+	Listed func(ctx context.Context, t jobs.Ticket, why error) error
+	// Jobs delivers the jobs of a ticket that a drain has delayed
+	// ([jobs.Ticket.Jobs]); after an error the ticket waits on. nil: such a ticket has no
+	// handler ([TicketNotMine]).
+	Jobs func(context.Context, jobs.Ticket) error
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+const minTime = time.Second // no ticket begins with less time
+
+// New returns a handler of queue's messages, for the operations of records. It panics if one
+// of the three is nil or a number is out of range: mistakes in the program, which show at
+// cold start.
+func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if records == nil || queue == nil || resumer == nil || opt.Grace < 0 || opt.Grace > state.MaxGrace || opt.Concurrency < 0 {
+		panic("completer: New: store, queue and resumer must not be nil, Grace at most a day, numbers not negative") //nolint:forbidigo // a mistake in the program
+	}
+	if opt.Grace == 0 {
+		opt.Grace = jobs.DefaultGrace
+	}
+	if opt.Concurrency == 0 {
+		opt.Concurrency = 1
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.Default()
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), waiting: newWaiting()}
+}
+
+// Handle works on a batch of messages. The report names the messages that wait on in the
+// queue; the error is always nil.
+func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
+	return h.handle(ctx, ev), nil
+}
+
+func (h *Handler) handle(ctx context.Context, ev events.SQSEvent) events.SQSEventResponse {
+	began := h.opt.Now()
+	waits := make([]bool, len(ev.Records))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, h.opt.Concurrency)
+	for i := range ev.Records {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			waits[i] = h.message(ctx, &received{&ev.Records[i], began})
+		})
+	}
+	wg.Wait()
+	re := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for i, wait := range waits {
+		if wait {
+			re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
+		}
+	}
+	return re
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. An event of
+// another source is an error.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	var ev events.SQSEvent
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return nil, fmt.Errorf("completer: not an SQS event: %w", err)
+	}
+	if len(ev.Records) == 0 {
+		return nil, errors.New("completer: not an SQS event: it has no records")
+	}
+	for i := range ev.Records {
+		if source := ev.Records[i].EventSource; source != "aws:sqs" {
+			return nil, fmt.Errorf("completer: not an SQS event: a record is of %.40q", source)
+		}
+	}
+	return json.Marshal(h.handle(ctx, ev))
+}
+
+// received is a message, and when its batch came.
+type received struct {
+	*events.SQSMessage
+	at time.Time
+}
+
+// number returns a system attribute of the message; 0 if it is missing.
+func (m *received) number(attribute string) int64 {
+	n, err := strconv.ParseInt(m.Attributes[attribute], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// message handles a message, and reports whether it waits on in the queue.
+func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
+	t, err := parse(m.Body)
+	now := h.opt.Now()
+	switch sent := m.number("SentTimestamp"); {
+	case err != nil:
+		t.PK = state.NoTicket + m.MessageId
+		return h.ended(ctx, m, t, err)
+	case t.Due.After(now):
+		return h.wait(ctx, m, t.Due)
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a job with a time may have waited for it
+		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
+	}
+	deadline, ok := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case ok && time.Until(deadline) < minTime: // another ticket has taken the time
+		return h.wait(ctx, m, now.Add(state.JobPause))
+	case t.Jobs:
+		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
+		return h.after(ctx, m, t, o, state.TicketBackOff(now.Sub(t.Due), int(m.number("ApproximateReceiveCount"))))
+	}
+	return h.operation(ctx, m, t)
+}
+
+// operation looks at the record of a ticket. It tries the operation if it is due, as the
+// record is now.
+func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
+	rec, err := h.records.Load(ctx, t.PK)
+	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		return h.after(ctx, m, t, h.told(ctx, t, TicketOutcome{Kind: TicketUnreadable, Error: redact.Error(err)}), 0)
+	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // only the function needs the contents
+		return h.after(ctx, m, t, h.told(ctx, t, failed("read: "+redact.Error(err))), h.opt.Grace)
+	}
+	now := h.opt.Now()
+	if rec == nil || rec.ID != t.Operation || !state.Completable(rec) || state.Overheld(rec, now) {
+		h.opt.Logger.InfoContext(ctx, "ticket is over", "record", t.Record(), "outcome", TicketMoved)
+		return false
+	}
+	made, due := t.Due, state.Due(rec, rec.Run, h.opt.Grace)
+	t = jobs.TicketFor(rec).From(due)
+	if due.After(now) {
+		return h.wait(ctx, m, due)
+	}
+	left := now.Sub(due) > state.LeftToSweep
+	until, may := h.breakers.enter(rec, due, now)
+	switch {
+	case !may && left && h.waiting.spare(m, t.Operation, made, now):
+		return h.leave(ctx, t, "its function gives no answer")
+	case !may:
+		return h.wait(ctx, m, until)
+	}
+	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
+	h.breakers.leave(rec, h.opt.Now(), o)
+	h.told(ctx, t, o)
+	tries := rec.Tries
+	switch {
+	case !o.Unanswered:
+		tries++
+	case left && h.waiting.spare(m, t.Operation, made, now):
+		return h.leave(ctx, t, o.Error)
+	}
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next look at the record tells of a try that was counted
+}
+
+// leave ends a ticket that a sweep has made for an operation whose earlier ticket waits.
+func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
+	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
+	return false
+}
+
+// told tells the outcome of a ticket.
+func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
+	if h.opt.Resumed != nil {
+		h.opt.Resumed(ctx, t, o)
+	}
+	return o
+}
+
+// after does what follows from an outcome. pause is that after a failed try.
+func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
+	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
+	switch o.Kind {
+	case TicketInFlight, TicketMoved: // the next look at the record tells if the operation has ended
+		return h.wait(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
+	case TicketNotMine:
+		log.ErrorContext(ctx, "no handler for an abandoned operation: it waits for people", "function", t.Function, "error", o.Error)
+		return h.ended(ctx, m, t, errors.New("no handler: "+o.Error))
+	case TicketUnreadable:
+		return h.ended(ctx, m, t, fmt.Errorf("%w: %s", store.ErrCorrupt, o.Error))
+	case TicketFailed:
+		log.WarnContext(ctx, "not completed", "error", o.Error)
+		return h.wait(ctx, m, h.opt.Now().Add(pause))
+	case TicketStuck:
+		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
+	default:
+		log.InfoContext(ctx, "ticket is over")
+	}
+	return false
+}
+
+// ended lists the operation of a ticket that ends without success. If that fails, the
+// message waits on.
+func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
+	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
+	if h.opt.Listed == nil {
+		return false
+	}
+	if err := h.opt.Listed(ctx, t, why); err != nil {
+		h.opt.Logger.ErrorContext(ctx, "not listed: the ticket waits on", "record", t.Record(), "error", err)
+		return h.wait(ctx, m, h.opt.Now().Add(h.opt.Grace))
+	}
+	return false
+}
+
+// wait makes a message invisible until due. If that fails, it waits for the queue's own
+// visibility timeout. If too many messages wait, it is deleted.
+func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
+	now := h.opt.Now()
+	if h.queue.crowded(ctx) {
+		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)
+		return false
+	}
+	if err := h.queue.hide(ctx, m.ReceiptHandle, min(due.Sub(now), maxHidden-now.Sub(m.at))); err != nil {
+		h.opt.Logger.WarnContext(ctx, "ticket waits for the visibility timeout of its queue", "message", m.MessageId, "error", err)
+	}
+	return true
+}
+
+// guarded calls try. A panic fails this ticket only.
+func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			o = failed(redact.Panic(v))
+		}
+	}()
+	return try()
+}
+
+// deliver hands a ticket to the drain.
+func (h *Handler) deliver(ctx context.Context, t jobs.Ticket) TicketOutcome {
+	if h.opt.Jobs == nil {
+		return TicketOutcome{Kind: TicketNotMine, Error: "it is for a drain"}
+	}
+	if err := h.opt.Jobs(ctx, t); err != nil {
+		return failed(err.Error())
+	}
+	return TicketOutcome{Kind: TicketDone}
+}

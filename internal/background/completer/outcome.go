@@ -1,0 +1,38 @@
+package completer
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/internal/envelope"
+)
+
+// TicketOutcome is the result of a ticket that was due.
+type TicketOutcome struct {
+	Kind       TicketOutcomeKind
+	RetryAfter time.Duration // of TicketInFlight: the rest of the lease, 0 if unknown
+	Error      string        // of TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable, for logs
+
+	// Unanswered says with TicketFailed that the function gave no answer: it is throttled or
+	// out of reach, or it timed out or crashed. If that happens to several operations at
+	// their first try, the others wait. Without Unanswered the failure is the operation's.
+	Unanswered bool
+}
+
+// TicketOutcomeKind is a kind of [TicketOutcome].
+type TicketOutcomeKind string
+
+// The kinds of outcomes.
+const (
+	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
+	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: look at it later
+	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
+	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
+	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
+	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation is another handler's: nothing was changed, and an operator must find out why the ticket came here
+
+	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: people look at it
+)
+
+func outcome(o envelope.Outcome) TicketOutcome {
+	return TicketOutcome{Kind: TicketOutcomeKind(o.Kind), RetryAfter: o.RetryAfter, Error: o.Error}
+}

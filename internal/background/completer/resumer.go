@@ -1,0 +1,123 @@
+package completer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/functionname"
+	"github.com/samekey/samekey/internal/envelope"
+)
+
+// Resumer takes up a due ticket, and returns the outcome. It is safe for concurrent
+// use.
+type Resumer interface {
+	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
+}
+
+// InProcess is a Resumer that runs the operation in this process: resume is
+// [idem.Engine.Resume] with the handler's code. The engine's options, or
+// [idem.ResumeOptions], set the function for which it acts, which must be the
+// function that the records name.
+type InProcess func(ctx context.Context, t jobs.Ticket) error
+
+// Resume implements [Resumer].
+func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
+	return outcome(envelope.OutcomeOf(resume(ctx, t)))
+}
+
+// Functions is a Resumer that gives a ticket to the function that its record names.
+// A completer calls only the functions in the map. "" is code without
+// idem.Options.Function, outside of Lambda.
+//
+// Reach a renamed function under both names; the function itself decides which names
+// it accepts ([lambda.HandlerOptions]):
+//
+//	functions := completer.Invoke(client, "payments:live", "refunds")
+//	functions["charges"] = functions["payments"]
+type Functions map[string]Resumer
+
+// Resume implements [Resumer]. A ticket for a function that isn't in the map is
+// [TicketNotMine].
+func (f Functions) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
+	if r := f[t.Function]; r != nil {
+		return r.Resume(ctx, t)
+	}
+	return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
+}
+
+// FunctionAPI is the part of the SDK's *lambda.Client that [Invoke] uses.
+type FunctionAPI interface {
+	Invoke(context.Context, *awslambda.InvokeInput, ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error)
+}
+
+var _ FunctionAPI = (*awslambda.Client)(nil)
+
+// Invoke returns a map of these functions. Each is a name or an ARN, which may have
+// a qualifier: a record names its function without a qualifier, and the qualifier
+// selects the alias or version that completes the operation.
+//
+// The Resumer invokes the function, for the tenant of the record if it has one, and
+// waits for its answer. The function takes the request and the caller from its own
+// table, and runs the same code as for a client; its handler must be made by
+// [lambda.Wrap] or [lambda.NewRouter]. The function gets only the ticket.
+//
+// The client's HTTP timeout must be longer than the functions'. Invoke panics if api
+// is nil, if there is no function or a function without a name, or if two have the
+// same name: mistakes in the program, which show at cold start.
+func Invoke(api FunctionAPI, functions ...string) Functions {
+	if api == nil || len(functions) == 0 {
+		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
+	}
+	all := make(Functions, len(functions))
+	for _, f := range functions {
+		name, _ := functionname.Split(f)
+		if name == "" || all[name] != nil {
+			panic(fmt.Sprintf("completer: Invoke: %q has no name, or that of another function", f)) //nolint:forbidigo // as above
+		}
+		all[name] = &function{api, f}
+	}
+	return all
+}
+
+type function struct {
+	api  FunctionAPI
+	name string
+}
+
+func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
+	in := &awslambda.InvokeInput{
+		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: envelope.EncodeTicket(t),
+	}
+	if t.Tenant != "" {
+		in.TenantId = &t.Tenant
+	}
+	out, err := f.api.Invoke(ctx, in)
+	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+		return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("invoke %s: %v", f.name, err)}
+	}
+	if err != nil {
+		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
+	}
+	if out.FunctionError != nil {
+		// Crashed or timed out: the record has its lease.
+		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
+	}
+	o, err := envelope.ParseOutcome(out.Payload)
+	if err != nil {
+		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
+	}
+	return outcome(o)
+}
+
+func failed(why string) TicketOutcome {
+	return TicketOutcome{Kind: TicketFailed, Error: why}
+}
+
+func unanswered(why string) TicketOutcome {
+	return TicketOutcome{Kind: TicketFailed, Error: why, Unanswered: true}
+}

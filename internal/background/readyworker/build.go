@@ -1,0 +1,187 @@
+package readyworker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/base/sdkenv"
+	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/seal"
+)
+
+// Keys makes the provider of the data keys of sealed records: from the client's settings
+// for a service (KMS), and the environment's variables that begin with SAMEKEY_KMS_. The
+// error names the variable that is wrong.
+type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
+
+// Settings are those of a main of one's own: the fields of lambda/worker.Options.
+type Settings struct {
+	Sinks         jobs.Route
+	FairBy        func(jobs.Delivery) string
+	WithoutTenant []string
+	Former        map[string]string
+	Resume        map[string]func(context.Context, jobs.Ticket) error
+	Keys          seal.Provider
+	Telemetry     Telemetry
+}
+
+// Telemetry traces and counts beside the lines of package metrics.
+type Telemetry interface {
+	Tracer() trace.Tracer
+	StreamHooks() stream.Hooks
+	StoreHooks() dynamo.Hooks
+}
+
+// Main runs the worker of the environment's variables. Without keys, or without
+// SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for proofs, whose clock is not the
+// machine's.
+func Main(keys Keys, optFns ...func(*worker.Options)) {
+	w, err := New(os.Environ(), keys, Settings{}, optFns...)
+	if err != nil {
+		log.SetFlags(0)
+		log.Fatalf("samekey-worker: %v", err) //nolint:forbidigo // the main of two programs
+	}
+	lambda.Start(w)
+}
+
+// New returns the worker of an environment. The error has a line for each variable that is
+// wrong.
+func New(environ []string, keys Keys, own Settings, optFns ...func(*worker.Options)) (metrics.Handler, error) {
+	w, err := build(environ, keys, own, optFns...)
+	if err != nil {
+		return nil, fmt.Errorf("the environment is not complete:\n%w", err)
+	}
+	return w, nil
+}
+
+func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Options)) (metrics.Handler, error) {
+	env := newEnvironment(environ)
+	c := clients{env, own}
+	table := env.required("IDEM_TABLE", "the name of the table of the records")
+	queue := env.queue("SAMEKEY_TICKETS_URL")
+	sinks := env.sinks(c)
+	functions := env.functions(c)
+	namespaces := env.namespaces()
+	role := env.role("SAMEKEY_SCHEDULE_ROLE")
+	sealer := env.sealer(c, keys, own.Keys)
+	grace, late, within := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
+	if grace > state.MaxGrace {
+		env.wrong("SAMEKEY_GRACE", "is %q: write at most 24h: meanwhile an abandoned request has no answer, and its ticket grows old", env.text("SAMEKEY_GRACE"))
+	}
+	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
+	segments := env.whole("SAMEKEY_SWEEP_SEGMENTS")
+	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if env.text(name) == "" {
+			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
+		}
+	}
+	if _, err := sdkenv.Config(env.text, ""); err != nil {
+		env.errs = append(env.errs, err)
+	}
+	if err := env.err(); err != nil {
+		return nil, err
+	}
+	db := c.dynamoDB()
+	counts := metrics.New(os.Stdout, cmp.Or(env.text("SAMEKEY_APP"), env.text("AWS_LAMBDA_FUNCTION_NAME"), "samekey"))
+	storeHooks, hooks := counts.StoreHooks(), counts.StreamHooks()
+	var tracer trace.Tracer
+	if own.Telemetry != nil {
+		tracer = own.Telemetry.Tracer()
+		storeHooks, hooks = dynamo.Join(storeHooks, own.Telemetry.StoreHooks()), stream.Join(hooks, own.Telemetry.StreamHooks())
+	}
+	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks, o.Seal = storeHooks, sealer })
+	if err != nil {
+		env.wrong("IDEM_TABLE", "is %q: write the name or ARN of a table: %v", table, err)
+		return nil, env.err()
+	}
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	settings := func(o *worker.Options) {
+		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
+		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(hooks, stream.Log(logger))
+		o.Tracer = tracer
+		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
+		o.Sweep = func(o *stream.SweepOptions) {
+			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
+		}
+	}
+	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
+}
+
+// tickets is the queue of tickets; with a role, those for more than 15 minutes are schedules.
+func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
+	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
+		if o.Logger = logger; role != "" {
+			o.Schedule, o.Role = c.scheduler().CreateSchedule, role
+		}
+	})
+}
+
+// sealer opens sealed args; nil without a key.
+func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Sealer {
+	const name = "SAMEKEY_KMS_KEYS"
+	opens := func(o *seal.Options) { o.OpenOnly = true } // it makes no record
+	switch {
+	case e.text(name) == "" && own == nil:
+		return nil
+	case own != nil && e.text(name) != "":
+		e.wrong(name, "is set, and the program has Options.Keys: keep one of them")
+		return nil
+	case own != nil:
+		return seal.New(own, opens)
+	case keys == nil:
+		e.wrong(name, "is not a setting of this program, which can't open sealed args: build github.com/samekey/samekey/kms/cmd/samekey-worker in its place")
+		return nil
+	}
+	provider, err := keys(c.sdk, e.text)
+	if err != nil {
+		e.errs = append(e.errs, err)
+		return nil
+	}
+	return seal.New(provider, opens)
+}
+
+// queue is the URL of a standard queue.
+func (e *environment) queue(name string) string {
+	const example = "the URL of a standard SQS queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+	url := e.required(name, example)
+	if url != "" && (!isURL(url) || strings.HasSuffix(url, ".fifo")) {
+		e.wrong(name, "is %q: write %s", url, example)
+	}
+	return url
+}
+
+// role is the ARN of a role, or "".
+func (e *environment) role(name string) string {
+	arn := e.text(name)
+	if arn != "" && (!strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":role/")) {
+		e.wrong(name, "is %q: write a role's ARN, as arn:aws:iam::ACCOUNT:role/NAME", arn)
+	}
+	return arn
+}
+
+// namespaces are those of the setting; nil for all.
+func (e *environment) namespaces() []string {
+	const name = "SAMEKEY_NAMESPACES"
+	list := e.list(name)
+	for _, n := range list {
+		if !state.IsNamespace(n) {
+			e.wrong(name, "has %q: write names of at most 64 letters, digits, '-', '_' and '.', with commas between them", n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,70 @@
+package readyworker
+
+import (
+	"net"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/base/sdkenv"
+)
+
+// clients makes the SDK's clients from Lambda's environment variables, as
+// dynamo.NewClient does, without the SDK's config package.
+type clients struct {
+	env *environment
+	own Settings
+}
+
+const (
+	dialTimeout    = time.Second
+	attemptTimeout = 3 * time.Second // the SDK's own client waits for an answer for ever
+)
+
+// quick is a client for calls that take milliseconds.
+func quick() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTimeout(attemptTimeout).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })
+}
+
+func (c clients) dynamoDB() *dynamodb.Client {
+	return dynamodb.NewFromConfig(c.patient("DYNAMODB"), dynamo.Tune)
+}
+
+func (c clients) sqs() *sqs.Client { return sqs.NewFromConfig(c.sdk("SQS")) }
+
+func (c clients) sns() *sns.Client { return sns.NewFromConfig(c.sdk("SNS")) }
+
+func (c clients) eventBridge() *eventbridge.Client {
+	return eventbridge.NewFromConfig(c.sdk("EVENTBRIDGE"))
+}
+
+func (c clients) states() *sfn.Client { return sfn.NewFromConfig(c.sdk("SFN")) }
+
+func (c clients) lambda() *lambda.Client { return lambda.NewFromConfig(c.sdk("LAMBDA")) }
+
+func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(c.sdk("SCHEDULER")) }
+
+// resume is a client that waits for a function's answer as long as its context does.
+func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
+
+// sdk is the settings of a client for a service.
+func (c clients) sdk(service string) aws.Config {
+	cfg := c.patient(service)
+	cfg.HTTPClient = quick()
+	return cfg
+}
+
+// patient is sdk without limits of time.
+func (c clients) patient(service string) aws.Config {
+	cfg, _ := sdkenv.Config(c.env.text, service) // build reports the error, which is the same for each service
+	return cfg
+}

@@ -1,0 +1,132 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/internal/item"
+)
+
+// failure is a record on which a run of a sweep failed. The pass goes on without it,
+// since the record may fail for ever; the next run tries it first, since the next pass
+// may take a day to come to it.
+type failure struct {
+	pk   string
+	runs int64 // in which it has failed
+}
+
+const (
+	// maxAgain is how many records wait for the next run: each takes 100 bytes of
+	// the cursor's item.
+	maxAgain = 1000
+	// giveWayAfter is the number of failed runs after which a record gives its place
+	// to others if there is no room.
+	giveWayAfter = 4
+	// againBatch is how many records are read before they are worked on.
+	againBatch = 100
+)
+
+// later lets the next run try records that failed in this run, as far as there is room:
+// the others wait for the next pass, as those do that have failed often enough. So no
+// failure holds up the pass.
+func (p *pass) later(pks []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	over := len(p.again) + len(pks) - maxAgain
+	p.again = slices.DeleteFunc(p.again, func(f failure) bool {
+		gives := over > 0 && f.runs >= giveWayAfter
+		if gives {
+			over--
+		}
+		return gives
+	})
+	for _, pk := range pks[:max(0, min(len(pks), maxAgain-len(p.again)))] {
+		p.again = append(p.again, failure{pk, 1})
+	}
+}
+
+// stillLater puts back records that failed again, behind the others, so that a run
+// without time for all of them begins with other records than the last run.
+func (p *pass) stillLater(pks []string) {
+	for _, pk := range pks {
+		p.again = append(p.again, failure{pk, p.tried[pk] + 1})
+	}
+}
+
+// take removes the next n records to try.
+func (p *pass) take(n int) []failure {
+	batch := slices.Clone(p.again[:n])
+	p.again = p.again[n:]
+	for _, f := range batch {
+		p.tried[f.pk] = f.runs
+	}
+	return batch
+}
+
+// part returns the items that were not tried in this run, and those that were.
+func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
+	for _, it := range items {
+		if _, was := p.tried[item.PK(it)]; was {
+			tried = append(tried, it)
+		} else {
+			fresh = append(fresh, it)
+		}
+	}
+	return fresh, tried
+}
+
+// joinAgain adds the failures of another sweep, except those that this sweep has
+// tried since.
+func (p *pass) joinAgain(theirs []failure) []failure {
+	list := slices.Clone(p.again)
+	for _, f := range theirs {
+		_, tried := p.tried[f.pk]
+		if !tried && !slices.ContainsFunc(list, func(own failure) bool { return own.pk == f.pk }) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// again calls see for the records that failed before, until end: the rest of the
+// time is the pass's.
+func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
+	var errs []error
+	for todo := len(p.again); todo > 0 && !out(ctx, end); {
+		batch := p.take(min(todo, againBatch))
+		todo -= len(batch)
+		var items []item.Map
+		var unread []string
+		for _, f := range batch {
+			got, err := s.jobs.table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.jobs.table.Name, Key: item.Key(f.pk), ConsistentRead: aws.Bool(true)})
+			switch {
+			case err != nil:
+				errs = append(errs, fmt.Errorf("dynamo: sweep: read again: %w", err))
+				unread = append(unread, f.pk)
+			case got.Item != nil:
+				items = append(items, got.Item)
+			}
+		}
+		p.stillLater(append(unread, see(items)...))
+	}
+	return errors.Join(errs...)
+}
+
+// out reports whether no time is left, by the wall clock. A zero end never comes.
+func out(ctx context.Context, end time.Time) bool {
+	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
+}
+
+// half returns the middle of the time from now to end.
+func half(end time.Time) time.Time {
+	if end.IsZero() {
+		return end
+	}
+	return end.Add(-time.Until(end) / 2)
+}

@@ -1,0 +1,285 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/item"
+)
+
+// A cursor is the progress of a sweep's pass over the whole table, so that a run
+// that is out of time leaves the rest of the table to the next run. It is an item
+// without st, so that no reader takes it for a record.
+type cursor struct {
+	ver    int64     // counts its writes
+	began  time.Time // begin of the pass under way; zero between two passes
+	passed time.Time // end of the last whole pass; zero before the first
+	busy   time.Time // until when a run is at work; zero for none, or unknown
+	last   tally     // what the last whole pass has found
+	at     []place   // by segment, of the pass under way
+	again  []failure // to be tried by the next run
+}
+
+// place is the progress in a segment.
+type place struct {
+	after string // partition key of the last item that was seen; "" at the begin
+	seen  int64  // items up to there
+	found tally  // in these items
+	done  bool
+}
+
+// begin begins a pass if none is under way, or if it has another number of segments.
+func (c *cursor) begin(segments int, now time.Time) {
+	if c.began.IsZero() {
+		c.began = now.Truncate(time.Millisecond)
+		c.at = nil
+	}
+	if len(c.at) != segments {
+		c.at = make([]place, segments)
+	}
+}
+
+// whole reports whether the pass under way is complete.
+func (c *cursor) whole() bool {
+	for _, p := range c.at {
+		if !p.done {
+			return false
+		}
+	}
+	return len(c.at) > 0
+}
+
+// coverage returns the share of the segments that the pass under way has seen.
+func (c *cursor) coverage() float64 {
+	done := 0
+	for _, p := range c.at {
+		if p.done {
+			done++
+		}
+	}
+	return float64(done) / float64(max(len(c.at), 1))
+}
+
+// found is what the pass has found, by what it has seen so far and by the last pass.
+func (c *cursor) found() tally {
+	var sum tally
+	for _, p := range c.at {
+		sum = sum.with(p.found)
+	}
+	if c.whole() {
+		return sum
+	}
+	return sum.atLeast(c.last)
+}
+
+// next returns c in its next stored form: without a pass under way if the pass is
+// complete.
+func (c *cursor) next(now time.Time) cursor {
+	n := *c
+	n.ver++
+	if c.whole() {
+		n.last = c.found()
+		n.began, n.passed, n.at = time.Time{}, now.Truncate(time.Millisecond), nil
+	}
+	return n
+}
+
+// join merges the progress that another sweep has stored meanwhile. It returns false
+// if theirs is about another pass: this pass has been ended, and theirs stands.
+func (c *cursor) join(theirs cursor) bool {
+	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
+		*c = theirs
+		return false
+	}
+	c.ver, c.passed, c.last = theirs.ver, theirs.passed, theirs.last
+	for i, p := range theirs.at {
+		c.at[i] = further(p, c.at[i])
+	}
+	return true
+}
+
+// further returns the later of two places in a segment; b if they are equal.
+func further(a, b place) place {
+	if a.done || !b.done && a.seen > b.seen {
+		return a
+	}
+	return b
+}
+
+// overdue reports whether no pass has been completed for longer than within.
+func (c *cursor) overdue(now time.Time, within time.Duration) bool {
+	since := c.passed
+	if since.IsZero() {
+		since = c.began
+	}
+	return !since.IsZero() && now.Sub(since) > within
+}
+
+// pass is a run's part of a pass over the table.
+type pass struct {
+	cursor
+	table *item.Table // nil: not stored
+	name  string
+	now   func() time.Time
+	acts  bool // else it only lists
+	fresh bool // none was under way
+
+	mu      sync.Mutex       // the fields below, and the cursor
+	tried   map[string]int64 // by partition key, in this run: the number of earlier failed runs
+	unsaved int              // pages
+	lost    bool             // another sweep has ended the pass
+	err     error
+}
+
+// savePages is after how many pages a place is stored: a killed run's pages since
+// then are read again.
+const savePages = 50
+
+// place returns the place in a segment: its end, if the pass is lost.
+func (p *pass) place(segment int) place {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return place{done: true}
+	}
+	return p.at[segment]
+}
+
+// moved records the progress of a segment. It returns false if the pass is lost.
+func (p *pass) moved(ctx context.Context, segment int, to place) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lost {
+		return false
+	}
+	p.at[segment] = further(p.at[segment], to)
+	if p.unsaved++; p.unsaved >= savePages {
+		p.save(ctx)
+	}
+	return !p.lost
+}
+
+// save stores the places, merged with those that another sweep has stored meanwhile.
+func (p *pass) save(ctx context.Context) {
+	p.unsaved = 0
+	if p.table == nil || p.lost {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for range amendRounds {
+		next := p.next(p.now())
+		held, err := putCursor(ctx, *p.table, p.name, next)
+		switch {
+		case err != nil:
+			p.err = errors.Join(p.err, err)
+			return
+		case held == nil:
+			p.ver, p.passed, p.last = next.ver, next.passed, next.last
+			return
+		}
+		again := p.joinAgain(held.again)
+		p.lost = !p.join(*held) || p.lost
+		if p.again = again; p.lost && slices.Equal(again, held.again) {
+			return // theirs holds everything
+		}
+	}
+	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
+}
+
+// The attributes of a cursor, besides pk, v and ver.
+const (
+	cursorBegan  = "began_ms"   // N  0 = none is under way
+	cursorPassed = "passed_ms"  // N  0 = never
+	cursorBusy   = "busy_ms"    // N  0 = no run is at work
+	cursorLast   = "last_found" // L  a tally of the last whole pass
+	cursorOpen   = "open_ms"    // N  its oldest open operation
+	cursorAt     = "segs"       // L
+	cursorAgain  = "again"      // L
+	placeAfter   = "k"          // S
+	placeSeen    = "n"          // N
+	placeDone    = "d"          // BOOL
+	placeFound   = "f"          // L  a tally
+	placeOpen    = "o"          // N  its oldest open operation
+	failurePK    = "k"          // S
+	failureRuns  = "n"          // N
+)
+
+// cursorPK returns the partition key of a sweep's cursor. Records begin with v1#
+// instead.
+func cursorPK(name string) string { return "samekey#sweep#" + name }
+
+func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
+	out, err := table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table.Name, Key: item.Key(cursorPK(name)), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return cursor{}, item.ReadError("load the sweep's place", err)
+	}
+	return cursorOf(out.Item), nil
+}
+
+// putCursor stores c over its predecessor, or returns the stored cursor if it
+// differs.
+func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
+	var v item.Values
+	at := make([]item.Value, len(c.at))
+	for i, p := range c.at {
+		at[i] = &types.AttributeValueMemberM{Value: item.Map{placeAfter: v.Str(p.after), placeSeen: v.Num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}, placeFound: p.found.value(), placeOpen: v.Millis(p.found.open)}}
+	}
+	again := make([]item.Value, len(c.again))
+	for i, f := range c.again {
+		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
+	}
+	// Two sweeps at once: the second sweep merges its places with the first's,
+	// instead of resetting segments that are done.
+	condition := "ver = :prev"
+	if c.ver == 1 {
+		condition += " OR attribute_not_exists(ver)"
+	}
+	_, err = table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:           &table.Name,
+		Key:                 item.Key(cursorPK(name)),
+		ConditionExpression: &condition,
+		UpdateExpression: aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at, " +
+			cursorAgain + " = :again, " + cursorBusy + " = :busy, " + cursorLast + " = :last, " + cursorOpen + " = :open"),
+		ExpressionAttributeValues: item.Map{
+			":v": v.Digits(item.Layout), ":prev": v.Num(c.ver - 1), ":ver": v.Num(c.ver), ":began": v.Millis(c.began), ":passed": v.Millis(c.passed),
+			":at": &types.AttributeValueMemberL{Value: at}, ":again": &types.AttributeValueMemberL{Value: again},
+			":busy": v.Millis(c.busy), ":last": c.last.value(), ":open": v.Millis(c.last.open),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		there := cursorOf(failed.Item)
+		return &there, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: store the sweep's place: %w", err)
+	}
+	return nil, nil
+}
+
+// cursorOf reads a cursor. An unreadable cursor starts a new pass: a place only
+// saves the time to read its segment again.
+func cursorOf(it item.Map) cursor {
+	d := item.Decoder{It: it}
+	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false), busy: d.Milli(cursorBusy, false)}
+	c.last = tallyOf(&d, cursorLast, cursorOpen)
+	d.Maps(cursorAt, func(one *item.Decoder) {
+		c.at = append(c.at, place{after: one.Text(placeAfter, true), seen: one.Number(placeSeen, true), found: tallyOf(one, placeFound, placeOpen), done: one.Flag(placeDone)})
+	})
+	d.Maps(cursorAgain, func(one *item.Decoder) {
+		c.again = append(c.again, failure{pk: one.Text(failurePK, true), runs: one.Number(failureRuns, true)})
+	})
+	if d.Err != nil {
+		c.began, c.at, c.again, c.last = time.Time{}, nil, nil, tally{}
+	}
+	return c
+}

@@ -1,0 +1,23 @@
+// Package stream has the functions that work in the background on the table of
+// package dynamo:
+//
+//   - [Drain] reads the table's stream and delivers staged jobs;
+//   - [Completer] reads the same stream and hands abandoned operations to a queue;
+//   - [Both] is a drain and a completer in one function;
+//   - [Sweep] runs on a schedule and finds what the readers of the stream missed.
+//
+// [Redrive] is for operators: it delivers parked jobs again.
+//
+// Package worker joins them to one function. docs/operate/background.md#costs has their costs.
+//
+// # Guarantees
+//
+// A job is delivered at least once, under the same id each time. It stays in its
+// record until its delivery is acknowledged, and the record is kept for it. A write
+// about a job names the operation that staged it, so a key that was used anew is
+// unchanged; the write doesn't raise the record's version, so the attempt that holds
+// the record isn't disturbed.
+//
+// Each function may run late, twice or at the same time as another instance of
+// itself.
+package stream

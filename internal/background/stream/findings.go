@@ -1,0 +1,271 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// findings are the tasks from a page of the table.
+type findings struct {
+	entries []Entry
+	todos   []*todo
+	tickets []jobs.Ticket
+	giveUps []*store.Record
+	emptied []*store.Record // stuck for so long that the contents of their requests go
+
+	misplaced  []*store.Record // in the index of what waits for people
+	unreadable []finding       // items to list there
+	reviews    []finding       // listed items to look at
+
+	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
+
+	young      int       // jobs and operations that are left to the stream's readers as yet
+	youngUntil time.Time // until when the last of them is
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// leave counts a job or an operation that the stream's readers may still handle.
+func (f *findings) leave(until time.Time) {
+	f.young++
+	if until.After(f.youngUntil) {
+		f.youngUntil = until
+	}
+}
+
+func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
+	var f findings
+	for _, it := range items {
+		switch rec, why, err := readItem(it); why {
+		case "":
+			s.examine(&f, rec, s.opt.Now())
+			if misplaced(it, rec) {
+				f.misplaced = append(f.misplaced, rec)
+			}
+		case SkipCompanion:
+			if known, ok := findingOf(it); ok && !known.noTicket() {
+				f.reviews = append(f.reviews, known)
+			}
+		case SkipUnreadable:
+			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err, reason: ReasonUnreadable})
+			e := Entry{Reason: ReasonUnreadable, LastErr: reason(err)}
+			if pk := item.PK(it); pk != "" {
+				e.PK, e.Record = pk, redact.Record(pk)
+			}
+			f.entries = append(f.entries, e)
+			if s.opt.Hooks.Skipped != nil {
+				s.opt.Hooks.Skipped(ctx, Skipped{Reason: why, Record: e.Record, Err: err})
+			}
+		default: // no record
+		}
+	}
+	return f
+}
+
+// examine adds the tasks from a record to f.
+func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
+	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
+		f.oldestOpen = r.Created
+	}
+	s.examineJobs(f, r, now)
+	waits, since := state.Waits(r, now, s.opt.Grace)
+	if state.Completable(r) && !state.Overheld(r, now) && now.Sub(since) <= s.opt.Late {
+		f.leave(since.Add(s.opt.Late))
+	}
+	if waits == state.NoReason {
+		return
+	}
+	why := waits
+	if r.Blocked {
+		why = ReasonBlocked
+	}
+	f.entries = append(f.entries, entry(why, r))
+	switch {
+	case r.State == store.Stuck && state.RequestOutlived(r, now):
+		f.emptied = append(f.emptied, r)
+	case waits == state.ReasonOpen && !state.Overheld(r, now) && now.Sub(since) > s.opt.Late:
+		f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
+	case waits == state.ReasonNoRequest && now.After(state.LeftUntil(r)):
+		f.giveUps = append(f.giveUps, r)
+	}
+}
+
+func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
+	late := func(since time.Time) bool { return now.Sub(since) > s.opt.Late }
+	t := &todo{image: r, letGo: late(r.Run) && state.KeptForNothing(r)}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		switch {
+		case !state.Pending(r, name):
+			f.entries = append(f.entries, jobEntry(ReasonParked, r, name))
+		case late(r.Run) && late(r.Jobs[name].At):
+			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
+			t.jobs = append(t.jobs, jobRef{name: name})
+		case !state.Later(r.Jobs[name], now):
+			f.leave(later(r.Run, r.Jobs[name].At).Add(s.opt.Late))
+		}
+	}
+	if t.letGo {
+		f.entries = append(f.entries, entry(ReasonKept, r))
+	}
+	if t.letGo || len(t.jobs) > 0 {
+		f.todos = append(f.todos, t)
+	}
+}
+
+// act carries out the findings, as far as the options allow. It returns the records
+// for which that failed.
+func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []string, _ error) {
+	var errs []error
+	note := func(pk string, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			failed = append(failed, pk)
+		}
+	}
+	var jobs []*todo
+	for _, t := range f.todos {
+		switch {
+		case t.letGo:
+			err := s.jobs.letGo(ctx, t.image)
+			if err == nil {
+				rep.LetGo++
+			}
+			note(t.image.PK, err)
+		case s.opt.Drain != nil:
+			jobs = append(jobs, t)
+		}
+	}
+	if len(jobs) > 0 {
+		_, n := s.opt.Drain.run(ctx, jobs) // run logs failures
+		rep.Delivered += n
+		for _, t := range jobs {
+			if t.again {
+				failed = append(failed, t.image.PK)
+			}
+		}
+		for _, of := range s.down(jobs) {
+			note(of.pk, s.jobs.suspect(ctx, of, s.opt.Now(), s.opt.PassWithin))
+		}
+	}
+	if s.opt.Queue != nil && len(f.tickets) > 0 {
+		for i, err := range errlist.Pad(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
+			if note(f.tickets[i].PK, err); err != nil {
+				continue
+			}
+			rep.Queued++
+			if s.opt.Hooks.Queued != nil {
+				s.opt.Hooks.Queued(ctx, f.tickets[i])
+			}
+		}
+	}
+	uncovered := make(map[string]finding)
+	for _, r := range f.giveUps {
+		note(r.PK, s.markStuck(ctx, r, rep, uncovered))
+	}
+	for _, of := range uncovered {
+		note(of.pk, s.jobs.list(ctx, of, s.opt.Now()))
+	}
+	for _, r := range f.emptied {
+		note(r.PK, s.empty(ctx, r, rep))
+	}
+	for _, r := range f.misplaced {
+		err := s.jobs.place(ctx, r)
+		if err == nil {
+			rep.Placed++
+		}
+		note(r.PK, err)
+	}
+	for _, u := range f.unreadable {
+		note(u.pk, s.jobs.list(ctx, u, s.opt.Now()))
+	}
+	for _, u := range f.reviews {
+		note(u.itsPK(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
+	}
+	slices.Sort(failed)
+	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
+}
+
+// patience is for how long a sink takes no job before people hear of it: the jobs count no
+// try, so they are never parked.
+const patience = time.Hour
+
+// down returns a finding for each kind of which the sink took no job of todos.
+func (s *Sweep) down(todos []*todo) map[string]finding {
+	all, took := make(map[string]finding), make(map[string]bool)
+	for _, t := range todos {
+		for _, j := range t.jobs {
+			kind := t.image.Jobs[j.name].Kind
+			switch why := t.down[kind]; {
+			case why == nil:
+				took[kind] = true
+			case s.opt.Now().Sub(later(t.image.Run, t.image.Jobs[j.name].At)) > patience:
+				all[kind] = finding{pk: t.image.PK, key: kindPK(kind), kind: kind, why: fmt.Errorf("jobs of kind %q wait: %w", kind, why), reason: ReasonBlocked}
+			}
+		}
+	}
+	maps.DeleteFunc(all, func(kind string, _ finding) bool { return took[kind] })
+	return all
+}
+
+// markStuck gives an operation up. One of a namespace that nobody covers goes into uncovered,
+// by the finding's key: one finding stands for all of them.
+func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
+	if s.opt.MarkStuck == nil {
+		return nil
+	}
+	err := s.opt.MarkStuck(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
+	switch {
+	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
+		return nil // another worker works on it
+	case errors.Is(err, jobs.ErrNotMine):
+		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
+			return nil // the sweep that it belongs to gives it up
+		}
+		key := namespacePK(state.Namespace(r.PK))
+		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: ReasonBlocked}
+		return nil
+	case err != nil:
+		return err
+	}
+	rep.MadeStuck++
+	if s.opt.Hooks.MadeStuck != nil {
+		s.opt.Hooks.MadeStuck(ctx, entry(ReasonStuck, r))
+	}
+	return nil
+}
+
+// empty removes the stored request of a stuck operation, with what is stored beside the
+// record. The record's version closes the race with an operator who decides meanwhile:
+// the decision stays, and the request with it.
+func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
+	if s.opt.MarkStuck == nil {
+		return nil // this sweep only lists operations
+	}
+	next := state.Emptied(r)
+	state.Stamp(next, r, rand.Text()) // an owner of its own: the store leaves nothing of the request
+	held, err := s.store.Commit(ctx, store.Commit{Prev: r, Next: next})
+	if err != nil || held != nil {
+		return err
+	}
+	rep.Emptied++
+	return nil
+}

@@ -1,0 +1,117 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// fail counts failed deliveries, by the jobs' names, in image's record. A job that
+// has failed maxTries times is parked with its last error: it stays in the record,
+// which is kept for it, and only [Redrive] delivers it again.
+//
+// fail returns the current record, in which a job may be gone (another drain
+// delivered it) or parked by another drain; a zero Record if the operation itself is
+// gone.
+//
+// fail sends a write without an answer again. Such a failure may be counted twice,
+// and its job parked a try early, which loses nothing: the job is listed.
+func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
+	names := slices.SortedFunc(maps.Keys(failures), byPosition)
+	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)
+	if err != nil {
+		return nil, err
+	}
+	tired := func(r *store.Record, name string) bool {
+		return state.Pending(r, name) && r.Jobs[name].Tries >= maxTries
+	}
+	return w.eachJob(ctx, "park", now, names, tired, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+		return w.park(now, names, failures, maxTries)
+	})
+}
+
+// eachJob writes about those of the named jobs that which selects. If another write comes in
+// between, eachJob starts again from the current record. It returns a zero Record if the
+// operation is gone.
+func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
+	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
+) (*store.Record, error) {
+	now := image
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !which(now, name) })
+		if len(names) == 0 {
+			return now, nil
+		}
+		next, refused, err := w.amend(ctx, op, build(now, names))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != image.ID:
+			return &store.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
+}
+
+// waiting is a condition on jobs: a parked job keeps its first reason. It is as
+// short as possible: with 50 jobs an expression is close to its 4 KB.
+func waiting(paths []string) string {
+	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
+}
+
+func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+	var v item.Values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	sets := make([]string, len(paths))
+	for i, path := range paths {
+		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
+	}
+	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // a job that was delivered since must not come back
+	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
+		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+func (w jobWriter) park(now *store.Record, names []string, failures map[string]error, maxTries int) *dynamodb.UpdateItemInput {
+	var v item.Values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	// A job that was delivered since has no count, and a lower count belongs to a
+	// new round, which an operator has begun.
+	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
+	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
+	// A record that waits already, for whatever, has the entry of its first cause. So a
+	// give-up or another drain in between doesn't matter.
+	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
+	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
+	sets := append(make([]string, 0, 3+len(paths)),
+		"waits = if_not_exists(waits, :waits)", "wait_in = if_not_exists(wait_in, :wait_in)", item.SetSince)
+	for i, path := range paths {
+		n := strconv.Itoa(i)
+		sets = append(sets, path+".#f = :f"+n)
+		args[":f"+n] = v.Str(reason(failures[names[i]]))
+	}
+	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "), args)
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+// reason returns the text of an error that a record stores for operators.
+func reason(err error) string { return cmp.Or(redact.Error(err), "unknown") }

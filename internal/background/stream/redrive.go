@@ -1,0 +1,140 @@
+package stream
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Redrive delivers parked jobs of the operation id again, after an operator has
+// removed the cause of their failures: all parked jobs, or the named ones. It
+// returns their number: of those that this call has handed out, not another at the same
+// time. A drain sees them in the stream, as if they had just been staged. The record
+// keeps who decided (by, at most 256 bytes), and when.
+//
+// If the record belongs to another operation by now, the error matches
+// [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
+// their failures.
+func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	w := jobWriter{table.Table()}
+	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
+}
+
+// Cancel removes jobs of the operation id that wait for their time ([store.Job].At), or whose
+// time is over, as [Redrive] does with parked jobs: their tickets find nothing to deliver. It
+// returns the number of those that this call has removed. A job that a drain has begun to
+// deliver ([store.Job].Begun) stays: it may have arrived. The record decides, and no clock.
+func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	w := jobWriter{table.Table()}
+	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
+}
+
+// decide makes an operator's decision about jobs: those that pick finds in the current record,
+// by a write.
+func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
+	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
+) (int, error) {
+	now, err := w.table.Glance(ctx, pk)
+	if err != nil || now == nil {
+		return 0, err
+	}
+	decision := rand.Text()
+	for range amendRounds {
+		if now.ID != id {
+			return 0, fmt.Errorf("dynamo: %s: %w: it is another operation's", op, jobs.ErrMoved)
+		}
+		names := pick(now)
+		if len(names) == 0 {
+			return 0, nil
+		}
+		held, refused, err := write(ctx, now, by, decision, names)
+		if err != nil {
+			held, _ := w.table.Glance(ctx, pk) // nil has no decision
+			if made, _ := state.HasDecision(held, now, decision); made {
+				w.decidedLast(ctx, held)
+				return len(names), nil
+			}
+			return 0, err
+		}
+		made, known := state.HasDecision(held, now, decision)
+		switch {
+		case !refused, made: // the answer to a first write may have been lost
+			w.decidedLast(ctx, held)
+			return len(names), nil
+		case !known:
+			return 0, fmt.Errorf("dynamo: %s: %w: the record can't tell any more whether this was decided", op, store.ErrUnknown)
+		}
+		now = held
+	}
+	return 0, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
+}
+
+// decidedLast lets a record go whose last job a decision has removed. If that fails, a sweep
+// does it.
+func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
+	if state.KeptForNothing(held) {
+		_ = w.letGo(ctx, held)
+	}
+}
+
+func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
+	remove := make([]string, 0, 2*len(paths))
+	after := now.Clone()
+	for i, path := range paths {
+		remove = append(remove, path+".#f", path+".#t")
+		job := after.Jobs[names[i]]
+		job.Failed = ""
+		after.Jobs[names[i]] = job
+	}
+	in := w.withWait(now, after, names, condition, remove, placeholders)
+	decided(in, now, by, decision, "redrive "+strings.Join(names, " "), "waiting")
+	return w.amend(ctx, "redrive", in)
+}
+
+// strike removes jobs.
+func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
+	paths, placeholders := jobPaths(names)
+	placeholders["#b"] = item.JobBegun
+	condition := ackCondition + each(paths, unbegun)
+	in := w.withWait(now, now.Clone(), names, condition, paths, placeholders) // these jobs don't wait for people
+	decided(in, now, by, decision, "cancel "+strings.Join(names, " "), "cancelled")
+	return w.amend(ctx, "cancel", in)
+}
+
+// decided adds a decision to a write about jobs.
+func decided(in *dynamodb.UpdateItemInput, now *store.Record, by, decision, what, to string) {
+	var v item.Values
+	d := state.Decided(now, time.Now(), by, what, to)
+	d[len(d)-1].ID = decision
+	rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
+	if sets {
+		rest = ", " + rest
+	}
+	*in.UpdateExpression = "SET settled = :settled" + rest
+	in.ExpressionAttributeValues[":settled"] = v.Settled(d)
+	*in.ConditionExpression += item.HoldDecisions(now.Settled, in.ExpressionAttributeValues)
+}
+
+func parkedJobs(r *store.Record, names []string) (parked []string) {
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if r.Jobs[name].Failed != "" && (len(names) == 0 || slices.Contains(names, name)) {
+			parked = append(parked, name)
+		}
+	}
+	return parked
+}

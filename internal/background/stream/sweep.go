@@ -1,0 +1,260 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Sweep reads the whole table to find jobs and operations that the stream's readers
+// have missed, because they were off for longer than the stream remembers, or
+// because the table was restored from a backup. It runs on a schedule. Its findings
+// take the same way as from the stream, and everything that needs an operator is
+// listed. A Sweep is safe for concurrent use.
+type Sweep struct {
+	api   ScanAPI
+	store *dynamo.Store
+	jobs  jobWriter
+	opt   SweepOptions
+	log   *slog.Logger
+}
+
+// SweepOptions are a sweep's settings. With the zero value a sweep only lists, and
+// lets records go that are kept for delivered jobs.
+type SweepOptions struct {
+	// Drain delivers jobs that have waited for too long. nil: they are listed.
+	Drain *Drain
+	// Queue takes tickets of abandoned operations. nil: they are listed.
+	Queue jobs.TicketQueue
+	// MarkStuck marks as stuck an operation that can't be completed, after its client's
+	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such
+	// operations are listed. After an error that matches [jobs.ErrNotMine] the sweep of its worker
+	// gives the operation up, and if none has within PassWithin, it waits for people.
+	// Calls may be concurrent. Beside it the sweep removes the stored request of an
+	// operation that has been stuck for 30 days, and for longer than its retention: only
+	// its client's retry can continue it then.
+	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
+
+	// Late is by how much the stream's readers must be late before the sweep acts in
+	// their place. Default: 15 minutes.
+	Late time.Duration
+	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
+	Grace time.Duration
+
+	// Name distinguishes sweeps of the same table with different tasks, such as
+	// those of two applications: each sees the whole table. Runs with the same name
+	// share their passes, and must have the same Segments. Default: "".
+	Name string
+	// PassWithin is how long the table may go without a complete pass until the
+	// report says Overdue. docs/operate/background.md#the-sweep has the times of a pass. Default: a day.
+	PassWithin time.Duration
+
+	// Segments is the number of parts of the scan, which are read side by side. A change
+	// starts the pass under way again. Default: 8.
+	Segments int
+	// PageSize is how many items a page may have. Default: 1000.
+	PageSize int
+	// PagesPerSecond keeps the scan slow: a page of 1000 records of 1 KB takes 128 read
+	// units. Default: 10.
+	PagesPerSecond float64
+	// Budget is how long to scan. Default: until shortly before ctx ends.
+	Budget time.Duration
+	// MaxEntries limits the list of a report, not its counts. Default: 1000.
+	MaxEntries int
+
+	// Logger gets a line for each run and each entry. Default: slog.Default().
+	Logger *slog.Logger
+	// Hooks are called as the sweep works, for metrics.
+	Hooks Hooks
+	// Now is the clock that stored times are judged by, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+// NewSweep returns a sweep of store's table, which api scans. It panics if api or
+// store is nil or a number is negative: mistakes in the program, which show at cold
+// start.
+func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
+	var opt SweepOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if api == nil || store == nil || min(opt.Segments, opt.PageSize, opt.MaxEntries) < 0 || opt.PagesPerSecond < 0 ||
+		min(opt.Late, opt.Grace, opt.Budget, opt.PassWithin) < 0 {
+		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.Late = cmp.Or(opt.Late, state.SweepLate)
+	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.PassWithin = cmp.Or(opt.PassWithin, state.SweepWithin)
+	opt.Segments = cmp.Or(opt.Segments, 8)
+	opt.PageSize = cmp.Or(opt.PageSize, 1000)
+	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 10)
+	opt.MaxEntries = cmp.Or(opt.MaxEntries, 1000)
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Sweep{api: api, store: store, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
+}
+
+// Run scans the table, acts, and reports. An error says that some work was left
+// undone; the report is returned as well. The next run first tries the failed
+// records again, whatever part of the table it scans. Running out of time is no
+// error: the report says so, and the next run continues from there. An item of the
+// table that only sweeps read stores the progress.
+func (s *Sweep) Run(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, true)
+	return s.scan(ctx, over, err)
+}
+
+// GoOn is Run if a pass is under way and no other run is at work on it. Otherwise it
+// returns nil, after one read. A schedule that calls it every few minutes brings each
+// pass to its end.
+func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, true)
+	if err == nil && (over.fresh || s.opt.Now().Before(over.busy)) {
+		return nil, nil
+	}
+	return s.scan(ctx, over, err)
+}
+
+// List scans the table from its beginning, regardless of Run's progress, and
+// reports. It changes nothing.
+func (s *Sweep) List(ctx context.Context) (*Report, error) {
+	over, err := s.pass(ctx, false)
+	return s.scan(ctx, over, err)
+}
+
+// Invoke is Run for the runtime, with any payload. The result is the report as JSON.
+func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
+	rep, err := s.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(rep)
+}
+
+func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, error) {
+	scan := &scanner{
+		api: s.api, table: s.jobs.table.Name, segments: s.opt.Segments, pageSize: s.opt.PageSize, perSecond: s.opt.PagesPerSecond,
+	}
+	rep := &Report{}
+	end, ctx, cancel := s.end(ctx)
+	defer cancel()
+	if !end.IsZero() {
+		over.busy = s.opt.Now().Add(time.Until(end))
+		over.save(ctx)
+	}
+	var mu sync.Mutex // rep and undone
+	see := func(items []item.Map) (sum tally, failed []string) {
+		found := s.look(ctx, items)
+		sum.open = found.oldestOpen
+		for _, e := range found.entries {
+			sum.add(e)
+		}
+		var did Report
+		var err error
+		if over.acts {
+			failed, err = s.act(ctx, found, &did)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		rep.list(found.entries, s.opt.MaxEntries)
+		rep.did(&did)
+		rep.leaves(&found)
+		undone = errors.Join(undone, err)
+		return sum, failed
+	}
+	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
+		_, failed := see(items) // its page counts it
+		return failed
+	})
+	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
+		fresh, tried := over.part(items)
+		sum, failed := see(fresh)
+		if len(failed) > 0 && out(ctx, end) {
+			return sum, false // there was no time for them
+		}
+		over.later(failed)
+		of := s.look(ctx, tried)
+		for _, e := range of.entries {
+			sum.add(e)
+		}
+		sum.open = earlier(sum.open, of.oldestOpen)
+		return sum, true
+	})
+	over.busy = time.Time{}
+	over.save(ctx)
+	found := over.found()
+	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
+	rep.PassBegan, rep.Coverage = over.began, over.coverage()
+	rep.ByReason, rep.OldestOpen = found.report(s.opt.Now()), found.open
+	rep.LastPass, rep.Overdue = over.passed, over.acts && over.overdue(s.opt.Now(), s.opt.PassWithin)
+	rep.OpenAge, rep.PassAge = age(rep.OldestOpen, s.opt.Now()), age(cmp.Or(rep.LastPass, rep.PassBegan), s.opt.Now())
+	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Reason, b.Reason), a.Run.Compare(b.Run)) })
+	err = errors.Join(undone, again, err, over.err)
+	s.tell(ctx, rep, err)
+	if over.acts && s.opt.Hooks.Swept != nil {
+		s.opt.Hooks.Swept(ctx, rep, err)
+	}
+	return rep, err
+}
+
+// pass continues the pass under way, or begins a new pass. A pass that acts stores its
+// place; if that can't be read, pass returns an error, and the run begins at the start.
+func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
+	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
+	var err error
+	if acts {
+		if p.cursor, err = getCursor(ctx, s.jobs.table, s.opt.Name); err == nil {
+			p.table, p.name = &s.jobs.table, s.opt.Name
+		}
+	}
+	p.fresh = p.began.IsZero()
+	p.begin(s.opt.Segments, s.opt.Now())
+	return p, err
+}
+
+// end returns when the scan must be over, by the wall clock, zero for never; and a
+// context for the work on its last pages, which leaves time to store its place.
+func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
+	if s.opt.Budget > 0 {
+		end = time.Now().Add(s.opt.Budget)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		work, cancel = context.WithCancel(ctx)
+		return end, work, cancel
+	}
+	last := deadline.Add(-max(time.Until(deadline)/10, time.Second))
+	if end.IsZero() || last.Before(end) {
+		end = last
+	}
+	work, cancel = context.WithDeadline(ctx, last.Add(deadline.Sub(last)/2))
+	return end, work, cancel
+}
+
+func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
+	for _, e := range rep.Entries {
+		s.log.WarnContext(ctx, "unfinished", "reason", e.Reason, "record", e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase,
+			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
+	}
+	if rep.Overdue {
+		s.log.ErrorContext(ctx, "no sweep has seen the whole table in time: it fails, or needs more time, runs or pages", "within", s.opt.PassWithin,
+			"pass_began", rep.PassBegan, "last_pass", rep.LastPass, "error", err)
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
+		"let_go", rep.LetGo, "queued", rep.Queued, "stuck", rep.MadeStuck, "emptied", rep.Emptied, "error", err)
+}

@@ -1,0 +1,94 @@
+package stream
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/item"
+)
+
+// tally counts what a pass has found. Each segment has one, stored with its place: so a
+// pass of many runs counts each record once, also if two runs see it.
+type tally struct {
+	by   map[Reason]found
+	open time.Time // when the oldest open operation was claimed; zero for none
+}
+
+type found struct {
+	count  int
+	oldest time.Time // when the last attempt of the oldest began; zero if unknown
+}
+
+// earlier returns the earlier of two times; a zero time is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func (t *tally) add(e Entry) { *t = t.with(tally{by: map[Reason]found{e.Reason: {1, e.Run}}}) }
+
+// with returns the sum of two tallies.
+func (t tally) with(o tally) tally {
+	sum := tally{maps.Clone(t.by), earlier(t.open, o.open)}
+	if sum.by == nil {
+		sum.by = make(map[Reason]found)
+	}
+	for why, f := range o.by {
+		sum.by[why] = found{sum.by[why].count + f.count, earlier(sum.by[why].oldest, f.oldest)}
+	}
+	return sum
+}
+
+// atLeast returns t, and where o has found more, what o has found: while a pass is under
+// way, what it has not seen yet counts as the last pass saw it.
+func (t tally) atLeast(o tally) tally {
+	most := t.with(tally{open: o.open})
+	for why, f := range o.by {
+		if f.count > most.by[why].count {
+			most.by[why] = f
+		}
+	}
+	return most
+}
+
+// report returns the counts with the ages of the oldest.
+func (t tally) report(now time.Time) map[Reason]Tally {
+	by := make(map[Reason]Tally)
+	for why, f := range t.by {
+		by[why] = Tally{Count: f.count, Oldest: age(f.oldest, now)}
+	}
+	return by
+}
+
+// The attributes of a tally in the item of the cursor.
+const (
+	tallyReason = "r" // S
+	tallyCount  = "n" // N
+	tallyOldest = "o" // N  ms, 0 = unknown
+)
+
+// value is the stored form of its counts.
+func (t tally) value() item.Value {
+	var v item.Values
+	list := make([]item.Value, 0, len(t.by))
+	for _, why := range slices.Sorted(maps.Keys(t.by)) {
+		f := t.by[why]
+		list = append(list, &types.AttributeValueMemberM{Value: item.Map{
+			tallyReason: v.Str(string(why)), tallyCount: v.Num(int64(f.count)), tallyOldest: v.Millis(f.oldest),
+		}})
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func tallyOf(d *item.Decoder, counts, open string) tally {
+	t := tally{by: make(map[Reason]found), open: d.Milli(open, false)}
+	d.Maps(counts, func(one *item.Decoder) {
+		t.by[Reason(one.Text(tallyReason, true))] = found{int(one.Number(tallyCount, true)), one.Milli(tallyOldest, false)}
+	})
+	return t
+}

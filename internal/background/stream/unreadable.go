@@ -1,0 +1,253 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// finding puts the item pk into the index of what waits for people, where the item's own
+// state doesn't: a program can't read the item, or nobody goes on with its operation or its
+// jobs. A finding is an item of its own, without st, so that no reader takes it for a record.
+type finding struct {
+	pk     string // of the item; of several that one finding stands for, one of them
+	key    string // the finding's own; "" for that of pk alone
+	kind   string // of jobs that wait for a sink; "" otherwise
+	why    error
+	reason Reason    // ReasonUnreadable, or ReasonBlocked if nobody goes on; "" if people aren't asked yet
+	since  time.Time // as it was read
+	ends   time.Time // the finding's expiry, as it was read
+}
+
+// findingLife is how long a finding lasts after the last sweep or drain that saw its
+// item. No sweep looks for a message that was no ticket, and its queue has lost it: its
+// finding lasts for ticketLife, or until somebody dismisses it.
+const (
+	findingLife = 7 * 24 * time.Hour
+	ticketLife  = 24 * time.Hour
+)
+
+// findingPK returns the partition key of the finding about the item pk.
+func findingPK(pk string) string { return hashed("samekey#unreadable#", pk) }
+
+// kindPK returns the partition key of the finding about jobs of a kind.
+func kindPK(kind string) string { return hashed("samekey#jobs#", kind) }
+
+// namespacePK returns the partition key of the finding about operations of a namespace.
+func namespacePK(namespace string) string { return hashed("samekey#namespace#", namespace) }
+
+func hashed(prefix, name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return prefix + base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// noTicket reports whether the finding is about a message that was no ticket: no item is
+// behind it.
+func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket) }
+
+// itsPK is the partition key of the finding itself.
+func (f finding) itsPK() string { return cmp.Or(f.key, findingPK(f.pk)) }
+
+// findingOf reads a finding; false for any other item.
+func findingOf(it item.Map) (f finding, ok bool) {
+	d := item.Decoder{It: it}
+	f.pk, f.key, f.kind = d.Text(item.AttrAbout, false), item.PK(it), d.WaitIn().Kind
+	f.since, f.ends = d.Milli(item.AttrSince, false), time.Unix(d.Number(item.AttrExpires, false), 0)
+	why, _, _ := strings.Cut(d.Text(item.AttrWait, false), "#")
+	f.reason, f.why = Reason(why), errors.New(d.Text(item.AttrLastErr, false))
+	return f, d.Err == nil && f.pk != ""
+}
+
+// Refer puts an operation that nobody goes on with on the list of what waits for people:
+// for the option Listed of package internal/background/completer, and for a decision about an operation
+// whose message has to come again. The sweep takes the operation off the list once it goes on.
+func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
+	reason := ReasonBlocked
+	if t.Operation == "" {
+		reason = ReasonUnreadable
+	}
+	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
+}
+
+// Listed returns why sweeps and drains have put a record, its namespace or the kinds of its
+// jobs on the list of what waits for people, beside what the record says. Of r it needs the
+// PK and the jobs, and it makes a read for each kind.
+func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
+	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if key := kindPK(r.Jobs[name].Kind); state.Pending(r, name) && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range keys {
+		it, err := jobWriter{table.Table()}.found(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if f, ok := findingOf(it); ok && f.listed(time.Now()) {
+			all = append(all, indexed(f.reason, it))
+		}
+	}
+	return all, nil
+}
+
+// listed reports whether the list has the finding: TTL deletes late.
+func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
+
+// Dismiss takes a message that was no ticket off the list of what waits for people: pk is
+// that of its entry. It reports false if pk is no such message's, or isn't listed.
+func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
+	w := jobWriter{table.Table()}
+	it, err := w.found(ctx, findingPK(pk))
+	if err != nil {
+		return false, err
+	}
+	f, ok := findingOf(it)
+	if !ok || !f.noTicket() || !f.listed(time.Now()) {
+		return false, nil
+	}
+	return true, w.strikeOff(ctx, f, time.Now())
+}
+
+func (w jobWriter) found(ctx context.Context, pk string) (item.Map, error) {
+	out, err := w.table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table.Name, Key: item.Key(pk), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, item.ReadError("look at a listed item", err)
+	}
+	return out.Item, nil
+}
+
+// list writes the finding about an item, or renews it.
+func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
+	if f.pk == "" {
+		return nil
+	}
+	life := findingLife
+	if f.noTicket() {
+		life = ticketLife
+	}
+	var v item.Values
+	key := f.itsPK()
+	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &w.table.Name,
+		Key:       item.Key(key),
+		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :in, " + item.SetSince + ", " +
+			item.AttrLastErr + " = :why, " + item.AttrExpires + " = :end"),
+		ExpressionAttributeValues: item.Map{
+			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":waits": v.Str(item.WaitKey(f.reason, key)),
+			":since": v.Millis(now), ":in": v.WaitIn(state.Wait{Reason: f.reason, Kind: f.kind}), ":why": v.Str(reason(f.why)), ":end": v.Secs(now.Add(life)),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("dynamo: list an item: %w", err)
+	}
+	return nil
+}
+
+// suspect lists jobs of a kind if their sink has taken none of them for patience: a sweep has
+// noted the first failure, and nobody was told of it. After memory without a failure, a
+// failure is the first again.
+func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
+	it, err := w.found(ctx, f.key)
+	if err != nil {
+		return err
+	}
+	known, ok := findingOf(it)
+	switch {
+	case ok && known.listed(now):
+		return nil // review renews it
+	case ok && known.ends.After(now) && now.Sub(known.since) >= patience:
+		return w.list(ctx, f, now)
+	}
+	since := now
+	if ok && known.ends.After(now) {
+		since = known.since
+	}
+	var v item.Values
+	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &w.table.Name,
+		Key:       item.Key(f.key),
+		// Another sweep of the same table may have listed the kind since: its entry stays.
+		ConditionExpression: aws.String("attribute_not_exists(" + item.AttrWait + ") OR " + item.AttrExpires + " < :now"),
+		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrSince + " = :since, " +
+			item.AttrExpires + " = :end REMOVE " + item.AttrWait),
+		ExpressionAttributeValues: item.Map{
+			":v": v.Digits(item.Layout), ":about": v.Str(f.pk), ":since": v.Millis(since), ":end": v.Secs(now.Add(memory)), ":now": v.Secs(now),
+		},
+	})
+	if _, listed := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !listed {
+		return fmt.Errorf("dynamo: note a sink that is down: %w", err)
+	}
+	return nil
+}
+
+// review looks at the item of a finding. If the item is gone, or is readable and doesn't
+// wait, the finding leaves the index, and TTL deletes it.
+func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
+	it, err := w.found(ctx, f.pk)
+	if err != nil {
+		return err
+	}
+	switch rec, why, err := readItem(it); {
+	case why == SkipUnreadable && f.key != findingPK(f.pk): // another item of the kind or the namespace is listed anew
+	case why == SkipUnreadable:
+		return w.list(ctx, finding{pk: f.pk, why: err, reason: ReasonUnreadable}, now)
+	case f.reason == ReasonBlocked && why == "" && f.lasts(rec, now, grace):
+		return w.list(ctx, f, now)
+	}
+	return w.strikeOff(ctx, f, now)
+}
+
+// strikeOff takes a finding out of the index.
+func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) error {
+	var v item.Values
+	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &w.table.Name,
+		Key:       item.Key(f.itsPK()),
+		// A drain that has seen the item unreadable since has renewed the finding.
+		ConditionExpression:       aws.String(item.AttrExpires + " = :seen"),
+		UpdateExpression:          aws.String("SET " + item.AttrExpires + " = :past REMOVE " + item.AttrWait + ", " + item.AttrSince),
+		ExpressionAttributeValues: item.Map{":seen": v.Secs(f.ends), ":past": v.Secs(now.Add(-time.Minute))},
+	})
+	if _, renewed := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !renewed {
+		return fmt.Errorf("dynamo: strike an item off the list: %w", err)
+	}
+	return nil
+}
+
+// lasts reports whether nobody has gone on with the operation of a finding, or with its jobs:
+// with those of its kind, if it has one. The next sweep lists the kind anew by other jobs.
+// Without a stored request nobody goes on until a client or a message comes: then the last try
+// began after the finding.
+func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
+	for name, j := range r.Jobs {
+		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {
+			return true
+		}
+	}
+	if f.kind != "" {
+		return false
+	}
+	if r.State == store.Open && !state.Completable(r) {
+		return !state.Free(r, now) && !r.Lease.After(now) && !r.Run.After(f.since)
+	}
+	why, _ := state.Waits(r, now, grace)
+	return why == state.ReasonOpen
+}

@@ -1,0 +1,301 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// QueryAPI is the part of *dynamodb.Client that [Waiting] uses.
+type QueryAPI interface {
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+var _ QueryAPI = (*dynamodb.Client)(nil)
+
+// ErrNoIndex is matched by errors of [Waiting] if the table has no index of what waits
+// for people, or if the index is still being built. [Sweep.List] needs no index.
+var ErrNoIndex = errors.New("the table has no index of what waits for people")
+
+// Waiting lists and counts what waits for people, from an index of the table that holds
+// nothing else: the time depends on what waits, not on the size of the table. It is safe
+// for concurrent use.
+//
+// The index follows the table, as a rule within a second. So an entry may be gone or
+// changed already, and a new one missing: whoever acts on an entry has to read its record
+// first, as the engine's Settle and [Redrive] do. A record that an earlier version of
+// Samekey left waiting is in the index once a sweep has seen it.
+//
+// A record has one entry: of several causes the first of [WaitingReasons] counts, and of
+// several parked jobs the entry has the first. What others will end is not in the index,
+// such as abandoned operations: [Sweep] lists them.
+type Waiting struct {
+	api   QueryAPI
+	table string
+	opt   WaitingOptions
+}
+
+// WaitingOptions are the settings of a [Waiting]; the zero value is the default.
+type WaitingOptions struct {
+	// Only limits the reasons. Default: [WaitingReasons].
+	Only []Reason
+	// After lets [Waiting.All] begin behind this entry; its Since and PK count. Default:
+	// the oldest entry.
+	After Entry
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+// WaitingReasons returns the reasons to wait for people, in the order of precedence.
+func WaitingReasons() (all []Reason) {
+	for _, name := range state.ReasonNames(true) {
+		all = append(all, Reason(name))
+	}
+	return all
+}
+
+// NewWaiting returns the list of store's table, whose index api reads. It panics if api
+// or store is nil, or for a reason that is not one of [WaitingReasons].
+func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
+	var opt WaitingOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	foreign := func(why Reason) bool { return !slices.Contains(WaitingReasons(), why) }
+	if api == nil || store == nil || slices.ContainsFunc(opt.Only, foreign) {
+		panic("stream: NewWaiting: api and store must not be nil, and Only has reasons to wait for people") //nolint:forbidigo // a mistake in the program
+	}
+	if len(opt.Only) == 0 {
+		opt.Only = WaitingReasons()
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Waiting{api, store.Table().Name, opt}
+}
+
+// Counted is how much waits for people.
+type Counted struct {
+	Count int `json:"count"`
+	// Oldest is how long the oldest has waited, in whole seconds; 0 if nothing waits.
+	Oldest int64 `json:"oldest_s"`
+	// ByReason has an entry for each reason, also if nothing waits for it.
+	ByReason map[Reason]Tally `json:"by_reason"`
+}
+
+// Count counts what waits, and reads all of its entries for that: half a read unit for 4
+// KB, some ten entries, and 20 read units if nothing waits.
+func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
+	parts := w.parts(time.Time{})
+	tallies, err := inParallel(parts, func(p *part) (Tally, error) { return w.count(ctx, p) })
+	if err != nil {
+		return nil, err
+	}
+	all := &Counted{ByReason: make(map[Reason]Tally)}
+	for i, p := range parts {
+		sum := all.ByReason[p.why]
+		sum.Count += tallies[i].Count
+		sum.Oldest = max(sum.Oldest, tallies[i].Oldest)
+		all.ByReason[p.why] = sum
+		all.Count += tallies[i].Count
+		all.Oldest = max(all.Oldest, sum.Oldest)
+	}
+	return all, nil
+}
+
+// All lists what waits, the oldest first. It reads some entries of each partition ahead,
+// and stops with the first error.
+func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		parts := w.parts(w.opt.After.Since)
+		if _, err := inParallel(parts, func(p *part) (any, error) { return nil, w.fill(ctx, p) }); err != nil {
+			yield(Entry{}, err)
+			return
+		}
+		for {
+			p := oldest(parts)
+			if p == nil {
+				return
+			}
+			e := p.ready[0]
+			p.ready = p.ready[1:]
+			if byAge(e, w.opt.After) > 0 && !yield(e, nil) {
+				return
+			}
+			if err := w.fill(ctx, p); err != nil {
+				yield(Entry{}, err)
+				return
+			}
+		}
+	}
+}
+
+// part is a partition of the index, and how far it was read.
+type part struct {
+	why   Reason
+	key   string    // its partition key
+	since time.Time // where to begin
+	limit int32     // of the next page
+
+	next  item.Map // where the next page begins
+	read  bool     // to its end
+	ready []Entry  // in order
+	held  []Entry  // of the last time that was read: the next page may have more of it
+}
+
+// A list's first page is cheap, and a long list soon takes whole pages.
+const (
+	firstLimit = 25
+	moreLimit  = 4
+	mostLimit  = 2000
+)
+
+func (w *Waiting) parts(since time.Time) (all []*part) {
+	for _, why := range w.opt.Only {
+		for _, key := range item.WaitKeys(why) {
+			all = append(all, &part{why: why, key: key, since: since, limit: firstLimit})
+		}
+	}
+	return all
+}
+
+// parallel is how many partitions are read at once.
+const parallel = 10
+
+func inParallel[T any](parts []*part, do func(*part) (T, error)) ([]T, error) {
+	results, errs := make([]T, len(parts)), make([]error, len(parts))
+	slots := make(chan struct{}, parallel)
+	var wg sync.WaitGroup
+	for i, p := range parts {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			results[i], errs[i] = do(p)
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// query reads a page of p.
+func (w *Waiting) query(ctx context.Context, p *part, edit func(*dynamodb.QueryInput)) (*dynamodb.QueryOutput, error) {
+	var v item.Values
+	condition := item.AttrWait + " = :wait"
+	args := item.Map{":wait": v.Str(p.key), ":now": v.Secs(w.opt.Now())}
+	if !p.since.IsZero() {
+		condition += " AND " + item.AttrSince + " >= :since"
+		args[":since"] = v.Millis(p.since)
+	}
+	in := &dynamodb.QueryInput{
+		TableName: &w.table, IndexName: aws.String(item.WaitIndex),
+		KeyConditionExpression: &condition,
+		// TTL deletes late: an expired record, or a finding that no sweep has renewed.
+		FilterExpression:          aws.String("attribute_not_exists(exp_s) OR exp_s >= :now"),
+		ExpressionAttributeValues: args,
+		ExclusiveStartKey:         p.next,
+	}
+	edit(in)
+	out, err := w.api.Query(ctx, in)
+	switch {
+	case item.NoIndex(err):
+		return nil, fmt.Errorf("dynamo: waiting: %w: %w", ErrNoIndex, err)
+	case err != nil:
+		return nil, item.ReadError("waiting", err)
+	}
+	p.next, p.read = out.LastEvaluatedKey, len(out.LastEvaluatedKey) == 0
+	return out, nil
+}
+
+// fill reads on until an entry of p is ready, or until the end of p.
+func (w *Waiting) fill(ctx context.Context, p *part) error {
+	for len(p.ready) == 0 && !p.read {
+		out, err := w.query(ctx, p, func(in *dynamodb.QueryInput) { in.Limit = &p.limit })
+		if err != nil {
+			return err
+		}
+		p.limit = min(moreLimit*p.limit, mostLimit)
+		for _, it := range out.Items {
+			p.held = append(p.held, indexed(p.why, it))
+		}
+		// Entries of the same time come in any order.
+		slices.SortFunc(p.held, byAge)
+		n := len(p.held)
+		for n > 0 && !p.read && p.held[n-1].Since.Equal(p.held[len(p.held)-1].Since) {
+			n--
+		}
+		p.ready, p.held = p.held[:n:n], slices.Clone(p.held[n:])
+	}
+	return nil
+}
+
+func (w *Waiting) count(ctx context.Context, p *part) (t Tally, _ error) {
+	for found := false; !p.read; {
+		out, err := w.query(ctx, p, func(in *dynamodb.QueryInput) {
+			if found {
+				in.Select = types.SelectCount
+				return
+			}
+			in.Limit, in.ProjectionExpression = aws.Int32(firstLimit), aws.String(item.AttrSince)
+		})
+		if err != nil {
+			return t, err
+		}
+		t.Count += int(out.Count)
+		if !found && len(out.Items) > 0 {
+			d := item.Decoder{It: out.Items[0]}
+			t.Oldest = max(0, int64(w.opt.Now().Sub(d.Milli(item.AttrSince, true))/time.Second))
+			found = true
+		}
+	}
+	return t, nil
+}
+
+// oldest returns the part with the oldest entry; nil if none has an entry.
+func oldest(parts []*part) (first *part) {
+	for _, p := range parts {
+		if len(p.ready) > 0 && (first == nil || byAge(p.ready[0], first.ready[0]) < 0) {
+			first = p
+		}
+	}
+	return first
+}
+
+// byAge orders entries: the oldest first.
+func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PK, b.PK)) }
+
+// indexed returns an entry of the index. It shows as much as it understands: the list
+// must not end at an entry.
+func indexed(why Reason, it item.Map) Entry {
+	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
+	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }
+	at := (&item.Decoder{It: it}).WaitIn()
+	tries := int((&item.Decoder{It: it}).Number(item.AttrTries, false))
+	if at.Job != "" {
+		tries = at.Tries
+	}
+	pk := cmp.Or(text(item.AttrAbout), item.PK(it))
+	return Entry{
+		Reason: why, PK: pk, Record: redact.Record(pk), ID: text(item.AttrID), Function: text(item.AttrFn), Handler: text(item.AttrHandler),
+		Route: text(item.AttrRoute), Phase: at.Phase, Tries: tries, LastErr: cmp.Or(at.Failed, text(item.AttrLastErr)),
+		Created: milli(item.AttrCreated), Run: cmp.Or(milli(item.AttrRun), milli(item.AttrCreated)), Since: milli(item.AttrSince), Job: at.Job, Kind: at.Kind,
+	}
+}

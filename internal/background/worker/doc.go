@@ -1,0 +1,34 @@
+// Package worker is the one background function of a table: drain, completer,
+// tickets and sweep.
+//
+//	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
+//	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
+//		o.Sink = jobs.Route{"send_receipt": sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))}
+//		o.Functions = completer.Invoke(awslambda.NewFromConfig(cfg), "charges")
+//	}))
+//
+// Package readyworker does this from environment variables.
+//
+// # Events
+//
+// The function has three event sources: the table's stream (one event source
+// mapping), the queue of tickets, and two schedules: one for the sweep, and one with
+// {"source":"aws.scheduler","task":"count"} as its Input, every few minutes, for the
+// count of what waits for people. [Worker.Invoke] goes by the event's source.
+//
+// # Isolation
+//
+// The stream shows each record once, for jobs and for abandoned operations. So
+// neither may hold the stream up for the other:
+//
+//   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
+//     and the stream goes on. The ticket waits there, and is tried each time later, until
+//     the job is delivered or parked. The job itself waits in its record, where the sweep
+//     finds it.
+//   - A ticket that can't be queued is left to the sweep, and the stream goes on.
+//   - Each sink works beside the others and beside the queue, and has a share of a
+//     batch's time ([Options.Share]). A sink that uses it up for no job gets half as
+//     much the next time, another one twice as much, up to the whole share.
+//   - A job whose record was deleted by hand is the exception: the stream has its
+//     only copy. If it can't be delivered, the batch comes again.
+package worker

@@ -1,0 +1,355 @@
+// Package tabletest gives the tests of package dynamo and of internal/background/stream a fresh
+// table, in memory or on DynamoDB Local, and the requests and handlers that both use.
+package tabletest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/servers/line"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
+)
+
+// Table is a fresh table, with a store that counts its requests and can inject
+// faults.
+type Table struct {
+	Name      string
+	Store     *dynamo.Store
+	Transport *dynamotest.Transport
+	Client    *dynamodb.Client // the store's client
+	Direct    *dynamodb.Client // without the transport, to look at items
+
+	changes []events.DynamoDBEventRecord // of a table in memory
+	server  *fakedynamo.Server
+}
+
+// New returns a store on its own table, in memory: it evaluates expressions as DynamoDB does,
+// which TestStoresAgree compares (internal/testkit/fakedynamo), and takes no time.
+func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
+	t.Helper()
+	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
+	tab.server.DB.Changed = func(c fakedynamo.Change) {
+		if c.Table == tab.Name {
+			tab.changes = append(tab.changes, streamimage.Record(c.Old, c.New, c.Time.Truncate(time.Second), strconv.Itoa(1+len(tab.changes))))
+		}
+	}
+	tab.Transport = &dynamotest.Transport{Base: inMemory{tab.server}}
+	tab.Direct = dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", HTTPClient: tab.server, Retryer: aws.NopRetryer{},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+		}),
+	})
+	tab.Client = dynamodb.New(tab.Direct.Options(), dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tab.Transport} })
+	return tab.open(t, optFns)
+}
+
+// Local is New on DynamoDB Local, for tests of what only a service decides: units, names that
+// are reserved, types of keys, an index that isn't there, and writes at the same time.
+func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
+	t.Helper()
+	db := dynamotest.Start(t)
+	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
+	// Without TTL, by which DynamoDB Local deletes expired items within a second, and without
+	// a stream, which makes all writes slower.
+	in := dynamo.CreateTableInput(tab.Name)
+	in.StreamSpecification = nil
+	if _, err := tab.Direct.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamodb.NewTableExistsWaiter(tab.Direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
+		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name}, 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConnsPerHost = 64
+	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections beyond some hundreds
+	t.Cleanup(base.CloseIdleConnections)
+	var seen faults
+	t.Cleanup(func() { seen.tell(t) })
+	tab.Transport = &dynamotest.Transport{Base: &line.Transport{Base: base, Note: seen.note}}
+	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
+	})
+	return tab.open(t, optFns)
+}
+
+func (tab *Table) open(t testing.TB, optFns []func(*dynamo.Options)) *Table {
+	t.Helper()
+	var err error
+	if tab.Store, err = dynamo.New(tab.Client, tab.Name, optFns...); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// Virtual runs test in a bubble of testing/synctest, with a table in memory: whoever waits for
+// a time in it waits for no machine.
+func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
+		test(t, New(t))
+	})
+}
+
+type inMemory struct{ server *fakedynamo.Server }
+
+func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Context().Err(); err != nil {
+		return nil, err
+	}
+	return m.server.Do(req)
+}
+
+// Feed returns a reader of the table's stream, which begins now: it returns the changes since
+// its last call. Only a table in memory has one.
+func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
+	var all []events.DynamoDBEventRecord
+	get := func() { tab.server.Locked(func(*fakedynamo.DB) { all = slices.Clone(tab.changes) }) }
+	get()
+	seen := len(all)
+	return func() (ev events.DynamoDBEvent) {
+		get()
+		ev.Records, seen = all[seen:], len(all)
+		return ev
+	}
+}
+
+// Lease is the time of a request whose context has no deadline: on a machine that is
+// busy with other tests, a request can take minutes.
+const Lease = 150 * time.Second
+
+// Unhurried gives an engine's requests that time, and lets it store requests of any size.
+func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, store.MaxStoredRequest }
+
+// Engine returns an engine on the table's store, whose requests have a long lease.
+func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
+	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
+}
+
+// Put writes an item by hand, past the store.
+func (tab *Table) Put(t testing.TB, item map[string]types.AttributeValue) {
+	t.Helper()
+	if _, err := tab.Direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tab.Name, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Items returns all items of the table.
+func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(tab.Direct, &dynamodb.ScanInput{TableName: &tab.Name})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, page.Items...)
+	}
+	return items
+}
+
+// Planted is in the query of every request, and in the args of jobs: it must not be in a
+// table whose records are encrypted, nor in a log (make sealed).
+const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
+
+// Post returns a POST with a key.
+func Post(key, body string) idem.Request {
+	return idem.Request{
+		Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Query: Planted, Body: []byte(body),
+		Identity: idem.Identity{Kind: "jwt", Subject: "jane"},
+	}
+}
+
+// Created returns a handler that answers 201 with body.
+func Created(body string) func(context.Context) (store.Response, error) {
+	return func(context.Context) (store.Response, error) {
+		return store.Response{
+			Status: http.StatusCreated,
+			Header: http.Header{"Content-Type": {"application/json"}, "Location": {"/orders/1"}},
+			Body:   []byte(body),
+		}, nil
+	}
+}
+
+// NewKey returns a key that no other test has.
+func NewKey() string { return rand.Text() }
+
+// Only returns the only record of a table.
+func (tab *Table) Only(t testing.TB) *store.Record {
+	t.Helper()
+	var pks []string
+	for _, it := range tab.Items(t) {
+		if pk := it["pk"].(*types.AttributeValueMemberS).Value; it["st"] != nil {
+			pks = append(pks, pk)
+		}
+	}
+	if len(pks) != 1 {
+		t.Fatalf("%d records", len(pks))
+	}
+	r, err := tab.Store.Load(t.Context(), pks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// WithRetries runs test with clients that send a request once, and with clients that
+// retry as Tune says: without retries the engine finds out the result, with retries
+// the retryer repeats the bytes.
+func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
+	t.Helper()
+	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			Virtual(t, func(t *testing.T, tab *Table) {
+				t.Helper()
+				if once {
+					tab.SendOnce(t)
+				}
+				test(t, tab)
+			})
+		})
+	}
+}
+
+// SendOnce makes the store's client one that repeats nothing.
+func (tab *Table) SendOnce(t testing.TB) {
+	t.Helper()
+	once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	var err error
+	if tab.Store, err = dynamo.New(once, tab.Name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// On injects a fault into the first n requests of an operation.
+func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
+	return func(o string, i int) dynamotest.Fault {
+		if o == op && i <= n {
+			return fault
+		}
+		return nil
+	}
+}
+
+// Ambiguous are the faults after which it is unknown whether a write was applied.
+var Ambiguous = map[string]dynamotest.Fault{
+	"the request is lost":              dynamotest.LoseRequest,
+	"the answer is lost":               dynamotest.LoseAnswer,
+	"the answer is torn":               dynamotest.TearAnswer,
+	"a 500 before it is applied":       dynamotest.Answer500,
+	"a 500 after it is applied":        dynamotest.Answer500Applied,
+	"throttled":                        dynamotest.Throttle,
+	"a conflict with another write":    dynamotest.Conflict,
+	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
+}
+
+// Replays checks that req is answered with body, as a replay.
+func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
+	t.Helper()
+	res, err := engine.Do(t.Context(), req, NeverRuns(t))
+	if err != nil || !res.Replayed || string(res.Body) != body {
+		t.Errorf("replay got %+v, %v; want %q", res, err, body)
+	}
+}
+
+// Ahead sets an engine's clock forward.
+func Ahead(d time.Duration) func(*idem.Options) {
+	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
+}
+
+// Abandon claims req and dies: the handler's process is gone, the record stays open.
+func (tab *Table) Abandon(t *testing.T, req idem.Request) {
+	t.Helper()
+	died := make(chan struct{})
+	go func() {
+		defer close(died)
+		defer func() { _ = recover() }()
+		_, _ = idem.New(DeadAfterClaim{tab.Store}).Do(t.Context(), req, func(context.Context) (store.Response, error) {
+			panic("killed") //nolint:forbidigo // the death of the process
+		})
+	}()
+	<-died
+}
+
+// DeadAfterClaim is a store that a dead process can't reach any more.
+type DeadAfterClaim struct{ store.Store }
+
+// Commit fails, as after the death of the process.
+func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
+	return nil, errors.New("the process is dead")
+}
+
+// App is a user's table beside the records'.
+func (tab *Table) App(t testing.TB) string {
+	t.Helper()
+	name := tab.Name + "-app"
+	if tab.server != nil {
+		return name // it comes into being
+	}
+	_, err := tab.Direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// Read returns the item with this id of a user's table.
+func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
+	t.Helper()
+	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attributevalue.UnmarshalMap(out.Item, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v, len(out.Item) > 0
+}
+
+// ID is the key of an item of a user's table.
+func ID(s string) map[string]string { return map[string]string{"pk": s} }
+
+// NeverRuns returns a handler that must not run.
+func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
+	t.Helper()
+	return func(context.Context) (store.Response, error) {
+		t.Error("handler ran")
+		return store.Response{}, errors.New("handler ran")
+	}
+}
+
+// Str returns s as a value of an item.
+func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Num returns n as a value of an item.
+func Num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
