@@ -9,7 +9,7 @@ import (
 )
 
 // Every combination of Judge's inputs is checked against the rules in reverse:
-// the requirements of each verdict.
+// what must hold of each verdict.
 func TestJudgeExhaustively(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)

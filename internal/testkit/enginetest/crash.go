@@ -99,7 +99,7 @@ func crashMatrix(s suite) {
 			if p.after {
 				when = "after"
 			}
-			s.run("P40: "+path.name+", crash "+when+" call "+strconv.Itoa(p.call), func(t *testing.T, e *env) {
+			s.run(""+path.name+", crash "+when+" call "+strconv.Itoa(p.call), func(t *testing.T, e *env) {
 				var a app
 				if process, calls := path.send(t, e, &a, idemtest.CrashAt(p.call, p.after)); !process.Crashed() {
 					t.Fatalf("after calls %q the process has not come to call %d", calls, p.call)
@@ -109,7 +109,7 @@ func crashMatrix(s suite) {
 		}
 	}
 
-	s.run("P40: a new request, crash in the handler", func(t *testing.T, e *env) {
+	s.run("a new request, crash in the handler", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		survives(t, e, &a, crashPoint{retry: waits, runs: 1})

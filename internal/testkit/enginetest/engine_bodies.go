@@ -43,7 +43,7 @@ func engineBodies(s suite) {
 		})
 	}
 
-	s.run("P31: an answer over the limit is given once, then said to be lost, and never runs again", func(t *testing.T, e *env) {
+	s.run("an answer over the limit is given once, then said to be lost, and never runs again", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		fn := large(&a, storetest.Prose(defaults.MaxBody+1))
@@ -57,7 +57,7 @@ func engineBodies(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P31: an answer at the limit is kept", func(t *testing.T, e *env) {
+	s.run("an answer at the limit is kept", func(t *testing.T, e *env) {
 		var a app
 		fn := large(&a, storetest.Noise(defaults.MaxBody))
 		first := do(t, e.engine(), order("k", "1"), fn).first(t)
@@ -66,7 +66,7 @@ func engineBodies(s suite) {
 
 	// What is done is done: a body that can't be read back is an error of the
 	// store, never a reason to run again.
-	s.run("P31: a stored body that can't be read is 503 or 410, and runs nothing", func(t *testing.T, e *env) {
+	s.run("a stored body that can't be read is 503 or 410, and runs nothing", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(all)
 		first := do(t, eng, order("k", "1"), large(&a, storetest.Noise(900<<10))).first(t)

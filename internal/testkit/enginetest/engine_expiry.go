@@ -14,7 +14,7 @@ import (
 
 // When a key's life is over.
 func engineExpiry(s suite) {
-	s.run("A17, P7: past its expiry a key is new though its record is still there", func(t *testing.T, e *env) {
+	s.run("past its expiry a key is new though its record is still there", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
@@ -34,7 +34,7 @@ func engineExpiry(s suite) {
 		}
 	})
 
-	s.run("A17: with a tombstone the key says expired, and does not run", func(t *testing.T, e *env) {
+	s.run("with a tombstone the key says expired, and does not run", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
@@ -51,7 +51,7 @@ func engineExpiry(s suite) {
 		a.ran(t, 2)
 	})
 
-	s.run("A17: a finished record that is kept for its jobs replays past its lifetime", func(t *testing.T, e *env) {
+	s.run("a finished record that is kept for its jobs replays past its lifetime", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
@@ -65,7 +65,7 @@ func engineExpiry(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P7: an abandoned request that has expired is forgotten", func(t *testing.T, e *env) {
+	s.run("an abandoned request that has expired is forgotten", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(defaults.Retention + time.Hour)
@@ -73,7 +73,7 @@ func engineExpiry(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P8: a record that expires between the claim and its verdict is claimed anew", func(t *testing.T, e *env) {
+	s.run("a record that expires between the claim and its verdict is claimed anew", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)

@@ -17,7 +17,7 @@ import (
 
 // When the handler fails, in any way it can.
 func engineFailure(s suite) {
-	s.run("P12: a handler's error comes through as it is, and the key is free", func(t *testing.T, e *env) {
+	s.run("a handler's error comes through as it is, and the key is free", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		cause := &fs.PathError{Op: "open", Path: "ride", Err: errors.New("gone")}
@@ -35,7 +35,7 @@ func engineFailure(s suite) {
 		a.ran(t, 2)
 	})
 
-	s.run("P12: over HTTP a handler's error is 500 with the advice to retry, and tells nothing", func(t *testing.T, e *env) {
+	s.run("over HTTP a handler's error is 500 with the advice to retry, and tells nothing", func(t *testing.T, e *env) {
 		var a app
 		secret := errors.New("password hunter2")
 		eng := e.engine()

@@ -15,7 +15,7 @@ import (
 
 // What makes two requests the same request.
 func engineFingerprint(s suite) {
-	s.run("A3, P16: another body is a mismatch, in one call, and the first answer stays", func(t *testing.T, e *env) {
+	s.run("another body is a mismatch, in one call, and the first answer stays", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := do(t, eng, order("k", `{"lat":1}`), a.run).first(t)
@@ -35,7 +35,7 @@ func engineFingerprint(s suite) {
 		"IETF":   {idem.IETF, 422, "application/problem+json", `"code":"idempotency_key_mismatch"`},
 		"Stripe": {idem.Stripe, 400, "application/json", `"type":"idempotency_error"`},
 	} {
-		s.run("A3: a mismatch is refused in the shape of "+name+" and shows nothing of the stored answer", func(t *testing.T, e *env) {
+		s.run("a mismatch is refused in the shape of "+name+" and shows nothing of the stored answer", func(t *testing.T, e *env) {
 			var a app
 			eng := e.engine(preset.use)
 			first := serve(t, eng, keyed(`"k"`, "1"), a.run).status(t, 201)
@@ -49,7 +49,7 @@ func engineFingerprint(s suite) {
 		})
 	}
 
-	s.run("A4: method, path and query count", func(t *testing.T, e *env) {
+	s.run("method, path and query count", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
@@ -67,7 +67,7 @@ func engineFingerprint(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A15: a verified caller's credentials, tracing and other headers don't count", func(t *testing.T, e *env) {
+	s.run("a verified caller's credentials, tracing and other headers don't count", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		var first result
@@ -86,7 +86,7 @@ func engineFingerprint(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A15: a header that was chosen counts", func(t *testing.T, e *env) {
+	s.run("a header that was chosen counts", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.Fingerprint.Headers = []string{"stripe-account"} })
 		r := keyed("k", "1")
@@ -105,7 +105,7 @@ func engineFingerprint(s suite) {
 		return r
 	}
 
-	s.run("P24: JSON counts by its bytes, or on demand without white space and order", func(t *testing.T, e *env) {
+	s.run("JSON counts by its bytes, or on demand without white space and order", func(t *testing.T, e *env) {
 		var a app
 		one, two := jsonOrder(`{"a":1,"b":{"c":[1,2],"d":null}}`), jsonOrder("{ \"b\": {\"d\":null, \"c\":[1, 2]},\n\"a\":1 }")
 		do(t, e.engine(), one, a.run).first(t)
@@ -117,7 +117,7 @@ func engineFingerprint(s suite) {
 		a.ran(t, 2)
 	})
 
-	s.run("P19: tampering deep in an object is seen", func(t *testing.T, e *env) {
+	s.run("tampering deep in an object is seen", func(t *testing.T, e *env) {
 		for _, mode := range []func(*idem.Options){func(*idem.Options) {}, canonical} {
 			var a app
 			eng := e.engine(mode, func(o *idem.Options) { o.Namespace += e.clock.Now().Format(".150405") })

@@ -12,7 +12,7 @@ import (
 
 // What an engine tells while it works.
 func engineHooks(s suite) {
-	s.run("P34: the hook of replays runs on replays only and sees the record's life", func(t *testing.T, e *env) {
+	s.run("the hook of replays runs on replays only and sees the record's life", func(t *testing.T, e *env) {
 		var a app
 		var seen []idem.Event
 		eng := e.engine(func(o *idem.Options) {
@@ -34,7 +34,7 @@ func engineHooks(s suite) {
 		}
 	})
 
-	s.run("P34: each outcome tells its own hook, once", func(t *testing.T, e *env) {
+	s.run("each outcome tells its own hook, once", func(t *testing.T, e *env) {
 		var a app
 		var told []string
 		tell := func(name string) func(context.Context, idem.Event) {

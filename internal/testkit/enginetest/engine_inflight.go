@@ -16,7 +16,7 @@ import (
 
 // What a request meets while another one with its key is at work.
 func engineInFlight(s suite) {
-	s.run("P4: a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
+	s.run("a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
 		var a app
 		g := storetest.NewGate()
 		eng := e.engine()
@@ -37,7 +37,7 @@ func engineInFlight(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P4: over HTTP that is 409 with Retry-After", func(t *testing.T, e *env) {
+	s.run("over HTTP that is 409 with Retry-After", func(t *testing.T, e *env) {
 		var a app
 		g := storetest.NewGate()
 		held := begin(t, e.engine(), keyedDo("k", "1"), a.held(g))
@@ -51,7 +51,7 @@ func engineInFlight(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P17: another payload in flight is a mismatch, not in flight", func(t *testing.T, e *env) {
+	s.run("another payload in flight is a mismatch, not in flight", func(t *testing.T, e *env) {
 		var a app
 		g := storetest.NewGate()
 		eng := e.engine()
@@ -64,7 +64,7 @@ func engineInFlight(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P17: another payload is a mismatch even when the lease is over, and takes nothing over", func(t *testing.T, e *env) {
+	s.run("another payload is a mismatch even when the lease is over, and takes nothing over", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
@@ -105,7 +105,7 @@ func engineInFlight(s suite) {
 		})
 	}
 
-	s.run("P27: many goroutines through two handlers of one engine get no wrong answer and leave nothing open", func(t *testing.T, e *env) {
+	s.run("many goroutines through two handlers of one engine get no wrong answer and leave nothing open", func(t *testing.T, e *env) {
 		const keys, clients = 12, 6
 		eng := e.engine()
 		ctx := storetest.Limited(t)
@@ -141,7 +141,7 @@ func engineInFlight(s suite) {
 		}
 	})
 
-	s.run("P10: a request without enough time left is not begun", func(t *testing.T, e *env) {
+	s.run("a request without enough time left is not begun", func(t *testing.T, e *env) {
 		var a app
 		for _, left := range []time.Duration{-time.Hour, 0, 200 * time.Millisecond, defaults.Reserve} {
 			ctx, cancel := context.WithTimeout(t.Context(), left)
@@ -164,7 +164,7 @@ func engineInFlight(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P10: what is finished replays with too little time to begin", func(t *testing.T, e *env) {
+	s.run("what is finished replays with too little time to begin", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.Reserve = 20 * time.Second })
 		first := do(t, eng, order("k", "1"), a.run).first(t)
@@ -174,7 +174,7 @@ func engineInFlight(s suite) {
 		result{res, err}.replays(t, first)
 	})
 
-	s.run("P11: without a deadline the default lease applies, and that is warned of once", func(t *testing.T, e *env) {
+	s.run("without a deadline the default lease applies, and that is warned of once", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		for _, key := range []string{"k1", "k2"} {

@@ -12,13 +12,13 @@ import (
 func engineKey(s suite) {
 	noKey := order("", "1")
 
-	s.run("A5, P21: a missing key is 400 where one is required, and nothing is stored", func(t *testing.T, e *env) {
+	s.run("a missing key is 400 where one is required, and nothing is stored", func(t *testing.T, e *env) {
 		var a app
 		e.costs(t, 0, func() { serve(t, e.engine(), noKey, a.run).status(t, 400) })
 		a.ran(t, 0)
 	})
 
-	s.run("A5, P20: an optional key may be missing: it runs every time and nothing is stored", func(t *testing.T, e *env) {
+	s.run("an optional key may be missing: it runs every time and nothing is stored", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.Key = idem.KeyOptional })
 		e.costs(t, 0, func() {
@@ -34,7 +34,7 @@ func engineKey(s suite) {
 		a.ran(t, 4)
 	})
 
-	s.run("A5: a missing key is made where that is allowed, logged, told, and good for a retry", func(t *testing.T, e *env) {
+	s.run("a missing key is made where that is allowed, logged, told, and good for a retry", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.Key = idem.KeyGenerate })
 		first := serve(t, eng, noKey, a.run).status(t, 201)
@@ -53,7 +53,7 @@ func engineKey(s suite) {
 		}
 	})
 
-	s.run("A6: 255 characters are accepted, bad keys are 400 and never reach the store", func(t *testing.T, e *env) {
+	s.run("255 characters are accepted, bad keys are 400 and never reach the store", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		serve(t, eng, keyed(strings.Repeat("k", 255), "1"), a.run).status(t, 201)
@@ -69,7 +69,7 @@ func engineKey(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A6: a bad key found elsewhere than in the header is refused and not echoed", func(t *testing.T, e *env) {
+	s.run("a bad key found elsewhere than in the header is refused and not echoed", func(t *testing.T, e *env) {
 		var a app
 		for _, bad := range []string{strings.Repeat("k", 256), "a b", "a\r\nSet-Cookie: b", "schlüssel"} {
 			e.costs(t, 0, func() {
@@ -81,7 +81,7 @@ func engineKey(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("A6: the least length of a key can be set", func(t *testing.T, e *env) {
+	s.run("the least length of a key can be set", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.MinKey = 20 })
 		for n, want := range map[int]int{19: 400, 20: 201, 255: 201, 256: 400} {
@@ -89,7 +89,7 @@ func engineKey(s suite) {
 		}
 	})
 
-	s.run("A7: a quoted key and the bare one are the same key", func(t *testing.T, e *env) {
+	s.run("a quoted key and the bare one are the same key", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := serve(t, eng, keyed(`"abc-1"`, "1"), a.run).status(t, 201)
@@ -98,7 +98,7 @@ func engineKey(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A7: in strict mode a bare new one is 400", func(t *testing.T, e *env) {
+	s.run("in strict mode a bare new one is 400", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(idem.IETF)
 		first := serve(t, eng, keyed(`"abc-1"`, "1"), a.run).status(t, 201)
@@ -108,7 +108,7 @@ func engineKey(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A16, P41: the header's name is taken in any case", func(t *testing.T, e *env) {
+	s.run("the header's name is taken in any case", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 201)
@@ -120,7 +120,7 @@ func engineKey(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A6: a key sent twice is 400, in one header or in two spellings", func(t *testing.T, e *env) {
+	s.run("a key sent twice is 400, in one header or in two spellings", func(t *testing.T, e *env) {
 		var a app
 		for _, h := range []http.Header{
 			{idem.KeyHeader: {"k", "k"}},
@@ -133,7 +133,7 @@ func engineKey(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P23: keys that look like nothing are keys", func(t *testing.T, e *env) {
+	s.run("keys that look like nothing are keys", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		for i, key := range []string{"0", "false", "null", "#", "v1#other#key", "{}", "__proto__"} {

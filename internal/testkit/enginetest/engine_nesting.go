@@ -10,7 +10,7 @@ import (
 
 // Operations within operations, and handlers that change what they are given.
 func engineNesting(s suite) {
-	s.run("P26: an operation inside another keeps its own record", func(t *testing.T, e *env) {
+	s.run("an operation inside another keeps its own record", func(t *testing.T, e *env) {
 		var outer, inner app
 		eng := e.engine()
 		var within result
@@ -27,7 +27,7 @@ func engineNesting(s suite) {
 		inner.ran(t, 1)
 	})
 
-	s.run("P26: the inner answer survives the outer one's failure", func(t *testing.T, e *env) {
+	s.run("the inner answer survives the outer one's failure", func(t *testing.T, e *env) {
 		var outer, inner app
 		eng := e.engine()
 		nested := func(end handler) handler {
@@ -44,7 +44,7 @@ func engineNesting(s suite) {
 		inner.ran(t, 1)
 	})
 
-	s.run("P26: a wrapper inside a wrapper of the same key is transparent", func(t *testing.T, e *env) {
+	s.run("a wrapper inside a wrapper of the same key is transparent", func(t *testing.T, e *env) {
 		var a app
 		eng, twin := e.engine(), e.engine()
 		nested := func(ctx context.Context) (idem.Response, error) {
@@ -63,7 +63,7 @@ func engineNesting(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P26: also with another operation in between", func(t *testing.T, e *env) {
+	s.run("also with another operation in between", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		nested := func(ctx context.Context) (idem.Response, error) {
@@ -78,7 +78,7 @@ func engineNesting(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P26: the same key in another namespace is another operation", func(t *testing.T, e *env) {
+	s.run("the same key in another namespace is another operation", func(t *testing.T, e *env) {
 		var a, b app
 		eng := e.engine()
 		other := e.engine(func(o *idem.Options) { o.Namespace += ".other" })
@@ -94,7 +94,7 @@ func engineNesting(s suite) {
 		}
 	})
 
-	s.run("P25: a handler that changes its request finishes the same record", func(t *testing.T, e *env) {
+	s.run("a handler that changes its request finishes the same record", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		r := keyedDo("k", `{"n":1}`)
@@ -111,7 +111,7 @@ func engineNesting(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P25: a handler that goes on writing into its answer changes no replay", func(t *testing.T, e *env) {
+	s.run("a handler that goes on writing into its answer changes no replay", func(t *testing.T, e *env) {
 		eng := e.engine()
 		body := []byte("as answered")
 		fn := func(context.Context) (idem.Response, error) { return idem.Response{Status: 201, Body: body}, nil }

@@ -12,7 +12,7 @@ import (
 
 // Which answers are kept.
 func enginePolicy(s suite) {
-	s.run("A11: a declined card is the key's answer", func(t *testing.T, e *env) {
+	s.run("a declined card is the key's answer", func(t *testing.T, e *env) {
 		a := app{status: http.StatusPaymentRequired}
 		eng := e.engine()
 		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 402)
@@ -20,7 +20,7 @@ func enginePolicy(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A13: a 500 is replayed by Stripe's v1 contract", func(t *testing.T, e *env) {
+	s.run("a 500 is replayed by Stripe's v1 contract", func(t *testing.T, e *env) {
 		a := app{status: http.StatusInternalServerError}
 		eng := e.engine(idem.StripeV1)
 		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 500)
@@ -29,7 +29,7 @@ func enginePolicy(s suite) {
 	})
 
 	for name, preset := range map[string]func(*idem.Options){"Stripe's v2": idem.Stripe, "the default": func(*idem.Options) {}} {
-		s.run("A13: a 500 runs again by "+name+" contract", func(t *testing.T, e *env) {
+		s.run("a 500 runs again by "+name+" contract", func(t *testing.T, e *env) {
 			a := app{status: http.StatusInternalServerError}
 			eng := e.engine(preset)
 			for i := range 2 {
@@ -46,11 +46,7 @@ func enginePolicy(s suite) {
 	}
 
 	for _, status := range []int{400, 401, 403, 409, 422, 429, 503} {
-		id := "P42"
-		if status == 401 || status == 422 || status == 429 {
-			id = "A14, P42"
-		}
-		s.run(id+": after a "+strconv.Itoa(status)+" the key takes a corrected request", func(t *testing.T, e *env) {
+		s.run("after a "+strconv.Itoa(status)+" the key takes a corrected request", func(t *testing.T, e *env) {
 			refusing, good := app{status: status}, app{}
 			eng := e.engine()
 			e.costs(t, 2, func() { serve(t, eng, keyed("k", "wrong"), refusing.run).status(t, status) })
@@ -61,7 +57,7 @@ func enginePolicy(s suite) {
 		})
 	}
 
-	s.run("A14: what is refused before the handler makes no record", func(t *testing.T, e *env) {
+	s.run("what is refused before the handler makes no record", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) {
 			o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
@@ -90,7 +86,7 @@ func enginePolicy(s suite) {
 		serve(t, eng, noBody, a.run).status(t, 503)
 	})
 
-	s.run("P42: the policy can be the program's own", func(t *testing.T, e *env) {
+	s.run("the policy can be the program's own", func(t *testing.T, e *env) {
 		teapot, created := app{status: http.StatusTeapot}, app{}
 		eng := e.engine(func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == http.StatusTeapot } })
 		first := do(t, eng, order("k1", "1"), teapot.run).first(t)

@@ -15,7 +15,7 @@ import (
 
 // The first answer is the key's answer.
 func engineReplay(s suite) {
-	s.run("P1: a first request runs and its answer is stored for the retention", func(t *testing.T, e *env) {
+	s.run("a first request runs and its answer is stored for the retention", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		var first result
@@ -34,7 +34,7 @@ func engineReplay(s suite) {
 		}
 	})
 
-	s.run("A2, P2: the same request again gets the same answer, marked, in one call", func(t *testing.T, e *env) {
+	s.run("the same request again gets the same answer, marked, in one call", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 201)
@@ -51,14 +51,14 @@ func engineReplay(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A2: another process replays it too", func(t *testing.T, e *env) {
+	s.run("another process replays it too", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		do(t, e.engineOn(idemtest.Faulty(e.inner, nil)), order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})
 
-	s.run("A2: a retry that comes after the answer's own deadline replays", func(t *testing.T, e *env) {
+	s.run("a retry that comes after the answer's own deadline replays", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.clock.Advance(storetest.LeaseOver)
@@ -66,7 +66,7 @@ func engineReplay(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A32: Set-Cookie, credentials and unlisted headers are given once and never stored", func(t *testing.T, e *env) {
+	s.run("Set-Cookie, credentials and unlisted headers are given once and never stored", func(t *testing.T, e *env) {
 		eng := e.engine(func(o *idem.Options) { o.StoreHeaders = []string{"x-ride-id"} })
 		secrets := []string{"Set-Cookie", "Authorization", "Www-Authenticate", "X-Internal"}
 		fn := func(context.Context) (idem.Response, error) {
@@ -95,7 +95,7 @@ func engineReplay(s suite) {
 		}
 	})
 
-	s.run("A32: a header that would split the answer reaches neither the first nor the second", func(t *testing.T, e *env) {
+	s.run("a header that would split the answer reaches neither the first nor the second", func(t *testing.T, e *env) {
 		eng := e.engine(func(o *idem.Options) { o.StoreHeaders = []string{"X-Note"} })
 		fn := func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{"X-Note": {"a\r\nSet-Cookie: b"}}}, nil
@@ -112,7 +112,7 @@ func engineReplay(s suite) {
 		"an empty body":      {Status: 200, Body: []byte{}},
 		"null":               {Status: 200, Body: []byte("null")},
 	} {
-		s.run("P32: "+name+" is an answer and replays", func(t *testing.T, e *env) {
+		s.run(""+name+" is an answer and replays", func(t *testing.T, e *env) {
 			var a app
 			eng := e.engine()
 			fn := func(ctx context.Context) (idem.Response, error) {

@@ -18,7 +18,7 @@ func engineScope(s suite) {
 		return r
 	}
 
-	s.run("A8, P38: another user's equal key is another operation", func(t *testing.T, e *env) {
+	s.run("another user's equal key is another operation", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		ann := by(order("k", "1"), "jwt", "ann")
@@ -102,7 +102,7 @@ func engineScope(s suite) {
 		}
 	})
 
-	s.run("A8: no key reaches into another scope", func(t *testing.T, e *env) {
+	s.run("no key reaches into another scope", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		for _, p := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"a#b", "c"}, {"a", "b#c"}, {"abc", "x"}, {"v1#a", "bc"}} {
@@ -113,7 +113,7 @@ func engineScope(s suite) {
 		a.ran(t, 6)
 	})
 
-	s.run("P22: a request whose scope is incomplete is refused and never shared", func(t *testing.T, e *env) {
+	s.run("a request whose scope is incomplete is refused and never shared", func(t *testing.T, e *env) {
 		var a app
 		reason := errors.New("no tenant")
 		eng := e.engine(func(o *idem.Options) {
@@ -133,7 +133,7 @@ func engineScope(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("A4: the same key on another route is a mismatch, with the route in the scope a new operation", func(t *testing.T, e *env) {
+	s.run("the same key on another route is a mismatch, with the route in the scope a new operation", func(t *testing.T, e *env) {
 		var a app
 		here, there := order("k", "1"), order("k", "1")
 		there.Path, there.Route = "/refunds", "/refunds"
@@ -152,7 +152,7 @@ func engineScope(s suite) {
 		a.ran(t, 3)
 	})
 
-	s.run("P36: namespaces don't collide, and an engine made anew finds its records", func(t *testing.T, e *env) {
+	s.run("namespaces don't collide, and an engine made anew finds its records", func(t *testing.T, e *env) {
 		var a app
 		named := func(suffix string) *idem.Engine {
 			return e.engine(func(o *idem.Options) { o.Namespace += suffix })
@@ -164,7 +164,7 @@ func engineScope(s suite) {
 		a.ran(t, 2)
 	})
 
-	s.run("P37: two configurations on one store both hold", func(t *testing.T, e *env) {
+	s.run("two configurations on one store both hold", func(t *testing.T, e *env) {
 		var short, long app
 		short.status = 500
 		v1 := e.engine(idem.StripeV1, func(o *idem.Options) { o.Namespace += ".v1" })

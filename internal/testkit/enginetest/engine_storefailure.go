@@ -28,7 +28,7 @@ func engineStoreFailure(s suite) {
 		if errors.Is(err, idem.ErrCorrupt) {
 			want, status = err, 500
 		}
-		s.run("A31, P39: a claim that is "+name+" runs nothing", func(t *testing.T, e *env) {
+		s.run("a claim that is "+name+" runs nothing", func(t *testing.T, e *env) {
 			var a app
 			eng := e.engine()
 			e.store.Reset(func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: err} })
@@ -45,7 +45,7 @@ func engineStoreFailure(s suite) {
 		})
 	}
 
-	s.run("A31: a take-over that fails runs nothing", func(t *testing.T, e *env) {
+	s.run("a take-over that fails runs nothing", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
@@ -57,7 +57,7 @@ func engineStoreFailure(s suite) {
 	})
 
 	// Some other write was in progress: not a failure, and over in a moment.
-	s.run("A31: a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
+	s.run("a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
@@ -72,7 +72,7 @@ func engineStoreFailure(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A31: a claim that a sandbox slept through ends with a look at the record", func(t *testing.T, e *env) {
+	s.run("a claim that a sandbox slept through ends with a look at the record", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
@@ -87,7 +87,7 @@ func engineStoreFailure(s suite) {
 	})
 
 	for _, verb := range []idemtest.Verb{idemtest.Claim, idemtest.Commit} {
-		s.run("A31: a "+string(verb)+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
+		s.run("a "+string(verb)+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
 			var a app
 			e.abandon(t, order("k", "1"))
 			e.clock.Advance(storetest.LeaseOver)
@@ -97,7 +97,7 @@ func engineStoreFailure(s suite) {
 		})
 	}
 
-	s.run("P39: fail-open runs the handler unprotected, and counts it", func(t *testing.T, e *env) {
+	s.run("fail-open runs the handler unprotected, and counts it", func(t *testing.T, e *env) {
 		var a app
 		var opened atomic.Int64
 		eng := e.engine(func(o *idem.Options) {
@@ -119,7 +119,7 @@ func engineStoreFailure(s suite) {
 		}
 	})
 
-	s.run("P39: fail-open does not open for what the store did answer", func(t *testing.T, e *env) {
+	s.run("fail-open does not open for what the store did answer", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(func(o *idem.Options) { o.Mode = idem.ModeOpen })
 		do(t, eng, order("k", "1"), a.run).first(t)
@@ -129,7 +129,7 @@ func engineStoreFailure(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P13: if the release fails too, both errors are seen", func(t *testing.T, e *env) {
+	s.run("if the release fails too, both errors are seen", func(t *testing.T, e *env) {
 		var a app
 		cause := errors.New("handler failed")
 		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
@@ -143,7 +143,7 @@ func engineStoreFailure(s suite) {
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 	})
 
-	s.run("P13: a panic is not hidden by a release that fails", func(t *testing.T, e *env) {
+	s.run("a panic is not hidden by a release that fails", func(t *testing.T, e *env) {
 		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
 		defer func() {
 			if got := recover(); got != "boom" {
@@ -156,7 +156,7 @@ func engineStoreFailure(s suite) {
 	})
 
 	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": store.ErrUnknown} {
-		s.run("P14: a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
+		s.run("a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
 			var a app
 			e.store.Reset(idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: err}))
 			first := do(t, e.engine(), order("k", "1"), a.run).first(t)
@@ -164,7 +164,7 @@ func engineStoreFailure(s suite) {
 			a.ran(t, 1)
 		})
 
-		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, _ *env) {
+		s.run("if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, _ *env) {
 			synctest.Test(t, func(t *testing.T) { // its time is virtual, on a store in memory
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
@@ -193,7 +193,7 @@ func engineStoreFailure(s suite) {
 		})
 	}
 
-	s.run("P14: an answer the store refuses for good leaves at least that it was given", func(t *testing.T, e *env) {
+	s.run("an answer the store refuses for good leaves at least that it was given", func(t *testing.T, e *env) {
 		var a app
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == idemtest.Commit && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
@@ -207,7 +207,7 @@ func engineStoreFailure(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P15: a read that fails is the store's failure, not the client's", func(t *testing.T, e *env) {
+	s.run("a read that fails is the store's failure, not the client's", func(t *testing.T, e *env) {
 		var a app
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			switch c.Verb {
@@ -223,7 +223,7 @@ func engineStoreFailure(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P35: disabled, nothing is called and the store may be nil", func(t *testing.T, e *env) {
+	s.run("disabled, nothing is called and the store may be nil", func(t *testing.T, e *env) {
 		var a app
 		off := func(o *idem.Options) { o.Mode = idem.ModeOff }
 		e.costs(t, 0, func() {

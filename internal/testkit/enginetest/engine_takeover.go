@@ -15,7 +15,7 @@ import (
 
 // When the lease of a request is over, and its holder may still be alive.
 func engineTakeOver(s suite) {
-	s.run("P9: a holder that timed out is waited for until its lease is over, then taken over", func(t *testing.T, e *env) {
+	s.run("a holder that timed out is waited for until its lease is over, then taken over", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		old := e.record(t, order("k", "1"))
@@ -45,7 +45,7 @@ func engineTakeOver(s suite) {
 	})
 
 	// A function can outlive its deadline a little, and clocks differ.
-	s.run("P9: the lease outlasts the holder's deadline by the margin", func(t *testing.T, e *env) {
+	s.run("the lease outlasts the holder's deadline by the margin", func(t *testing.T, e *env) {
 		var a app
 		margin := func(o *idem.Options) { o.LeaseMargin = storetest.Limit }
 		e.abandon(t, order("k", "1"), margin)
@@ -56,7 +56,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P9: a new operation is not resumed", func(t *testing.T, e *env) {
+	s.run("a new operation is not resumed", func(t *testing.T, e *env) {
 		do(t, e.engine(), order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 			if op, ok := idem.FromContext(ctx); !ok || op.Resumed() || op.ID() == "" {
 				t.Errorf("the handler is told %+v, want a new operation with an id", op)
@@ -65,7 +65,7 @@ func engineTakeOver(s suite) {
 		}).first(t)
 	})
 
-	s.run("P28: a late success after a take-over changes nothing and gets the key's answer", func(t *testing.T, e *env) {
+	s.run("a late success after a take-over changes nothing and gets the key's answer", func(t *testing.T, e *env) {
 		var late, a app
 		var lost atomic.Int64
 		eng := e.engine(func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost.Add(1) } })
@@ -87,7 +87,7 @@ func engineTakeOver(s suite) {
 		}
 	})
 
-	s.run("P28: a late success while its successor is at work is told so", func(t *testing.T, e *env) {
+	s.run("a late success while its successor is at work is told so", func(t *testing.T, e *env) {
 		var late, a app
 		eng := e.engine()
 		g, g2 := storetest.NewGate(), storetest.NewGate()
@@ -106,7 +106,7 @@ func engineTakeOver(s suite) {
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 	})
 
-	s.run("P28: a late success whose key has expired and was used anew leaves the new operation alone", func(t *testing.T, e *env) {
+	s.run("a late success whose key has expired and was used anew leaves the new operation alone", func(t *testing.T, e *env) {
 		var late, a app
 		eng := e.engine()
 		g := storetest.NewGate()
@@ -121,7 +121,7 @@ func engineTakeOver(s suite) {
 		do(t, eng, order("k", "2"), a.run).replays(t, first)
 	})
 
-	s.run("P29: a late failure after a take-over leaves the winner's record", func(t *testing.T, e *env) {
+	s.run("a late failure after a take-over leaves the winner's record", func(t *testing.T, e *env) {
 		for _, end := range []handler{
 			func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("too late anyway") },
 			func(context.Context) (idem.Response, error) { return idem.Response{Status: 500}, nil },
@@ -143,7 +143,7 @@ func engineTakeOver(s suite) {
 		}
 	})
 
-	s.run("P29: a late panic after a take-over leaves the winner's record", func(t *testing.T, e *env) {
+	s.run("a late panic after a take-over leaves the winner's record", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		g := storetest.NewGate()
@@ -166,7 +166,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("P30: of 20 callers that find a lease over one takes it", func(t *testing.T, e *env) {
+	s.run("of 20 callers that find a lease over one takes it", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
@@ -184,7 +184,7 @@ func engineTakeOver(s suite) {
 	})
 
 	// Between the refused claim and the take-over others were faster.
-	s.run("P30: who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
+	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
 		others := e.beatenBy(t, func(others *idem.Engine) {
@@ -195,7 +195,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P30: who comes second to a take-over is told that the first is at work", func(t *testing.T, e *env) {
+	s.run("who comes second to a take-over is told that the first is at work", func(t *testing.T, e *env) {
 		var a, other app
 		g := storetest.NewGate()
 		var held <-chan result
@@ -209,7 +209,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 0)
 	})
 
-	s.run("P30: who comes second to a take-over that was given back takes over after it", func(t *testing.T, e *env) {
+	s.run("who comes second to a take-over that was given back takes over after it", func(t *testing.T, e *env) {
 		var a, other app
 		others := e.beatenBy(t, func(others *idem.Engine) {
 			do(t, others, order("k", "1"), other.fail(errHandler)).refused(t, errHandler)

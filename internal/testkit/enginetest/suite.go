@@ -8,7 +8,7 @@ import (
 )
 
 // TestStore holds a store to its contract, by [idemtest.TestStore], and the engine
-// on it to the requirements. Open is as there.
+// on it to its rules. Open is as there.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {
