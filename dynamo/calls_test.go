@@ -115,7 +115,7 @@ func TestCallsOfARenewal(t *testing.T) {
 	virtual(t, func(t *testing.T, tab *table) {
 		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
-		engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, defaults.MinLeaseMargin })
+		engine := tab.Engine(func(o *idem.Options) { o.LeaseMargin = defaults.MinLeaseMargin })
 		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			<-time.After(3 * time.Second)
 			<-time.After(defaults.MinLeaseMargin)

@@ -24,7 +24,7 @@ func (e *Engine) CheckRoute(pattern string) error {
 		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
 			pattern, strings.Join(e.core.opt.Methods, ", "), method)
 	}
-	if hidden := e.core.opt.Fingerprint.hidesWildcards(path); hidden && (!e.core.names.claims.route || !greedy(path)) {
+	if e.core.opt.Fingerprint.hidesWildcards(path) {
 		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
 	}
 	return nil

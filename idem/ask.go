@@ -56,7 +56,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (err error) {
 	q.bar("key", e.opt.allowsKey(q.req.Key, q.bare, whose))
 	q.bar("scope", e.opt.completable(q.req, whose))
 	if e.opt.Fingerprint.SkipPath {
-		q.unread = checkRoute(&e.opt.Fingerprint, q.req, e.names.claims.route)
+		q.unread = checkRoute(&e.opt.Fingerprint, q.req)
 		q.bar("scope", q.unread)
 	}
 	var digest [sha256.Size]byte

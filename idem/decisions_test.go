@@ -662,7 +662,9 @@ func TestForsakenCallWaitsForPeople(t *testing.T) {
 func TestForgetLeavesItsTrace(t *testing.T) {
 	t.Parallel()
 	former := func(claims bool) func(*idem.Options) {
-		return func(o *idem.Options) { o.Former = &idem.Former{ScopeRoute: true, Claims: claims} }
+		return func(o *idem.Options) {
+			o.Former = &idem.Former{Scope: func(context.Context, *idem.Request) (string, error) { return "ann's account", nil }, Claims: claims}
+		}
 	}
 	for name, tt := range map[string]struct{ before, after func(*idem.Options) }{
 		"in its own place":       {asIs, asIs},

@@ -36,7 +36,7 @@
 // [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
 // is never taken from a running function, and is free soon after a function was
 // killed. Outside of Lambda nothing kills a handler at its deadline: its
-// lease is renewed, up to [Options.RenewFor].
+// lease is renewed, up to 15 minutes.
 //
 // Clocks only decide when a retry may take over. The record's owner and version
 // prevent a second effect in the store.

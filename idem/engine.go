@@ -68,9 +68,9 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 }
 
 func namingOf(opt *Options) naming {
-	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, route: opt.ScopeRoute, path: opt.rules.path}}
+	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
-		former, present := scoping{scope: f.Scope, all: f.OneScope, route: f.ScopeRoute, path: opt.rules.path}, n.claims
+		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.claims
 		if was := f.preset(); was != nil {
 			former.path = was.rules.path
 		}
@@ -85,9 +85,10 @@ func namingOf(opt *Options) naming {
 // call, marked Replayed from the second call on. Without a Tenant, r has that of the
 // request in ctx ([WithSender]).
 //
-// The context of fn carries the [Op] and ends [Options.Reserve] before ctx does
-// (or before the lease, if ctx has no deadline). If fn continues after that, it
-// keeps the key ([Options.RenewFor]) until another attempt takes over. If fn
+// The context of fn carries the [Op] and ends half a second before ctx does
+// (or before the lease, if ctx has no deadline), the time for the last write and the
+// answer: a request with less time left begins nothing (ErrNoTime). If fn continues
+// after that, it keeps the key ([Options.Lease]) until another attempt takes over. If fn
 // returns an error, Do frees the key and returns the error. A panic frees the key
 // and continues. An answer that [Options.Stored] rejects is returned and frees
 // the key, if nothing was done under it. Otherwise the answer is withheld

@@ -27,7 +27,7 @@ import (
 type Fingerprint struct {
 	// The Skip fields leave parts out. Method and path distinguish the routes of an
 	// engine: if both are skipped, or left out by Func, equal keys of two routes are
-	// one operation, unless [Options.ScopeRoute] is set. SkipPath refuses routes with
+	// one operation, unless [Options.Scope] returns the route as well. SkipPath refuses routes with
 	// wildcards, whose values would not count ([Engine.CheckRoute]).
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 

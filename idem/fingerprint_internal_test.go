@@ -528,7 +528,6 @@ func TestWhatRecordsHoldOutlivesARelease(t *testing.T) {
 		"a large body": {held(large), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "4716de11d6d877a36e9a22aac30fef88b2da0e63edfb783c7f073534d2307b94"}},
 		"a form":       {held(form), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "d416d70d69da0d162293f397890ca9e41d7ae99d25d22a0da6c7f8d1d9f7ba95"}},
 		"a tenant":     {held(tenant), [2]string{"v1#shop#9B6gJjY2SBKd2zYnHKU9aIR9qLV7AOy51CJPYSPtHCk", "1d126f79f151d3628cd9c35d19a377c64aaf6c5ade9638fd934d5a6bab350e9c"}},
-		"by route":     {held(tenant, func(o *Options) { o.ScopeRoute = true }), [2]string{"v1#shop#s5LZchzgc15ytoxE357jFiIul8itjabdRRI7knldc_4", "1d126f79f151d3628cd9c35d19a377c64aaf6c5ade9638fd934d5a6bab350e9c"}},
 		"JSON":         {held(base(), func(o *Options) { o.Fingerprint.CanonicalJSON = true }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "5ada354ce0aea53d3eaf88e3ced49c96432b09a24ec2cbe4b2c638957ab94a0c"}},
 		"a header":     {held(base(), func(o *Options) { o.Fingerprint.Headers = []string{"Stripe-Account"} }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "b1b5a7f30b8aff468bb825b84be0be45278ac71cf71d64262c96da313cedb431"}},
 		"a secret":     {held(base(), func(o *Options) { o.Fingerprint.Secrets = []Secret{{"1", []byte("0123456789abcdef")}} }), [2]string{"v1#shop#xw37kVJE0CcpGy6zoVKOcmDkUrv2n4Xgc2DbMnPH-Sc", "9119afeeb5022b74ac85a655cdf576fdc3ff2f958112bbc6ea1b1ae9873171cb"}},

@@ -7,7 +7,7 @@ import (
 )
 
 // Former is how the scopes of an earlier release were found. A change of scope, such as
-// a new authorizer, another [Options.Scope], [Options.ScopeRoute] or preset, would make the
+// a new authorizer, another [Options.Scope] or preset, would make the
 // retry of an earlier request a new operation, whose work is done twice. So it takes two
 // releases, of which each runs beside its neighbours:
 //
@@ -29,8 +29,7 @@ import (
 //
 // The fields describe the former release; the zero Former is the verified
 // [Request.Identity]. A caller that nobody names under the other scope has no record
-// there, and claims as if there were no Former. Namespace is that of Options. Excludes
-// ScopeRoute with [Options.StatusURL].
+// there, and claims as if there were no Former. Namespace is that of Options.
 type Former struct {
 	// Claims says that keys are still claimed under the former scope: the first of the
 	// two releases.
@@ -42,8 +41,6 @@ type Former struct {
 	// deployed after the first release, and callers who had an identity before take no
 	// part in the change: their routes need an engine without Former.
 	OneScope bool
-	// ScopeRoute is the former [Options.ScopeRoute].
-	ScopeRoute bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
 	// Fingerprint, Methods and MinKey; one that sets nothing is the
 	// default contract. The preset's scope and fingerprint change in the two releases: what
@@ -60,10 +57,10 @@ func (f *Former) validate(o *Options) error {
 	}
 	was := f.preset()
 	switch {
-	case was != nil && (was.Scope != nil || was.ScopeRoute || was.oneScope):
-		return errors.New("Former.Preset: Scope, ScopeRoute and OneScope are fields of Former")
-	case o.StatusURL != "" && (f.ScopeRoute || was != nil && was.rules.path):
-		return errors.New("StatusURL and Former: the status of an operation has another route and path than the former scope")
+	case was != nil && (was.Scope != nil || was.oneScope):
+		return errors.New("Former.Preset: Scope and OneScope are fields of Former")
+	case o.StatusURL != "" && was != nil && was.rules.path:
+		return errors.New("StatusURL and Former: the status of an operation has another path than the former scope")
 	case f.Scope != nil && f.OneScope:
 		return errors.New("Former: Scope and OneScope: a former release had one of them")
 	}

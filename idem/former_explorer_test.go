@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/prove"
@@ -178,7 +179,6 @@ func (w *deployment) time() time.Time {
 func (w *deployment) engine(s store.Store, r release, skew time.Duration) *idem.Engine {
 	return idem.New(s, r.options, func(o *idem.Options) {
 		o.Now, o.Logger = func() time.Time { return w.time().Add(skew) }, slog.New(slog.DiscardHandler)
-		o.RenewFor = -1
 	})
 }
 
@@ -190,7 +190,7 @@ func (p *process) live(e *idem.Engine) {
 		p.done = true
 	}()
 	for try := range 2 {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // of the bubble's time, which passes only in pauses
+		ctx, cancel := context.WithTimeout(asleep.With(context.Background()), 10*time.Second) // of the bubble's time, which passes only in pauses
 		res, err := e.Do(ctx, whoseKey(), func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Body: fmt.Appendf(nil, "%d.%d", p.n, try)}, nil
 		})

@@ -23,7 +23,9 @@ func TestFormerOperationsInside(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	req := idem.Request{Key: "k", Method: "POST", Route: "POST /a", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
-	e := idem.New(&mem, func(o *idem.Options) { o.Former = &idem.Former{ScopeRoute: true, Claims: true} })
+	e := idem.New(&mem, func(o *idem.Options) {
+		o.Former = &idem.Former{Scope: func(_ context.Context, r *idem.Request) (string, error) { return "jane " + r.Route, nil }, Claims: true}
+	})
 	ran := 0
 	_, err := e.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		b := req

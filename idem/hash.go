@@ -54,8 +54,8 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	switch {
 	case by.path && r.Path != "":
 		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
-	case by.path || by.route:
-		buf = appendPart(buf, operationRoute(r))
+	case by.path: // not HTTP: the route that the source gives it
+		buf = appendPart(buf, r.Route)
 	}
 	sum := sha256.Sum256(buf)
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])

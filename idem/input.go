@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -94,4 +95,11 @@ func requestOf(in *store.Input) *Request {
 		Method: in.Method, Path: in.Path, Query: in.Query, Route: in.Route, Header: maps.Clone(in.Header),
 		Identity: in.Identity, Snapshot: in.Snapshot, Body: in.Body,
 	}
+}
+
+func unescaped(segment string) string {
+	if s, err := url.PathUnescape(segment); err == nil {
+		return s
+	}
+	return segment
 }

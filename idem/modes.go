@@ -113,7 +113,7 @@ const (
 	// most five seconds.
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and replays it. If that
-	// takes longer than [Options.WaitMax] or the time of this request, the answer is
+	// takes longer than ten seconds or the time of this request, the answer is
 	// 409. If the other attempt fails, this attempt runs.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource

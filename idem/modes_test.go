@@ -173,7 +173,7 @@ func TestModeOpenNotOverARecord(t *testing.T) {
 	t.Parallel()
 	down := errors.New("throttled")
 	later := func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }
-	waits := func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }
+	waits := func(o *idem.Options) { o.InFlight = idem.InFlightWait }
 	type shown func(ctx context.Context, mem *idem.MemoryStore, n int) (*store.Record, error) // by the nth call
 	held := func(_ context.Context, mem *idem.MemoryStore, _ int) (*store.Record, error) { return one(mem), nil }
 	fails := func(err error) shown {

@@ -59,27 +59,16 @@ type Options struct {
 	Tombstone time.Duration
 
 	// Lease is how long an attempt holds its key if its context has no deadline.
-	// Otherwise the lease ends with the deadline. Default: 30 seconds.
+	// Otherwise the lease ends with the deadline. The engine renews the lease of a
+	// handler that works past its deadline and is not killed: on Lambda Managed
+	// Instances, in a container, under net/http. Each renewal is one write and adds a
+	// Lease. After 15 minutes of renewals the next attempt takes over, even if the
+	// handler is still running. More than half a second. Default: 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin extends every lease, since a timeout may kill late and clocks
 	// differ. At least a second. Default: 2 seconds.
 	LeaseMargin time.Duration
-
-	// RenewFor is how long the engine renews the lease of a handler that works past
-	// its deadline and is not killed: on Lambda Managed Instances, in a container,
-	// under net/http. Each renewal is one write and adds a Lease. A request that
-	// ends in time needs no renewal; a process that is killed at its deadline makes
-	// none. After RenewFor the next attempt takes over, even if the handler is still
-	// running. A negative value disables renewal. Default: 15 minutes.
-	RenewFor time.Duration
-
-	// Reserve is the time before the deadline for the last write and the answer. The
-	// handler's context ends that much earlier, and a request with less time left
-	// begins nothing (ErrNoTime): it gets the answer of its key, if there is one. Writes of the handler's outcome stop when the last
-	// fifth of Reserve begins; that fifth is for the answer.
-	// Default: 0.5 seconds.
-	Reserve time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
 	// unchanged; if they carry a key, Idempotency-Status says that it was ignored.
@@ -110,8 +99,6 @@ type Options struct {
 	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
 	InFlight InFlightMode
-	// WaitMax limits the wait of InFlightWait. Default: 10 seconds.
-	WaitMax time.Duration
 	// StatusURL is the URL of the status resource, up to and including the "/"
 	// before the key: a path, or a full URL if the path begins with a stage or a
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
@@ -131,13 +118,6 @@ type Options struct {
 	// Resumable needs CallerFromOp where the program names the caller, or there is
 	// one: with Scope, with [OneScope], and for requests with a [Request.Scope].
 	CallerFromOp bool
-	// ScopeRoute makes the route part of the scope: the same key on another route is
-	// a new operation instead of a mismatch. The route is method and path pattern; it
-	// is method and path as the client sent them where [Request.Route] is empty, or a
-	// pattern for everything below a path ("/{proxy+}", "/files/"), or stands for a
-	// part of the path only (behind http.StripPrefix or a base path). Excludes
-	// StatusURL.
-	ScopeRoute bool
 
 	// Former is how the scopes of an earlier release were found, while they change: see
 	// [Former]. Default: none.
@@ -230,8 +210,6 @@ func (o Options) withDefaults() Options {
 	o.Retention = cmp.Or(o.Retention, defaults.Retention)
 	o.Lease = cmp.Or(o.Lease, defaults.Lease)
 	o.LeaseMargin = cmp.Or(o.LeaseMargin, defaults.LeaseMargin)
-	o.RenewFor = cmp.Or(o.RenewFor, defaults.RenewFor)
-	o.Reserve = cmp.Or(o.Reserve, defaults.Reserve)
 	o.oneKey = cmp.Or(o.MinKey, minRandomKey)
 	o.MinKey = cmp.Or(o.MinKey, 1)
 	o.MaxBody = cmp.Or(o.MaxBody, defaults.MaxBody)
@@ -241,7 +219,6 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	o.MaxTries = cmp.Or(o.MaxTries, defaults.MaxTries)
-	o.WaitMax = cmp.Or(o.WaitMax, defaults.WaitMax)
 	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
 		o.Methods = defaults.Methods()
@@ -273,9 +250,8 @@ func (o *Options) validate() error {
 		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
 	check(len(o.Function) <= maxName && utf8.ValidString(o.Function), "Function %.40q: at most %d bytes of UTF-8", o.Function, maxName)
 	check(o.Retention >= defaults.MinRetention, "Retention %v: at least %v", o.Retention, defaults.MinRetention)
-	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
+	check(o.Lease > defaults.Reserve && o.Lease <= o.Retention, "Lease %v: above %v and at most the retention", o.Lease, defaults.Reserve)
 	check(o.LeaseMargin >= defaults.MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, defaults.MinLeaseMargin)
-	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
 	check(o.MinKey >= 1 && o.MinKey <= defaults.MaxKey, "MinKey %d: 1 to %d", o.MinKey, defaults.MaxKey)
 	check(validName(o.KeyHeader) && !slices.Contains(noKeyHeader, o.KeyHeader), "KeyHeader %q: not a header for keys", o.KeyHeader)
 	check(o.Mode >= ModeEnforce && o.Mode <= ModeOff, "Mode %d: unknown mode", int(o.Mode))
@@ -284,12 +260,10 @@ func (o *Options) validate() error {
 	check(o.MaxRequest > 0 && (!o.Resumable || o.MaxRequest <= store.MaxStoredRequest), "MaxRequest %d: above zero, and at most %d with Resumable", o.MaxRequest, store.MaxStoredRequest)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
-	check(o.WaitMax > 0, "WaitMax %v: above zero", o.WaitMax)
 	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 	}
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
 	check(!o.Resumable || o.Mode == ModeEnforce, "Mode %v: Resumable is for handlers with phases, which need a record", o.Mode)

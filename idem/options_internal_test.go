@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 func TestNewPanicsOnWhatCantWork(t *testing.T) {
@@ -31,7 +32,6 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"lease over retention":           {&MemoryStore{}, func(o *Options) { o.Lease = 48 * time.Hour }, "Lease"},
 		"negative lease":                 {&MemoryStore{}, func(o *Options) { o.Lease = -1 }, "Lease"},
 		"no margin":                      {&MemoryStore{}, func(o *Options) { o.LeaseMargin = time.Millisecond }, "LeaseMargin"},
-		"reserve over lease":             {&MemoryStore{}, func(o *Options) { o.Reserve = time.Minute }, "Reserve"},
 		"namespace with a separator":     {&MemoryStore{}, func(o *Options) { o.Namespace = "a#b" }, "Namespace"},
 		"namespace too long":             {&MemoryStore{}, func(o *Options) { o.Namespace = strings.Repeat("a", 65) }, "Namespace"},
 		"keys over 255":                  {&MemoryStore{}, func(o *Options) { o.MinKey = 256 }, "MinKey"},
@@ -65,8 +65,8 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"CORS: exposing all":          {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"*"}} }, "Expose"},
 		"CORS: exposing no name":      {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"a b"}} }, "Expose"},
 		"every limit, from below": {&MemoryStore{}, func(o *Options) {
-			o.Retention, o.Lease, o.Reserve, o.LeaseMargin = time.Hour, time.Hour, time.Hour-1, time.Second
-			o.MaxBody, o.MaxRequest, o.MaxTries, o.WaitMax = 1, 1, 1, 1
+			o.Retention, o.Lease, o.LeaseMargin = time.Hour, defaults.Reserve+1, time.Second
+			o.MaxBody, o.MaxRequest, o.MaxTries = 1, 1, 1
 		}, ""},
 		"every limit, from above": {&MemoryStore{}, func(o *Options) {
 			o.Namespace, o.Function = "az-AZ_09."+strings.Repeat("a", 55), strings.Repeat("f", 256)
@@ -75,8 +75,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		}, ""},
 		"function too long":                             {&MemoryStore{}, func(o *Options) { o.Function = strings.Repeat("f", 257) }, "at most 256 bytes"},
 		"function not UTF-8":                            {&MemoryStore{}, func(o *Options) { o.Function = "f\xff" }, "of UTF-8"},
-		"reserve of a whole lease":                      {&MemoryStore{}, func(o *Options) { o.Reserve = 30 * time.Second }, "Reserve"},
-		"negative reserve":                              {&MemoryStore{}, func(o *Options) { o.Reserve = -1 }, "Reserve"},
+		"a lease of the reserve":                        {&MemoryStore{}, func(o *Options) { o.Lease = defaults.Reserve }, "Lease"},
 		"negative minimum":                              {&MemoryStore{}, func(o *Options) { o.MinKey = -1 }, "MinKey"},
 		"negative key mode":                             {&MemoryStore{}, func(o *Options) { o.Key = -1 }, "Key -1"},
 		"negative body":                                 {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
@@ -85,10 +84,8 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"negative tombstone":                            {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
 		"unknown mode in flight":                        {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
 		"negative mode in flight":                       {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
-		"negative wait":                                 {&MemoryStore{}, func(o *Options) { o.WaitMax = -1 }, "WaitMax"},
 		"a 202 that nobody can follow":                  {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},
 		"a status URL without its end":                  {&MemoryStore{}, func(o *Options) { o.StatusURL = "/status" }, `must end in "/"`},
-		"a status by route":                             {&MemoryStore{}, func(o *Options) { o.StatusURL, o.ScopeRoute = "/status/", true }, "StatusURL and ScopeRoute"},
 		"observed and completed":                        {&MemoryStore{}, func(o *Options) { o.Mode, o.Resumable, o.Function = ModeObserve, true, "f" }, "Mode ModeObserve: Resumable"},
 		"negative tries":                                {&MemoryStore{}, func(o *Options) { o.MaxTries = -1 }, "MaxTries"},
 		"unknown mode":                                  {&MemoryStore{}, func(o *Options) { o.Mode = ModeOff + 1 }, "Mode 4"},
@@ -113,10 +110,8 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 			o.Former, o.Resumable, o.Function = &Former{OneScope: true}, true, "f"
 		}, "CallerFromOp"},
 		"two former scopes":             {&MemoryStore{}, func(o *Options) { o.Former = &Former{Scope: account, OneScope: true} }, "Former"},
-		"a status of a former route":    {&MemoryStore{}, func(o *Options) { o.Former, o.StatusURL = &Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
 		"a status of a former path":     {&MemoryStore{}, func(o *Options) { o.Former, o.StatusURL = &Former{Preset: ACP}, "/operations/" }, "StatusURL"},
 		"a caller in the former preset": {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: func(o *Options) { o.Scope = account }} }, "Former.Preset"},
-		"a route in the former preset":  {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: func(o *Options) { o.ScopeRoute = true }} }, "Former.Preset"},
 		"a scope in the former preset":  {&MemoryStore{}, func(o *Options) { o.Former = &Former{Preset: OneScope} }, "Former.Preset"},
 		"a completer that knows no caller": {&MemoryStore{}, func(o *Options) {
 			o.Former, o.Function, o.Resumable = &Former{Scope: account}, "f", true

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -203,13 +204,13 @@ func TestQuotaOfRequestsThatWaited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Quota, o.InFlight, o.RenewFor = &single{}, idem.InFlightWait, -1 })
+				e := idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) { o.Quota, o.InFlight = &single{}, idem.InFlightWait })
 				var runs, limited, done atomic.Int64
 				var wg sync.WaitGroup
 				for i := range 10 {
 					wg.Go(func() {
 						time.Sleep(time.Duration(i) * time.Millisecond) //nolint:forbidigo // virtual
-						ctx, cancel := context.WithTimeout(t.Context(), time.Duration(5+20*i)*time.Second)
+						ctx, cancel := context.WithTimeout(asleep.With(t.Context()), time.Duration(5+20*i)*time.Second)
 						defer cancel()
 						_, err := e.Do(ctx, request, func(context.Context) (idem.Response, error) {
 							switch runs.Add(1); {

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
@@ -163,21 +164,26 @@ func TestRequestInTimeIsNotRenewed(t *testing.T) {
 func TestRenewalsEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		renewFor time.Duration
-		held     time.Duration // minimum, from the beginning; at most a lease's margin longer
+		sleeps bool          // past its deadline
+		held   time.Duration // minimum, from the beginning; at most a lease's margin longer
 	}{
-		"at the bound": {20 * time.Second, 30 * time.Second},
-		"by default":   {0, 10*time.Second + defaults.RenewFor},
-		"turned off":   {-1, 10 * time.Second},
+		"a process that is awake": {false, 10*time.Second + defaults.RenewFor},
+		"a process that sleeps":   {true, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.RenewFor = tc.renewFor })
+				e := idem.New(new(idem.MemoryStore), callertest.Anybody)
 				effects := 0
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					res, err := inTime(t, 10*time.Second, e, sleeps(time.Hour, &effects))
+					ctx := t.Context()
+					if tc.sleeps {
+						ctx = asleep.With(ctx)
+					}
+					ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+					defer cancel()
+					res, err := e.Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, sleeps(time.Hour, &effects))
 					if err != nil || !res.Replayed || string(res.Body) != "x" {
 						t.Errorf("the hanging one gets %+v, %v; want the other's answer", res, err)
 					}

@@ -46,7 +46,7 @@ type Request struct {
 	Method   string
 	Path     string      // as the client sent the path, in one spelling, without a stage
 	Query    string      // raw, without "?"
-	Route    string      // the matched pattern, for people and [Options.ScopeRoute]; never a path, which may name a person
+	Route    string      // the matched pattern, for people; never a path, which may name a person
 	Host     string      // the requested host; "" means the Host in Header
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes

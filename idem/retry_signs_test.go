@@ -36,7 +36,7 @@ type met struct {
 }
 
 func (m *met) engine(s store.Store, opts ...func(*idem.Options)) *idem.Engine {
-	return idem.New(s, append(opts, func(o *idem.Options) { o.Function, o.Now, o.RenewFor = "f", m.clock.Now, -1 })...)
+	return idem.New(s, append(opts, func(o *idem.Options) { o.Function, o.Now = "f", m.clock.Now })...)
 }
 
 func (m *met) tells(o *idem.Options) {
@@ -194,7 +194,7 @@ var settings = map[string]struct{ opt, made func(*idem.Options) }{
 	"plain":               {opt: callertest.Anybody},
 	"resumable":           {opt: func(o *idem.Options) { callertest.Anybody(o); o.Resumable = true }},
 	"open":                {opt: func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeOpen }},
-	"waiting":             {opt: func(o *idem.Options) { callertest.Anybody(o); o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }},
+	"waiting":             {opt: func(o *idem.Options) { callertest.Anybody(o); o.InFlight = idem.InFlightWait }},
 	"within the quota":    {opt: func(o *idem.Options) { callertest.Anybody(o); (&gate{}).set(o) }},
 	"over the quota":      {opt: func(o *idem.Options) { callertest.Anybody(o); (&gate{wait: time.Minute}).set(o) }, made: callertest.Anybody},
 	"observing":           {opt: func(o *idem.Options) { callertest.Anybody(o); o.Mode = idem.ModeObserve }, made: callertest.Anybody},

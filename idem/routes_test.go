@@ -54,39 +54,25 @@ func mounts(e *idem.Engine) map[string]http.Handler {
 	}
 }
 
-// Two operations are two, however a router has cut their paths. The same key on
-// another path is a mismatch, and an operation of its own under ScopeRoute, also if
-// neither method nor path are in the fingerprint.
+// Two operations are two, however a router has cut their paths: the same key on another
+// path is a mismatch.
 func TestThePathIsTheOneThatWasSent(t *testing.T) {
 	t.Parallel()
-	byRoute := func(o *idem.Options) { o.ScopeRoute = true }
-	skips := func(o *idem.Options) { o.Fingerprint.SkipMethod, o.Fingerprint.SkipPath = true, true }
-	for name, tc := range map[string]struct {
-		opt  []func(*idem.Options)
-		want string // of the refund
-	}{
-		"by the fingerprint":       {nil, "422 "},
-		"by fingerprint and route": {[]func(*idem.Options){byRoute}, "200 /refunds/new"},
-		"by the route alone":       {[]func(*idem.Options){byRoute, skips}, "200 /refunds/new"},
-	} {
-		e := idem.New(new(idem.MemoryStore), append(tc.opt, callertest.Anybody)...)
-		for how, h := range mounts(e) {
-			t.Run(name+", "+how, func(t *testing.T) {
-				t.Parallel()
-				server := httptest.NewServer(h)
-				defer server.Close()
-				key := strings.ReplaceAll(how, " ", "-")
-				if got := sent(t, server.URL+"/charges/new", key); !strings.HasPrefix(got, "200 /charges/new") {
-					t.Fatalf("charge: %s", got)
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody)
+	for how, h := range mounts(e) {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(h)
+			defer server.Close()
+			key := strings.ReplaceAll(how, " ", "-")
+			for _, step := range []struct{ path, want string }{
+				{"/charges/new", "200 /charges/new"}, {"/refunds/new", "422 "}, {"/charges/new", "replay 200 /charges/new"},
+			} {
+				if got := sent(t, server.URL+step.path, key); !strings.HasPrefix(got, step.want) {
+					t.Fatalf("%s: got %s, want %s", step.path, got, step.want)
 				}
-				if got := sent(t, server.URL+"/refunds/new", key); !strings.HasPrefix(got, tc.want) {
-					t.Errorf("refund: got %s, want %s", got, tc.want)
-				}
-				if got := sent(t, server.URL+"/charges/new", key); !strings.HasPrefix(got, "replay 200 /charges/new") {
-					t.Errorf("charge again: got %s, want the replay", got)
-				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -148,89 +134,26 @@ func TestPathOfRequestsOfOtherForms(t *testing.T) {
 	}
 }
 
-// The route of an operation is its method and pattern, or method and path where the
-// pattern stands for more than one operation, or for a part of the path.
-func TestOperationsByRoute(t *testing.T) {
-	t.Parallel()
-	type request struct{ method, route, path string }
-	for name, tc := range map[string]struct {
-		one, other request
-		skip       bool // method and path are not in the fingerprint
-		want       int  // runs
-	}{
-		"no pattern":              {request{"POST", "", "/charges"}, request{"POST", "", "/refunds"}, true, 2},
-		"no pattern, the same":    {request{"POST", "", "/charges"}, request{"POST", "", "/charges"}, true, 1},
-		"another method":          {request{"POST", "", "/charges"}, request{"PATCH", "", "/charges"}, true, 2},
-		"another method, pattern": {request{"POST", "/charges", "/charges"}, request{"PATCH", "/charges", "/charges"}, true, 2},
-		"the same pattern":        {request{"POST", "POST /charges", "/charges"}, request{"POST", "/charges", "/charges"}, true, 1},
-		"other spelling":          {request{"POST", "POST /a b", "/a%20b"}, request{"POST", "POST /a b", "/a b"}, true, 1},
-		"an HTTP API's proxy":     {request{"POST", "POST /{proxy+}", "/charges"}, request{"POST", "POST /{proxy+}", "/refunds"}, true, 2},
-		"a REST API's proxy":      {request{"POST", "POST /v1/{proxy+}", "/v1/charges"}, request{"POST", "POST /v1/{proxy+}", "/v1/refunds"}, true, 2},
-		"$default":                {request{"POST", "$default", "/charges"}, request{"POST", "$default", "/refunds"}, true, 2},
-		"the root":                {request{"POST", "/", "/charges"}, request{"POST", "/", "/refunds"}, true, 2},
-		"below a path":            {request{"POST", "POST /v1/", "/v1/charges"}, request{"POST", "POST /v1/", "/v1/refunds"}, true, 2},
-		"whatever is left":        {request{"POST", "/v1/{rest...}", "/v1/charges"}, request{"POST", "/v1/{rest...}", "/v1/refunds"}, true, 2},
-		"chi's":                   {request{"POST", "/v1/*", "/v1/charges"}, request{"POST", "/v1/*", "/v1/refunds"}, true, 2},
-		"a base path":             {request{"POST", "POST /new", "/charges/new"}, request{"POST", "POST /new", "/refunds/new"}, true, 2},
-		"another end":             {request{"POST", "POST /new", "/charges"}, request{"POST", "POST /new", "/refunds"}, true, 2},
-		"more of a path":          {request{"POST", "POST /u", "/u/1"}, request{"POST", "POST /u", "/u/2"}, true, 2},
-		"wildcards":               {request{"POST", "POST /u/{id}/c", "/u/1/c"}, request{"POST", "POST /u/{id}/c", "/u/1/c"}, false, 1},
-		"the end of a path":       {request{"POST", "POST /u/{$}", "/u/"}, request{"POST", "POST /u/{$}", "/u/"}, true, 1},
-		"the end of another":      {request{"POST", "POST /u/{$}", "/u/1"}, request{"POST", "POST /u/{$}", "/u/2"}, true, 2},
-		"a host":                  {request{"POST", "POST a.example/c", "/c"}, request{"POST", "POST b.example/c", "/c"}, true, 2},
-		"no HTTP":                 {request{"", "SQS orders", ""}, request{"", "SQS orders", ""}, true, 1},
-		"no HTTP, another":        {request{"", "SQS orders", ""}, request{"", "SQS refunds", ""}, true, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
-				o.ScopeRoute, o.Fingerprint.SkipMethod, o.Fingerprint.SkipPath = true, tc.skip, tc.skip
-			})
-			runs := 0
-			for _, r := range []request{tc.one, tc.other} {
-				if _, err := e.Do(t.Context(), idem.Request{Key: "k", Scope: "one", Method: r.method, Route: r.route, Path: r.path}, func(context.Context) (idem.Response, error) {
-					runs++
-					return idem.Response{Status: 201}, nil
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if runs != tc.want {
-				t.Errorf("%d operations, want %d", runs, tc.want)
-			}
-		})
-	}
-}
-
 // With SkipPath nothing tells the values of wildcards apart: cancelling B would
 // replay the answer for A.
 func TestWildcardsThatAreSkippedAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, byRoute := range map[string]bool{"the route in the scope": true, "no route in the scope": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = true, byRoute })
-			patterns := []string{"POST /orders/{id}/cancel"}
-			if !byRoute { // as the scope, the path tells them apart
-				patterns = append(patterns, "POST /orders/", "POST /", "/orders/{rest...}", "")
+	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath = true })
+	for _, pattern := range []string{"POST /orders/{id}/cancel", "POST /orders/", "POST /", "/orders/{rest...}", ""} {
+		h := e.Middleware(http.HandlerFunc(said))
+		if pattern != "" {
+			mux := http.NewServeMux()
+			mux.Handle(pattern, h)
+			h = mux
+		}
+		for _, id := range []string{"a", "b"} {
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/"+id+"/cancel", http.NoBody)
+			r.Header.Set(idem.KeyHeader, "k")
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != 500 || !strings.Contains(w.Body.String(), "scope_unknown") {
+				t.Errorf("%q: %s: %d %s, want a refusal", pattern, id, w.Code, w.Body)
 			}
-			for _, pattern := range patterns {
-				h := e.Middleware(http.HandlerFunc(said))
-				if pattern != "" {
-					mux := http.NewServeMux()
-					mux.Handle(pattern, h)
-					h = mux
-				}
-				for _, id := range []string{"a", "b"} {
-					r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/"+id+"/cancel", http.NoBody)
-					r.Header.Set(idem.KeyHeader, "k")
-					w := httptest.NewRecorder()
-					h.ServeHTTP(w, r)
-					if w.Code != 500 || !strings.Contains(w.Body.String(), "scope_unknown") {
-						t.Errorf("%q: %s: %d %s, want a refusal", pattern, id, w.Code, w.Body)
-					}
-				}
-			}
-		})
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -92,7 +94,7 @@ func (r *run) handle(ctx context.Context, resumed bool, fn func(context.Context)
 // lost ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
-	if r.ask.core.opt.RenewFor < 0 {
+	if asleep.In(ctx) {
 		return
 	}
 	r.lease.turn = make(chan struct{}, 1)
@@ -105,12 +107,12 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 // if there is nothing left to renew.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
-	left := time.Until(r.times.deadline) + opt.RenewFor
+	left := time.Until(r.times.deadline) + defaults.RenewFor
 	switch {
 	case rec.State != store.Open:
 		return 0, false // answered
 	case left <= 0:
-		r.ask.core.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(rec.PK), "after", opt.RenewFor)
+		r.ask.core.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(rec.PK), "after", defaults.RenewFor)
 		return 0, false
 	}
 	now := opt.Now()

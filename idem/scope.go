@@ -32,8 +32,7 @@ type scoping struct {
 	scope scopeFunc
 	one   bool // callers whom nobody verifies are one
 	all   bool // all callers are one
-	route bool // the route is part of the scope
-	path  bool // method and path are, as the client sent them
+	path  bool // method and path are part of the scope, as the client sent them
 }
 
 // errNobody is the error for a request that has no caller.

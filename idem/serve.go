@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"runtime/debug"
-	"time"
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header,
@@ -155,10 +154,6 @@ func (e *Engine) Keeps(status int) bool {
 // StoresRequests returns [Options.Resumable], for adapters: other engines need no
 // [Request.Snapshot].
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
-
-// Reserve returns [Options.Reserve], for adapters that divide an invocation's
-// time among several requests.
-func (e *Engine) Reserve() time.Duration { return e.core.opt.Reserve }
 
 // Observes reports whether the engine only observes ([ModeObserve]). If so,
 // Observes reports r and err, the reason why r can't be read, to the hook; the

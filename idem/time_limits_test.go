@@ -94,7 +94,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 		}
 	}
 	fails := func(ctx context.Context) (idem.Response, error) { return idem.Response{}, ctx.Err() }
-	waits := func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, time.Hour }
+	waits := func(o *idem.Options) { o.InFlight = idem.InFlightWait }
 	for name, tc := range map[string]struct {
 		opt     func(*idem.Options)
 		repeats bool                                                  // the request is read before its claim

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 	// patient is for a write after the handler's effect has happened: the write is
 	// repeated until its time is over.
 	patient = math.MaxInt
-	// answerShare is the divisor of Options.Reserve that gives the time for sending
+	// answerShare is the divisor of defaults.Reserve that gives the time for sending
 	// the answer.
 	answerShare = 5
 )
@@ -50,14 +51,14 @@ func (t *times) arrives(ctx context.Context) {
 	if farthest := now.Add(t.core.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
-	t.deadline, t.unbegun, t.end = deadline, deadline.Add(-t.core.opt.Reserve), deadline.Add(-t.core.opt.Reserve/answerShare)
+	t.deadline, t.unbegun, t.end = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
 // short reports that too little time is left to begin: interrupted work is worse than work
 // that never began.
 func (t *times) short() error {
-	if left := time.Until(t.deadline); left <= t.core.opt.Reserve {
-		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), t.core.opt.Reserve)
+	if left := time.Until(t.deadline); left <= defaults.Reserve {
+		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), defaults.Reserve)
 	}
 	return nil
 }
@@ -145,5 +146,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // rerun waits before the next run of an Atomic; false if its time is over.
 func (t *times) rerun(ctx context.Context, round int, giveUp time.Time) bool {
-	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(t.deadline) > t.core.opt.Reserve
+	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(t.deadline) > defaults.Reserve
 }

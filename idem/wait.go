@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -72,12 +73,12 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 // will be left to begin: its source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-opt.Reserve), seldomLook, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomLook, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:
 	case opt.InFlight == InFlightWait:
-		end, longest, enough = earlier(end, time.Now().Add(opt.WaitMax)), longestLook, 0
+		end, longest, enough = earlier(end, time.Now().Add(defaults.WaitMax)), longestLook, 0
 	default:
 		return held, v, nil
 	}

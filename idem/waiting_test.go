@@ -60,17 +60,16 @@ func TestThousandDuplicatesInEachMode(t *testing.T) {
 func TestWaitForTheOtherAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		first   func(*atomic.Int64) func(context.Context) (idem.Response, error)
-		waitMax time.Duration
-		limit   time.Duration // time of the second request
-		status  int
-		replay  bool
-		runs    int64
-		took    time.Duration // upper limit
+		first  func(*atomic.Int64) func(context.Context) (idem.Response, error)
+		limit  time.Duration // time of the second request
+		status int
+		replay bool
+		runs   int64
+		took   time.Duration // upper limit
 	}{
-		"answered":        {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(3*time.Second, n) }, 10 * time.Second, 20 * time.Second, 201, true, 1, 5 * time.Second},
-		"takes too long":  {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 5 * time.Second, 20 * time.Second, 409, false, 1, 5 * time.Second},
-		"too little time": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 10 * time.Second, 3 * time.Second, 409, false, 1, 3 * time.Second},
+		"answered":        {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(3*time.Second, n) }, 20 * time.Second, 201, true, 1, 5 * time.Second},
+		"takes too long":  {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 20 * time.Second, 409, false, 1, 10 * time.Second},
+		"too little time": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 3 * time.Second, 409, false, 1, 3 * time.Second},
 		"the first fails": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) {
 			return func(context.Context) (idem.Response, error) {
 				<-time.After(2 * time.Second)
@@ -79,12 +78,12 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 				}
 				return idem.Response{Status: 201}, nil
 			}
-		}, 10 * time.Second, 20 * time.Second, 201, false, 2, 8 * time.Second},
+		}, 20 * time.Second, 201, false, 2, 8 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
+				e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 				var runs atomic.Int64
 				fn := tc.first(&runs)
 				var wg sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -69,7 +70,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 					dies.Store(true)
 					defer synctest.Wait()
 					defer close(gone)
-					engine := anEngine(func(o *idem.Options) { o.Retention, o.RenewFor = 30*24*time.Hour, -1 })
+					engine := anEngine(func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 					invoke := handler(engine, func() error {
 						if dies.Load() {
 							<-gone // the process died
@@ -79,7 +80,7 @@ func TestAsynchronousEventSurvivesItsProcess(t *testing.T) {
 						return nil
 					})
 					attempt := func() error {
-						ctx, cancel := context.WithTimeout(lambdacontext.NewContext(t.Context(), &lambdacontext.LambdaContext{}), tc.limit)
+						ctx, cancel := context.WithTimeout(lambdacontext.NewContext(asleep.With(t.Context()), &lambdacontext.LambdaContext{}), tc.limit)
 						defer cancel()
 						return invoke(ctx)
 					}

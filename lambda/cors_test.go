@@ -93,8 +93,10 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"expired":           {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
 		"not kept":          {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
 		"overtaken":         {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
-		"no time":           {opt: func(o *idem.Options) { o.Lease, o.Reserve = 3*ample, 2*ample }, status: 503, code: "no_time_left"},
-		"store down":        {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
+		"no time": {opt: func(o *idem.Options) {
+			o.KeyFrom = func(*idem.Request) (string, error) { return "", idem.ErrNoTime }
+		}, status: 503, code: "no_time_left"},
+		"store down": {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
 		"no scope": {
 			opt: func(o *idem.Options) {
 				o.Scope = func(context.Context, *idem.Request) (string, error) { return "", errBad }

@@ -91,7 +91,7 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 //
 // A handler that has not returned in its time fails its record ([ErrOverdue]), and
 // Handle returns without it. The handler goes on running, and keeps its key
-// ([idem.Options.RenewFor]). Lambda would freeze such a function, and the handler would
+// ([idem.Options.Lease]). Lambda would freeze such a function, and the handler would
 // go on after its key has passed to another worker. So in Lambda Handle panics, and the
 // process ends; Invoke answers first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {

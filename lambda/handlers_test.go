@@ -105,8 +105,8 @@ func TestTheOperationIsInTheScope(t *testing.T) {
 	}
 }
 
-// Routes with one engine have the path between their keys, or else the route.
-func TestRoutesThatSkipThePathHaveTheirOwnKeysByScopeRoute(t *testing.T) {
+// Routes with one engine have the path between their keys, or else what Scope returns.
+func TestRoutesThatSkipThePathHaveTheirOwnKeysByScope(t *testing.T) {
 	t.Parallel()
 	type (
 		in  = events.APIGatewayV2HTTPRequest
@@ -122,7 +122,11 @@ func TestRoutesThatSkipThePathHaveTheirOwnKeysByScopeRoute(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := anEngine(func(o *idem.Options) { o.Fingerprint.SkipPath, o.ScopeRoute = tc.skip, tc.scope })
+			e := anEngine(func(o *idem.Options) {
+				if o.Fingerprint.SkipPath = tc.skip; tc.scope {
+					o.Scope = func(_ context.Context, r *idem.Request) (string, error) { return r.Route, nil }
+				}
+			})
 			router := lambda.NewRouter(lambda.HTTPAPI)
 			answers := map[string]string{"/charge": "charged", "/refund": "refunded"}
 			for path, said := range answers {

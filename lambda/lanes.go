@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // course runs one event's records through their lanes.
@@ -30,7 +32,7 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 		c.tasks[i] = h.read(ctx, rec)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		c.end = deadline.Add(-h.engine.Reserve())
+		c.end = deadline.Add(-defaults.Reserve)
 	}
 	var wg sync.WaitGroup
 	for _, lane := range c.queue(lanesOf(c.tasks)) { // each of the first lanes has its own worker
@@ -111,20 +113,19 @@ func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
 // run handles the records of a lane until its time is over or a failure holds back
 // the rest.
 func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
-	reserve := c.h.engine.Reserve()
 	end := c.end
 	if now := time.Now(); !end.IsZero() {
-		end = now.Add(share(end.Sub(now), reserve, t))
+		end = now.Add(share(end.Sub(now), t))
 	}
 	for n, i := range lane {
 		task := c.tasks[i]
-		if ctx.Err() != nil || !end.IsZero() && time.Until(end) < least(reserve) {
+		if ctx.Err() != nil || !end.IsZero() && time.Until(end) < least {
 			c.skip(lane[n:], noTime(ctx))
 			return
 		}
 		task.lane, task.limit = end, c.h.batch.RecordTimeout
 		c.begin(ctx, i)
-		ended := task.await(grace(reserve))
+		ended := task.await(grace)
 		if !ended || task.came != nil && task.group != "" {
 			why := errHeldBack
 			if task.group == "" {

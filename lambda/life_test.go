@@ -125,14 +125,18 @@ func TestFirstAnswer(t *testing.T) {
 	})
 }
 
-// Equal keys on two routes: a mismatch, or two operations by Options.ScopeRoute, with the route
-// that the gateway names, or else the path.
+// Equal keys on two routes: a mismatch, or two operations if Options.Scope returns the path as
+// well.
 func TestKeyOnAnotherRoute(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		for _, byRoute := range []bool{false, true} {
 			h, runs := counted(created)
-			wrapped := s.wrap(anEngine(func(o *idem.Options) { o.ScopeRoute = byRoute }), h)
+			wrapped := s.wrap(anEngine(func(o *idem.Options) {
+				if byRoute {
+					o.Scope = func(_ context.Context, r *idem.Request) (string, error) { return r.Path, nil }
+				}
+			}), h)
 			tips := editedSource(s, func(ev map[string]any) {
 				if _, ok := ev["resource"]; ok {
 					ev["resource"] = "/tips"

@@ -1,22 +1,26 @@
 package lambda
 
-import "time"
+import (
+	"time"
+
+	"github.com/samekey/samekey/internal/base/defaults"
+)
 
 // The lanes of an event share its time, so that a record that hangs doesn't use up
 // the time of other lanes. If no lane waits, a lane gets all the remaining time.
 // Within a lane a record may use up the lane's time, since its failure would hold
 // back the lane's later records anyway.
 //
-// All these times are parts of the engine's Reserve, the time before the deadline
-// for the last write and the answer.
+// All these times are parts of defaults.Reserve, the time before the deadline for the
+// last write and the answer.
 
 // least is the shortest remaining time in which a record begins: a handler that is
 // cut off halfway is worse than a handler that never began.
-func least(reserve time.Duration) time.Duration { return reserve / 2 }
+const least = defaults.Reserve / 2
 
 // grace is how long a handler may return after its context has ended, including the
 // write that stores its result or frees its key.
-func grace(reserve time.Duration) time.Duration { return reserve / 2 }
+const grace = defaults.Reserve / 2
 
 // turn is a lane's position when a worker takes it.
 type turn struct {
@@ -36,10 +40,10 @@ func (t turn) rounds() int {
 // handlers get. It is proportional to the lane's records, and leaves the same time
 // for each waiting record. It has a floor, so that too many records for the time
 // don't all fail; the last records may then find no time left.
-func share(left, reserve time.Duration, t turn) time.Duration {
+func share(left time.Duration, t turn) time.Duration {
 	if t.behind == 0 {
 		return left
 	}
 	fair := time.Duration(float64(left) * float64(t.own) / float64(t.own+t.rounds()))
-	return min(left, max(fair, 2*reserve)-grace(reserve))
+	return min(left, max(fair, 2*defaults.Reserve)-grace)
 }

@@ -3,11 +3,12 @@ package lambda
 import (
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 func TestShare(t *testing.T) {
 	t.Parallel()
-	const reserve = 500 * time.Millisecond // so 250 ms of grace, and a second at least
 	for name, tc := range map[string]struct {
 		left time.Duration
 		turn turn
@@ -25,7 +26,7 @@ func TestShare(t *testing.T) {
 		"no time":                              {0, turn{own: 1, behind: 1, longest: 1, workers: 1}, 0},
 		"less than no time, as after a freeze": {-time.Hour, turn{own: 1, behind: 1, longest: 1, workers: 1}, -time.Hour},
 	} {
-		if got := share(tc.left, reserve, tc.turn); got.Round(time.Microsecond) != tc.want.Round(time.Microsecond) {
+		if got := share(tc.left, tc.turn); got.Round(time.Microsecond) != tc.want.Round(time.Microsecond) {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}
@@ -35,8 +36,7 @@ func TestShare(t *testing.T) {
 // with the floor's time at least, as long as there is a floor's time for each round.
 func TestShareLeavesEachLaneItsTurn(t *testing.T) {
 	t.Parallel()
-	const reserve = 500 * time.Millisecond
-	const floor = 2 * reserve
+	const floor = 2 * defaults.Reserve
 	n := 0
 	for workers := 1; workers <= 4; workers++ {
 		for shape := range 1 << 12 { // six lanes of one to four records
@@ -54,11 +54,11 @@ func TestShareLeavesEachLaneItsTurn(t *testing.T) {
 				for i, own := range lanes {
 					w := earliestOf(busy)
 					rest := left - busy[w]
-					got := share(rest, reserve, turn{own: own, behind: sum(lanes[i+1:]), longest: longest(lanes[i+1:]), workers: workers})
-					if got < floor-grace(reserve) {
+					got := share(rest, turn{own: own, behind: sum(lanes[i+1:]), longest: longest(lanes[i+1:]), workers: workers})
+					if got < floor-grace {
 						t.Fatalf("lanes %v, %d workers, %v: lane %d gets %v of %v", lanes, workers, left, i, got, rest)
 					}
-					busy[w] += got + grace(reserve)
+					busy[w] += got + grace
 				}
 			}
 		}

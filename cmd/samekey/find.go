@@ -46,7 +46,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	op.registerKeys(fs)
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
 	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME, or a bare subject; one for callers whom nobody verifies")
-	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key, if Options.ScopeRoute is set")
+	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
 	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key that an attempt which never came back may have called; may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "look only at records with an attempt in the last `TIME`, such as 2h")
 	fs.Float64Var(&f.pages, "pages", 8, "of a scan: pages of 1 MB a second, each of 128 read units")

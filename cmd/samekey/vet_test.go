@@ -194,7 +194,7 @@ func TestVetComparesMeanings(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "samekey.lock")
-	old := strings.NewReplacer(`"ScopeRoute": "true"`, `"OneScope": "true"`, `"Fingerprint.CanonicalJSON": "true",`, "").Replace(string(was))
+	old := strings.NewReplacer(`"Former": "true"`, `"OneScope": "true"`, `"Fingerprint.CanonicalJSON": "true",`, "").Replace(string(was))
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}

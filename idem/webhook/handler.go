@@ -68,7 +68,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	opt.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
 	opt.Stored = func(idem.Response) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
-	opt.ScopeRoute, opt.Resumable, opt.StatusURL = false, false, ""
+	opt.Resumable, opt.StatusURL = false, ""
 	if opt.Mode == idem.ModeObserve {
 		opt.Mode = idem.ModeEnforce // an event that is sent again is no request of a client to be watched
 	}

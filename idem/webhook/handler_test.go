@@ -680,7 +680,7 @@ func TestObserveRunsEventsTwice(t *testing.T) {
 	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
 		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) {
 			o.Mode, o.Stored = idem.ModeObserve, func(idem.Response) bool { return false }
-			o.ScopeRoute, o.Resumable, o.StatusURL = true, true, "/status/"
+			o.Resumable, o.StatusURL = true, "/status/"
 			o.Methods = []string{http.MethodPut}
 		})
 	for range 2 {

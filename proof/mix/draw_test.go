@@ -66,7 +66,7 @@ type choice string
 var switches = [...]choice{
 	// The engine's and the store's options.
 	resumable, readFirst, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
-	reserve, maxTries, renews, deadline,
+	maxTries, renews, deadline,
 	// The script.
 	phases, foreign, writes, jobsStaged, largeResult, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
 	refuses, always, swallows, fails, panics, dawdles, ignoresEnd, hopeless, deploy,
@@ -94,9 +94,8 @@ const (
 	keepRequests choice = "KeepRequests"
 	sealed       choice = "Seal"
 	lease        choice = "Lease"
-	reserve      choice = "Reserve"
 	maxTries     choice = "MaxTries"
-	renews       choice = "RenewFor"
+	renews       choice = "renewals"
 	deadline     choice = "a short time limit"
 	callsOut     choice = "CallsOut"
 	retrySign    choice = "the sign of a retry, true or not"

@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -99,8 +100,11 @@ func (w *world) invoke(p *process, what string, limit time.Duration, do func(con
 	w.fleet.n++
 	inv := &invocation{n: w.fleet.n, lost: lost}
 	name := fmt.Sprintf("%s %d", what, inv.n)
-	var ctx context.Context
-	if ctx, inv.stop = context.WithCancel(w.acting(w.ctx, name)); limit > 0 {
+	ctx := w.acting(w.ctx, name)
+	if !w.renews {
+		ctx = asleep.With(ctx)
+	}
+	if ctx, inv.stop = context.WithCancel(ctx); limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		stop := inv.stop

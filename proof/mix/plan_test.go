@@ -148,14 +148,9 @@ func newPlan(d *drawn) *plan {
 		if d.odds(0.2, tombstone) {
 			o.Tombstone = 2 * time.Hour
 		}
-		o.Reserve = pick(d, reserve, []time.Duration{defaults.Reserve, 100 * time.Millisecond, time.Second})
 		o.InFlight = flight
 		if flight == idem.InFlightAccept {
 			o.StatusURL = "/status/"
-		}
-		o.RenewFor = -1
-		if p.renews {
-			o.RenewFor = time.Minute
 		}
 	}
 	p.write()
@@ -286,8 +281,8 @@ func (p *plan) invite() {
 func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
-	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Tombstone %s, Lease %s, Reserve %s, MaxBody %d, "+
+	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Tombstone %s, Lease %s, MaxBody %d, "+
 		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, p.readFirst, o.Retention, o.Tombstone, o.Lease, o.Reserve, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
+		o.Resumable, p.readFirst, o.Retention, o.Tombstone, o.Lease, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -286,7 +287,7 @@ func (a *actor) handle(ctx context.Context) (idem.Response, error) {
 
 func (a *actor) live() {
 	defer close(a.asks)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	ctx, cancel := context.WithTimeout(asleep.With(context.Background()), time.Hour)
 	defer cancel()
 	var res idem.Result
 	var err error
@@ -363,7 +364,7 @@ func (t *trace) start(a *actor) {
 	a.engine = idem.New(a, func(o *idem.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Now = func() time.Time { return t.now }
-		o.Function, o.Resumable, o.MaxTries, o.RenewFor = "f", t.config.Resumable, int(t.config.MaxTries), -1
+		o.Function, o.Resumable, o.MaxTries = "f", t.config.Resumable, int(t.config.MaxTries)
 		o.CallsOut = (&Model{Config: t.config}).callsFirst()
 		t.config.Change.options(o, a.program)
 	})

@@ -130,8 +130,7 @@ var situations = []situation{
 		s.store.phase = idem.ErrConflict
 		return s.post(phased)
 	}},
-	// Who is asleep renews nothing.
-	{name: "the worker slept past its lease, and was overtaken", opt: func(o *idem.Options) { o.RenewFor = -1 }, act: (*stage).overtaken},
+	{name: "the worker slept past its lease, and was overtaken", act: (*stage).overtaken},
 	{name: "the handler answers 409 after a committed phase", act: func(s *stage) outcome { return s.post(changesItsMind) }},
 	{name: "again, at once", act: func(s *stage) outcome {
 		s.post(changesItsMind)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
@@ -183,7 +184,9 @@ func (s *stage) overtaken() outcome { return s.late(failing) }
 // late is a request whose worker sleeps past its lease, while another attempt
 // runs h.
 func (s *stage) late(h handler) outcome {
-	return s.post(func(ctx context.Context) (idem.Response, error) {
+	ctx, cancel := context.WithTimeout(asleep.With(s.t.Context()), limit)
+	defer cancel()
+	return s.postFor(ctx, func(ctx context.Context) (idem.Response, error) {
 		wait(limit + 2*defaults.LeaseMargin)
 		other := make(chan struct{})
 		go func() { // another client, not a nested call

@@ -71,9 +71,6 @@ func (w *world) program(sb *sandbox) invoker {
 	}
 	options := func(o *idem.Options) {
 		o.Function, o.Retention, o.Logger, o.Now = sb.function, retention, quiet, sb.now
-		if !w.renews {
-			o.RenewFor = -1
-		}
 		if sb.function == apiFunction {
 			w.rolls.means(sb.release, o)
 		}
@@ -241,7 +238,7 @@ func (a *app) read(ctx context.Context, ev request) (tenant string, in order, er
 	tenant = ev.RequestContext.Authorizer.JWT.Claims["sub"]
 	if op, ok := idem.FromContext(ctx); ok {
 		if named, ok := strings.CutPrefix(op.Caller().Subject, isAccount); ok {
-			tenant = named
+			tenant, _, _ = strings.Cut(named, onRoute)
 		}
 	}
 	return tenant, in, json.Unmarshal([]byte(ev.Body), &in)

@@ -13,6 +13,7 @@ import (
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/base/asleep"
 )
 
 // The functions, by name.
@@ -180,7 +181,11 @@ func (f *fleet) invoke(function string, event payload, done func([]byte, error))
 	sb.inv = inv
 	limit := limits[function]
 	name := fmt.Sprintf("%s/%d", sb.name, inv.n)
-	ctx, cancel := context.WithTimeout(w.drawn(context.WithValue(w.ctx, actorKey{}, name), name), limit)
+	ctx := w.drawn(context.WithValue(w.ctx, actorKey{}, name), name)
+	if !w.renews {
+		ctx = asleep.With(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	ctx, inv.stop = context.WithCancelCause(ctx)
 	sb.calls = 0
 	w.after(limit+w.between(time.Millisecond, time.Second), func() { f.overtime(sb, inv) })

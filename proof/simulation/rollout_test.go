@@ -25,16 +25,23 @@ var inOrder = []release{before, claimsFormer, claimsNew, after}
 // scoping is how whose a key is was found, and is.
 type scoping struct {
 	scope func(context.Context, *idem.Request) (string, error)
-	route bool
 }
 
-var scopings = []scoping{{}, {scope: account}, {route: true}}
+var scopings = []scoping{{}, {account}, {route}}
 
 // account is the scope of a program that names its callers.
 func account(_ context.Context, r *idem.Request) (string, error) {
 	_, tenant, _ := strings.Cut(r.Identity.Subject, "|")
 	return isAccount + tenant, nil
 }
+
+// route is the scope of a program that has an account's key once on each route.
+func route(ctx context.Context, r *idem.Request) (string, error) {
+	of, err := account(ctx, r)
+	return of + onRoute + r.Route, err
+}
+
+const onRoute = " on "
 
 const isAccount = "account "
 
@@ -183,10 +190,10 @@ func (r *rollOut) means(n release, o *idem.Options) {
 	if n == before {
 		now = r.from
 	}
-	o.Scope, o.ScopeRoute = now.scope, now.route
+	o.Scope = now.scope
 	between := n == claimsFormer || n == claimsNew
 	if r.scope && between {
-		o.Former = &idem.Former{Claims: n == claimsFormer, Scope: r.from.scope, ScopeRoute: r.from.route}
+		o.Former = &idem.Former{Claims: n == claimsFormer, Scope: r.from.scope}
 	}
 	if r.scheme {
 		schemes := []idem.Fingerprint{{CanonicalJSON: !r.json}, {CanonicalJSON: r.json}} // former, new

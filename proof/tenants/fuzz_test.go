@@ -216,7 +216,7 @@ func memoryStore() store.Store { return &idem.MemoryStore{} }
 
 // inMemory is the settings of a bubble, whose time passes while all wait.
 func inMemory(plant planted) settings {
-	return settings{waitMax: 10 * time.Second, settle: synctest.Wait, plant: plant}
+	return settings{settle: synctest.Wait, plant: plant}
 }
 
 // Each caller gets what the caller gets alone: the same answer, byte for byte, by the
@@ -243,7 +243,7 @@ func TestTenantsOnDynamoDB(t *testing.T) {
 	db := dynamotest.Start(t)
 	n := setting(t, sizeDynamoEnv, prove.Some(200, 1000))
 	seed, began, c := firstSeed(t), time.Now(), tally{}
-	c.fuzz(t.Context(), seed, n, settings{waitMax: 50 * time.Millisecond}, false, func() store.Store {
+	c.fuzz(t.Context(), seed, n, settings{}, false, func() store.Store {
 		table := "t-" + rand.Text()
 		client := db.Client(dynamo.Tune)
 		if err := dynamo.CreateTable(t.Context(), client, table); err != nil {
@@ -266,7 +266,7 @@ func TestTenantsAtOnce(t *testing.T) {
 	t.Parallel()
 	seed := firstSeed(t)
 	s := generate(seed, 2000)
-	w := newWorld(s, memoryStore(), time.Now().Truncate(time.Second), settings{waitMax: 50 * time.Millisecond}, nil)
+	w := newWorld(s, memoryStore(), time.Now().Truncate(time.Second), settings{}, nil)
 	var together sync.WaitGroup
 	next := make(chan *request)
 	for range 8 {

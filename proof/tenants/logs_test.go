@@ -53,8 +53,7 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 					if a.opt != nil {
 						a.opt(o)
 					}
-					o.Logger, o.Key, o.Lease, o.Reserve = logger, idem.KeyGenerate, 3*time.Second, time.Second
-					o.WaitMax = 50 * time.Millisecond
+					o.Logger, o.Key, o.Lease = logger, idem.KeyGenerate, 3*time.Second
 					o.Hooks = idem.Hooks{
 						Claimed: tell, Replayed: tell, Refused: tell, InFlight: tell, Mismatch: tell, Finished: tell, Failed: tell, Released: tell, LeaseLost: tell,
 					}

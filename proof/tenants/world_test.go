@@ -20,6 +20,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -53,7 +54,7 @@ var apps = []app{
 		o.Function, o.Namespace, o.Resumable, o.CallerFromOp, o.StatusURL = "f", "chosen", true, true, "/operations/"
 		o.Scope = chosen
 	}},
-	{name: "routes", opt: func(o *idem.Options) { o.Namespace, o.ScopeRoute, o.Key = "routes", true, idem.KeyOptional }},
+	{name: "routes", opt: func(o *idem.Options) { o.Namespace, o.Key = "routes", idem.KeyOptional }},
 }
 
 // chosen makes callers of all that is verified about a request.
@@ -96,9 +97,8 @@ type door struct {
 
 // settings are what differs between stores.
 type settings struct {
-	waitMax time.Duration
-	settle  func()
-	plant   planted
+	settle func()
+	plant  planted
 }
 
 func newWorld(s *script, on store.Store, epoch time.Time, set settings, only *caller) *world {
@@ -118,7 +118,10 @@ func (w *world) engine(a *app, set settings) *idem.Engine {
 		if a.opt != nil {
 			a.opt(o)
 		}
-		o.Function, o.Retention, o.Lease, o.RenewFor, o.WaitMax = "api", retention, lease, -1, set.waitMax
+		o.Function, o.Retention, o.Lease = "api", retention, lease
+		if set.settle == nil { // time is real
+			o.InFlight = idem.InFlightRefuse
+		}
 		o.CORS = idem.CORS{}
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Now = func() time.Time { return w.epoch.Add(time.Duration(w.at.Load())) }
@@ -208,7 +211,7 @@ func (w *world) send(ctx context.Context, r *request) string {
 			tenant += "x"
 		}
 	}
-	ctx = lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{InvokedFunctionArn: function, TenantID: tenant})
+	ctx = lambdacontext.NewContext(asleep.With(ctx), &lambdacontext.LambdaContext{InvokedFunctionArn: function, TenantID: tenant})
 	if depth := ctx.Value(visitKey{}).(*visit).depth; depth > 0 && slices.Contains(asynchronous, r.door) {
 		// It would wait for the handler that waits for it: for less time than that one has.
 		var cancel context.CancelFunc

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -44,24 +45,25 @@ func engineFormer(s suite) {
 	same := func(*idem.Options) {}
 	account := func(context.Context, *idem.Request) (string, error) { return "account 7", nil }
 	byAccount := func(o *idem.Options) { o.Scope = account }
-	byRoute := func(o *idem.Options) { o.ScopeRoute = true }
+	routed := func(_ context.Context, r *idem.Request) (string, error) { return "account 7, " + r.Route, nil }
+	byRoute := func(o *idem.Options) { o.Scope = routed }
 	byACP := func(o *idem.Options) {
 		idem.ACP(o)
 		o.Stored = nil
 	}
 	verified := order("", "").Identity
 	for name, c := range map[string]rescoped{
-		"an authorizer is added":      {idem.OneScope, same, idem.Former{OneScope: true}, true, idem.Identity{Kind: "one"}},
-		"Scope is set":                {same, byAccount, idem.Former{}, false, verified},
-		"Scope is removed":            {byAccount, same, idem.Former{Scope: account}, false, idem.Identity{Kind: "program", Subject: "account 7"}},
-		"ScopeRoute is set":           {same, byRoute, idem.Former{}, false, verified},
-		"ScopeRoute is no longer set": {byRoute, same, idem.Former{ScopeRoute: true}, false, verified},
-		"ACP is set":                  {same, byACP, idem.Former{Preset: same}, false, verified},
-		"Scope is set under ACP":      {byACP, func(o *idem.Options) { byACP(o); byAccount(o) }, idem.Former{}, false, verified},
-		"ACP is no longer set":        {byACP, same, idem.Former{Preset: byACP}, false, verified},
+		"an authorizer is added":     {idem.OneScope, same, idem.Former{OneScope: true}, true, idem.Identity{Kind: "one"}},
+		"Scope is set":               {same, byAccount, idem.Former{}, false, verified},
+		"Scope is removed":           {byAccount, same, idem.Former{Scope: account}, false, idem.Identity{Kind: "program", Subject: "account 7"}},
+		"the route joins the scope":  {same, byRoute, idem.Former{}, false, verified},
+		"the route leaves the scope": {byRoute, same, idem.Former{Scope: routed}, false, idem.Identity{Kind: "program", Subject: "account 7, /rides"}},
+		"ACP is set":                 {same, byACP, idem.Former{Preset: same}, false, verified},
+		"Scope is set under ACP":     {byACP, func(o *idem.Options) { byACP(o); byAccount(o) }, idem.Former{}, false, verified},
+		"ACP is no longer set":       {byACP, same, idem.Former{Preset: byACP}, false, verified},
 	} {
 		s.run("two releases, "+name+": an operation is one in all of them", func(t *testing.T, e *env) { oneOperation(t, e, c) })
-		if strings.Contains(name, "ScopeRoute") {
+		if strings.Contains(name, "route") {
 			s.run("two releases, "+name+": an operation is found beside another one of the same key", func(t *testing.T, e *env) { twoKeys(t, e, c) })
 		}
 		s.run("two releases, "+name+": what has expired is claimed anew, and nobody writes there", func(t *testing.T, e *env) { claimedAnew(t, e, c) })
@@ -90,7 +92,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
 	byFirst, bySecond := first, second // whose operations are at two places
-	if !c.former.ScopeRoute {
+	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
 	one := do(t, byFirst, on("/rides"), a.run).first(t)
@@ -221,8 +223,7 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 		"in the new scope":    {c.release(false), c.release(true)},
 	} {
 		g := storetest.NewGate()
-		asleep := func(o *idem.Options) { o.RenewFor = -1 }
-		late := begin(t, e.engine(order[0], asleep), c.request(name, "1", false), a.held(g))
+		late := beginIn(asleep.With(storetest.Limited(t)), e.engine(order[0]), c.request(name, "1", false), a.held(g))
 		g.Reached(t)
 		e.clock.Advance(2 * defaults.Retention)
 		of := do(t, e.engine(order[1]), c.request(name, "1", false), a.run).first(t)

@@ -166,9 +166,9 @@ func engineInFlight(s suite) {
 
 	s.run("what is finished replays with too little time to begin", func(t *testing.T, e *env) {
 		var a app
-		eng := e.engine(func(o *idem.Options) { o.Reserve = 20 * time.Second })
+		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), defaults.Reserve)
 		defer cancel()
 		res, err := eng.Do(ctx, order("k", "1"), a.run)
 		result{res, err}.replays(t, first)

@@ -144,7 +144,11 @@ func engineScope(s suite) {
 		do(t, eng, here, a.run).replays(t, first)
 		a.ran(t, 1)
 
-		eng = e.engine(func(o *idem.Options) { o.ScopeRoute = true })
+		eng = e.engine(func(o *idem.Options) {
+			o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
+				return r.Identity.Subject + " " + r.Route, nil
+			}
+		})
 		first = do(t, eng, here, a.run).first(t)
 		second := do(t, eng, there, a.run).first(t)
 		do(t, eng, here, a.run).replays(t, first)

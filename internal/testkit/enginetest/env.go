@@ -169,7 +169,11 @@ func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 // begin sends a request from another goroutine. The channel gives its result.
 func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
 	t.Helper()
-	ctx, ch := storetest.Limited(t), make(chan result, 1)
+	return beginIn(storetest.Limited(t), e, r, fn)
+}
+
+func beginIn(ctx context.Context, e *idem.Engine, r idem.Request, fn handler) <-chan result {
+	ch := make(chan result, 1)
 	go func() {
 		res, err := e.Do(ctx, r, fn)
 		ch <- result{res, err}

@@ -27,7 +27,7 @@ type Customer struct {
 	Only      bool   // nothing outside of Namespace is the customer's
 	Key       string // also as a header has it, in quotes, or with spaces
 	Scope     string // what [Means] takes; "one" or "one:" for callers under idem.OneScope
-	Route     string // of the request, with idem.Options.ScopeRoute; else ""
+	Route     string // of the request under idem.ACP or idem.UCP, as "METHOD PATH"; else ""
 }
 
 // keys are the keys that a text may be: as it stands, and as a header with it names one.
@@ -60,7 +60,7 @@ type comparer struct {
 // place is what partition keys depend on beside the request.
 type place struct {
 	namespace string
-	byRoute   bool // idem.Options.ScopeRoute
+	byPath    bool // idem.ACP or idem.UCP
 }
 
 func newComparer(c Customer) *comparer {
@@ -77,7 +77,10 @@ func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (st
 	e := c.engines[at]
 	if e == nil {
 		e = idem.New(c.probe, idem.OneScope, func(o *idem.Options) {
-			o.Namespace, o.ScopeRoute, o.MinKey, o.Logger = namespace, at.byRoute, 1, slog.New(slog.DiscardHandler)
+			if at.byPath {
+				idem.ACP(o)
+			}
+			o.Namespace, o.MinKey, o.Logger = namespace, 1, slog.New(slog.DiscardHandler)
 		})
 		c.engines[at] = e
 	}
@@ -201,12 +204,10 @@ func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bo
 	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
 }
 
-// byPath reports whether the path of a record's request may be part of its scope, though
-// its route doesn't say the path: under ACP and UCP, and of routes for several paths with
-// idem.Options.ScopeRoute. A finished record has no request any longer.
+// byPath reports whether the path of a record's request is part of its scope, though its
+// route doesn't say the path. A finished record has no request any longer.
 func byPath(rec *store.Record) bool {
-	commerce := rec.Scheme == "func acp" || rec.Scheme == "func ucp"
-	return commerce && strings.Contains(rec.Route, "{") || strings.Contains(rec.Route, "+}") || strings.Contains(rec.Route, "...}")
+	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }
 
 // Search compares every record of the table with the customer; without a Key, it finds all

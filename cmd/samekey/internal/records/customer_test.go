@@ -48,7 +48,10 @@ func TestPK(t *testing.T) {
 		mem := &idem.MemoryStore{}
 		req.Key, req.Method = c.Key, "POST"
 		if _, err := idem.New(mem, idem.OneScope, func(o *idem.Options) {
-			o.Namespace, o.MinKey, o.ScopeRoute, o.Logger = c.Namespace, 1, c.Route != "", slog.New(slog.DiscardHandler)
+			if c.Route != "" {
+				idem.ACP(o)
+			}
+			o.Namespace, o.MinKey, o.Logger = c.Namespace, 1, slog.New(slog.DiscardHandler)
 		}).Do(
 			t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }); err != nil {
 			t.Fatalf("%+v: %v", c, err)

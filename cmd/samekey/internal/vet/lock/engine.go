@@ -36,14 +36,14 @@ func Means(option string) bool {
 // ofCaller reports whether an option decides whose a key is, and on which route: what
 // idem.Former changes.
 func ofCaller(option string) bool {
-	return slices.Contains([]string{"Scope", "ScopeRoute", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
+	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
 
 // scopes returns the scope under which an engine claims keys, and all those that it knows.
 func (m Meaning) scopes() (claims string, knows []string) {
 	text := func(prefix, preset string) string {
 		path := m[preset+"ACP"]+m[preset+"UCP"] != ""
-		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"], strconv.FormatBool(path)}, "\n")
+		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"OneScope"], strconv.FormatBool(path)}, "\n")
 	}
 	present := text("", "")
 	switch m[former] {

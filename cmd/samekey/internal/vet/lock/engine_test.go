@@ -67,7 +67,7 @@ func TestMeanings(t *testing.T) {
 			Meaning{"OneScope": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, `"Former", "Former.OneScope", "OneScope", "Scope"`,
 		},
 		"no second release": {
-			Meaning{"Scope": "a", "Former": "true", "Former.ScopeRoute": "true", "Former.Claims": "true"}, Meaning{"Scope": "a"}, `"Former", "Former.Claims", "Former.ScopeRoute"`,
+			Meaning{"Scope": "a", "Former": "true", "Former.Scope": "b", "Former.Claims": "true"}, Meaning{"Scope": "a"}, `"Former", "Former.Claims", "Former.Scope"`,
 		},
 		"another former scope": {
 			Meaning{"Scope": "a"}, Meaning{"Scope": "b", "Former": "true", "Former.Scope": "c", "Former.Claims": "true"}, `"Former.Scope"`,

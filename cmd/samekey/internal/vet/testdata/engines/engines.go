@@ -29,7 +29,7 @@ func (a *app) engines(dev bool) []*idem.Engine {
 		idem.New(&a.store, idem.OneScope, func(o *idem.Options) { o.Fingerprint.CanonicalJSON, o.Retention = true, 72*time.Hour }), // want `engine 0 app.engines$`
 		idem.New(&a.store, public, fingerprint), // want `engine 1 app.engines#2$`
 		idem.New(&a.store, func(o *idem.Options) { // want `engine 2 app.engines#3$`
-			o.Scope, o.ScopeRoute = account, true
+			o.Scope = account
 			o.Namespace = "live"
 			if dev {
 				o.Namespace = "dev"
@@ -38,7 +38,7 @@ func (a *app) engines(dev bool) []*idem.Engine {
 			o.Fingerprint.FuncName = "first 8"
 			o.Fingerprint.Secrets = []idem.Secret{{ID: "1"}}
 		}),
-		idem.New(&a.store, func(o *idem.Options) { o.ScopeRoute, o.Former = true, &idem.Former{Scope: account, Claims: true} }), // want `engine 3 app.engines#4$`
+		idem.New(&a.store, func(o *idem.Options) { o.Former = &idem.Former{Scope: account, Claims: true} }), // want `engine 3 app.engines#4$`
 		idem.New(&a.store, idem.ACP), // want `engine 4 app.engines#5$`
 		idem.New(&a.store, idem.Stripe, func(o *idem.Options) { o.Former = &idem.Former{Preset: idem.ACP, Claims: true} }), // want `engine 5 app.engines#6$`
 	}
@@ -73,7 +73,7 @@ func more(store *idem.MemoryStore, c config, mine Options, other struct{ Scope s
 		idem.New(store, c.option, idem.UCP), // want `engine 8 more#3$`
 		idem.New(store, func(o *idem.Options) { // want `engine 9 more#4$`
 			public(o)
-			o.Namespace, o.ScopeRoute = both()
+			o.Namespace, o.Fingerprint.CanonicalJSON = both()
 			c.text, mine.Scope, other.Scope = "", "", ""
 			o.Fingerprint.Func = nil
 		}),
