@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const (
@@ -53,11 +54,7 @@ func tooLarge(what string, n int) error {
 // its lease can't change the winner's body, and under numbers that this process
 // never uses again, so a late write of an earlier try can't either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
-	end := r.Expires
-	if end.Before(r.Until) {
-		end = r.Until
-	}
-	if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive), box); err != nil {
+	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
 		// Whether or not chunks were written, the record was not changed.
 		return fmt.Errorf("dynamo: write body: %w", err)
 	}

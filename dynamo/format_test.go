@@ -47,7 +47,7 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 	}
 	return map[string]func(*store.Record) []*store.Record{
 		"open, remembered for longer": func(r *store.Record) []*store.Record {
-			r.Retention, r.Tombstone = 720*time.Hour, 48*time.Hour
+			r.Retention = 720 * time.Hour
 			return []*store.Record{r}
 		},
 		"open": func(r *store.Record) []*store.Record { return []*store.Record{r, phase(r)} },
@@ -64,7 +64,7 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 			return []*store.Record{r, state.Released(r, at(2), state.Release{Why: "refused", Refused: true})}
 		},
 		"done": func(r *store.Record) []*store.Record {
-			r.Retention, r.Tombstone = time.Hour, 48*time.Hour
+			r.Retention = time.Hour
 			return []*store.Record{r, state.Finished(r, answer("x"), at(2))}
 		},
 		deflatedAnswer: func(r *store.Record) []*store.Record {
@@ -72,7 +72,7 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 			return []*store.Record{r, state.Finished(r, answer(strings.Repeat("all work and no play ", 100)), at(2))}
 		},
 		"done with jobs": func(r *store.Record) []*store.Record {
-			r.Retention, r.Tombstone = time.Hour, 48*time.Hour
+			r.Retention = time.Hour
 			one := phase(r)
 			return []*store.Record{r, one, state.Finished(one, answer("x"), at(2))}
 		},

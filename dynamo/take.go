@@ -101,28 +101,15 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 // untakeTime is how long giving a record back may take.
 const untakeTime = 2 * time.Second
 
-// lasts returns the part of a take-over that sets the taker's retention and tombstone.
+// lasts returns the part of a take-over that sets the taker's retention.
 func lasts(v *item.Values, t store.Take, args item.Map) string {
-	var set, gone []string
-	taken := &store.Record{Retention: t.Retention, Tombstone: t.Tombstone}
-	for i := range item.Fields {
-		f := &item.Fields[i]
-		if f.Name != item.AttrRetain && f.Name != item.AttrTomb {
-			continue
-		}
-		value := f.Encode(v, taken)
-		if value == nil {
-			gone = append(gone, f.Name)
-			continue
-		}
-		arg := v.Placeholder(f.Name)
-		args[arg] = value
-		set = append(set, ", "+f.Name+" = "+arg)
+	value := item.Retained(v, &store.Record{Retention: t.Retention})
+	if value == nil {
+		return " REMOVE " + item.AttrRetain
 	}
-	if len(gone) > 0 {
-		set = append(set, " REMOVE "+strings.Join(gone, ", "))
-	}
-	return strings.Join(set, "")
+	arg := v.Placeholder(item.AttrRetain)
+	args[arg] = value
+	return ", " + item.AttrRetain + " = " + arg
 }
 
 // handlers returns a condition that is true of the records of these handlers,

@@ -44,7 +44,6 @@ var harmless = map[string]string{
 	item.AttrExpires: "when the key is free",
 	item.AttrKeep:    "the same",
 	item.AttrUntil:   "the same",
-	item.AttrTomb:    "the same",
 	item.AttrCreated: "when a doubt is too old",
 	item.AttrRun:     "when it runs again",
 	item.AttrTries:   "how often it runs again",

@@ -78,7 +78,7 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	defer cancel()
 	r, opt, home := c.ask.req, &c.core.opt, &c.ask.home
 	end, wait, err := opt.Quota.Begin(ctx, QuotaRequest{
-		Caller: string(scope.Append(nil, "", r.Tenant, home.whose)), Route: cmp.Or(r.Route, r.Operation), Bytes: int64(len(r.Body)), Kept: opt.Retention + opt.Tombstone,
+		Caller: string(scope.Append(nil, "", r.Tenant, home.whose)), Route: cmp.Or(r.Route, r.Operation), Bytes: int64(len(r.Body)), Kept: opt.Retention,
 	})
 	switch {
 	case err != nil:

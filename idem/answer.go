@@ -51,8 +51,6 @@ func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.Mismatch:
 		return refuse(evMismatch, fail("claim", pk, ErrMismatch))
-	case state.Expired:
-		return refuse(evRefused, fail("claim", pk, ErrExpired))
 	case state.Stuck:
 		return refuse(evRefused, fail("claim", pk, ErrStuck))
 	case state.TooSoon:

@@ -105,7 +105,7 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	q, opt := c.ask, &c.core.opt
 	r := store.Record{
 		PK: q.home.pk, ID: c.id, Fingerprint: q.print, Secret: q.secret, Scheme: c.core.scheme, Route: q.req.Route, Scope: q.home.scope,
-		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own,
+		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own, Retention: c.core.retention,
 	}
 	if q.input != nil {
 		r.Input = new(*q.input) // a store moves a large body
@@ -113,7 +113,7 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	if opt.CallsOut {
 		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
 	}
-	return state.Claimed(r, now, c.times.leaseEnd(now), c.core.life)
+	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
 // claim claims the record, or returns the record in the way and the verdict about it.
@@ -252,7 +252,7 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, unti
 		return held, v, err
 	}
 	now := c.core.opt.Now()
-	next := state.TakenByClient(held, now, c.times.leaseEnd(now), c.core.life, c.supplied(held.Input), c.ask.req.Handler)
+	next := state.TakenByClient(held, now, c.times.leaseEnd(now), c.core.retention, c.supplied(held.Input), c.ask.req.Handler)
 	rec, l, err := c.writer.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):

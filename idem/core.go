@@ -10,22 +10,21 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // core is what all attempts of an engine share. It holds no state of a request.
 type core struct {
-	names   naming
-	store   store.Store
-	opt     Options
-	life    state.Life    // of its records
-	spare   time.Duration // the part of a lease's margin for renewing the lease: in the other part, a timeout may kill late
-	log     *slog.Logger
-	scheme  string          // of Options.Fingerprint
-	methods map[string]bool // on which the engine acts
-	headers map[string]bool // response headers to store
-	hooks   map[happening]eventHook
-	noLimit sync.Once // guards a warning
+	names     naming
+	store     store.Store
+	opt       Options
+	retention time.Duration // of its records, in whole seconds
+	spare     time.Duration // the part of a lease's margin for renewing the lease: in the other part, a timeout may kill late
+	log       *slog.Logger
+	scheme    string          // of Options.Fingerprint
+	methods   map[string]bool // on which the engine acts
+	headers   map[string]bool // response headers to store
+	hooks     map[happening]eventHook
+	noLimit   sync.Once // guards a warning
 }
 
 // refuses tells that r is refused before an attempt.

@@ -47,7 +47,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		panic(fmt.Sprintf("idem: New: %v", err)) //nolint:forbidigo // as above
 	}
 	c := &core{
-		names: namingOf(&opt), store: store, opt: opt, life: state.LifeOf(opt.Retention, opt.Tombstone), spare: opt.LeaseMargin / 2, log: opt.Logger,
+		names: namingOf(&opt), store: store, opt: opt, retention: state.Retained(opt.Retention), spare: opt.LeaseMargin / 2, log: opt.Logger,
 		scheme: opt.Fingerprint.scheme(), methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), hooks: opt.Hooks.byName(),
 	}
 	for _, m := range opt.Methods {
@@ -106,7 +106,7 @@ func namingOf(opt *Options) naming {
 //
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
-// ErrUnfinished, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
+// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
 // ErrUnavailable, ErrCorrupt or ErrIncomparable. In that case fn has run only if the
 // error matches ErrLeaseLost or ErrUnfinished, or ErrInFlight after another attempt
 // overtook this attempt.

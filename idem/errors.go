@@ -37,9 +37,6 @@ var (
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
 	// ErrKeyUnknown matches errors from a status request for an unknown key.
 	ErrKeyUnknown = errors.New("nothing is known of this idempotency key")
-	// ErrExpired matches errors from a key whose lifetime is over, if a tombstone
-	// remains.
-	ErrExpired = errors.New("idempotency key has expired")
 	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
 	ErrNotKept = store.ErrNotKept
 	// ErrEncoding matches errors from a finished operation whose answer is stored in a

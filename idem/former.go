@@ -17,7 +17,7 @@ import (
 //     known under the former one. Half an hour lies between the end of the former
 //     release and the begin of this one: so long may an invocation and its packets last.
 //  3. Without Former: when no record from before release 2 is open, and
-//     [Options.Retention] and [Options.Tombstone] have passed since.
+//     [Options.Retention] has passed since.
 //
 // A roll-back goes back one release. The program from before release 1 doesn't look under
 // the new scope: it comes back when no record from release 2 is open, or an answer.

@@ -70,7 +70,7 @@ func (e *Engine) AddOperation(kind, name string) error {
 // earlier, a late delivery runs a second time: AddSource logs a warning. Zero means
 // unknown: no warning.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
-	if known := e.core.opt.Retention + e.core.opt.Tombstone; known < keeps && e.core.opt.Mode != ModeOff {
+	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
 			"set a longer one, or say for how long the source keeps it (lambda.Batch.Keeps)",
 			"source", name, "keeps", keeps, "retention", known)

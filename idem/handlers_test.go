@@ -82,7 +82,7 @@ func TestSourceThatKeepsForLonger(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		idem.New(&idem.MemoryStore{}, callertest.Anybody, func(o *idem.Options) {
-			o.Retention, o.Tombstone, o.Logger = 2*time.Hour, time.Hour, slog.New(slog.NewTextHandler(&log, nil))
+			o.Retention, o.Logger = 3*time.Hour, slog.New(slog.NewTextHandler(&log, nil))
 		}, tc.opt).AddSource("orders", tc.keeps)
 		if got := strings.Contains(log.String(), "source=orders"); got != tc.warns {
 			t.Errorf("%s: %q", name, log.String())

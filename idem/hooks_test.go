@@ -348,7 +348,7 @@ func TestHooksOfRefusals(t *testing.T) {
 func TestHookOfEveryRecordInTheWay(t *testing.T) {
 	t.Parallel()
 	for meeting, want := range map[string]string{
-		"done": "Replayed false", "of another request": "Mismatch true", "tombstone": "Refused true", "withheld": "Refused true",
+		"done": "Replayed false", "of another request": "Mismatch true", "withheld": "Refused true",
 		"stuck": "Refused true", "in flight": "InFlight true",
 	} {
 		m := meets(t, "plain", meeting)

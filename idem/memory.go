@@ -209,7 +209,6 @@ func patched(r, prev, next *store.Record) *store.Record {
 	patch(&r.Expires, prev.Expires, next.Expires)
 	patch(&r.Until, prev.Until, next.Until)
 	patch(&r.Retention, prev.Retention, next.Retention)
-	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patch(&r.Run, prev.Run, next.Run)
 	patch(&r.WaitSince, prev.WaitSince, next.WaitSince)
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {

@@ -85,6 +85,6 @@ var ErrReplay = errors.New("would have been replayed")
 
 // outcomes maps each verdict to the error that the request would have got.
 var outcomes = [...]error{
-	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
+	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Again: ErrInFlight,
 }

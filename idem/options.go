@@ -53,11 +53,6 @@ type Options struct {
 	// Default: 24 hours.
 	Retention time.Duration
 
-	// Tombstone is how long after Retention the engine still knows a finished key. A
-	// retry in that time gets ErrExpired and does not run again. Default: 0, an
-	// expired key is new.
-	Tombstone time.Duration
-
 	// Lease is how long an attempt holds its key if its context has no deadline.
 	// Otherwise the lease ends with the deadline. The engine renews the lease of a
 	// handler that works past its deadline and is not killed: on Lambda Managed
@@ -258,7 +253,6 @@ func (o *Options) validate() error {
 	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
 	check(o.MaxRequest > 0 && (!o.Resumable || o.MaxRequest <= store.MaxStoredRequest), "MaxRequest %d: above zero, and at most %d with Resumable", o.MaxRequest, store.MaxStoredRequest)
-	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
 	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
 	if o.StatusURL != "" {

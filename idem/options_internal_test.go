@@ -81,7 +81,6 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"negative body":                                 {&MemoryStore{}, func(o *Options) { o.MaxBody = -1 }, "MaxBody"},
 		"input over 10 MB":                              {&MemoryStore{}, func(o *Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 10<<20+1 }, "MaxRequest"},
 		"negative request":                              {&MemoryStore{}, func(o *Options) { o.MaxRequest = -1 }, "MaxRequest"},
-		"negative tombstone":                            {&MemoryStore{}, func(o *Options) { o.Tombstone = -1 }, "Tombstone"},
 		"unknown mode in flight":                        {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept + 1 }, "InFlight 3"},
 		"negative mode in flight":                       {&MemoryStore{}, func(o *Options) { o.InFlight = -1 }, "InFlight -1"},
 		"a 202 that nobody can follow":                  {&MemoryStore{}, func(o *Options) { o.InFlight = InFlightAccept }, "needs StatusURL"},

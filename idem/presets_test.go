@@ -161,7 +161,6 @@ func TestPresets(t *testing.T) {
 		slowDown            = "429 after 1 wait 1 retry true" // a rate limiter's answer, untouched: the key is free
 	)
 	body := func(_ *desk, r *idem.Request) { r.Body = []byte(`{"amount":9900}`) }
-	tombstone := func(o *idem.Options) { o.Tombstone = month }
 	small := func(o *idem.Options) { o.MaxBody = 1 }
 	full := func(o *idem.Options) { o.Quota = &gate{wait: 1500 * time.Millisecond} }
 	for name, tt := range map[string]struct {
@@ -219,10 +218,6 @@ func TestPresets(t *testing.T) {
 		"after a request id":  {twice(says(201, "Request-Id", "req_1")), replay, replay + " id req_1 first req_1", ""},
 
 		"expired": {aMonthLater, again, again, ""},
-		"expired, told": {
-			onto(memory, aMonthLater, tombstone),
-			"410 after 1 idempotency_key_expired kept", "410 after 1 idempotency_key_expired kept retry false", "",
-		},
 		"answer not kept": {
 			onto(memory, twice(charged), small),
 			"410 after 1 idempotency_answer_not_kept kept", "410 after 1 idempotency_answer_not_kept kept retry false", "",

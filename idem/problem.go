@@ -53,10 +53,6 @@ var problems = []struct {
 		Status: 404, Code: "idempotency_key_unknown", Title: "Nothing is known of this Idempotency-Key",
 		Detail: "No request with this key has been received, or it failed and may be sent again, or its lifetime is over.",
 	}},
-	{ErrExpired, Problem{
-		Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",
-		Detail: "The request with this key was carried out, and its answer is no longer kept. It was not carried out again.",
-	}},
 	{ErrNotKept, Problem{
 		Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
 		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again.",

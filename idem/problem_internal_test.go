@@ -44,7 +44,6 @@ func TestProblems(t *testing.T) {
 		{ErrTooLarge, 413, "request_too_large", "", "invalid_request_error", "invalid_request"},
 		{ErrRequest, 400, "request_invalid", "", "invalid_request_error", "invalid_request"},
 		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error", "invalid_request"},
-		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error", "invalid_request"},
 		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error", "invalid_request"},
 		{ErrEncoding, 406, "idempotency_encoding", "", "idempotency_error", "invalid_request"},
 		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error", "invalid_request"},

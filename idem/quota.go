@@ -31,8 +31,7 @@ type QuotaRequest struct {
 	Route string
 	// Bytes is the size of the request's body.
 	Bytes int64
-	// Kept is how long the record of a finished operation lasts: Retention and
-	// Tombstone.
+	// Kept is how long the record of a finished operation lasts.
 	Kept time.Duration
 }
 

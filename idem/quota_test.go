@@ -27,7 +27,7 @@ func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 		t.Error("a new operation within its quota reads the record")
 		return nil, errors.New("down")
 	}}
-	engine := idem.New(unread, callertest.Anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
+	engine := idem.New(unread, callertest.Anybody, g.set, func(o *idem.Options) { o.Retention = 3 * time.Hour })
 	for _, r := range []idem.Request{
 		{Key: "k1", Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}, Tenant: "t", Route: "POST /rides", Body: []byte("12345")},
 		{Key: "k2", Source: "queue", Operation: "charge|s", DeliveryKey: true},

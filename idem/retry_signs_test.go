@@ -93,11 +93,6 @@ var meetings = map[string]func(*testing.T, *met){
 		m.clock.Advance(defaults.Retention + time.Minute)
 		done(t, m)
 	},
-	"tombstone": func(t *testing.T, m *met) {
-		t.Helper()
-		_, _ = m.engine(&m.mem, m.made, func(o *idem.Options) { o.Tombstone = 72 * time.Hour }).Do(t.Context(), ordered("{}"), m.run(nil, nil))
-		m.clock.Advance(defaults.Retention + time.Minute)
-	},
 	"freed": func(t *testing.T, m *met) {
 		t.Helper()
 		send(t, m, ordered("{}"), errors.New("down"), nil)
@@ -258,7 +253,7 @@ func TestCallsOfARetry(t *testing.T) {
 	for meeting, want := range map[string][3]int{ // reads, claims, commits
 		"nothing": {1, 1, 2}, "expired": {1, 1, 2}, "freed": {1, 1, 2},
 		"abandoned": {1, 0, 2}, "released": {1, 0, 2},
-		"done": {1, 0, 0}, "done again": {1, 0, 0}, "of another request": {1, 0, 0}, "tombstone": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
+		"done": {1, 0, 0}, "done again": {1, 0, 0}, "of another request": {1, 0, 0}, "in flight": {1, 0, 0}, "stuck": {1, 0, 0}, "withheld": {1, 0, 0},
 		"incomparable": {1, 0, 0},
 	} {
 		for _, setting := range []string{"plain", "over the quota", "one of two scopes", "the other scope"} {

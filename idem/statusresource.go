@@ -15,7 +15,7 @@ import (
 // Status returns the state of the operation of r's key, without running anything:
 // the answer as a replay if the operation is done; 202 with the recovery point while
 // an attempt holds it, or if a completer finishes it; otherwise an error that matches
-// [ErrStuck], [ErrExpired], [ErrNotKept] or [ErrKeyUnknown],
+// [ErrStuck], [ErrNotKept] or [ErrKeyUnknown],
 // or [ErrUnfinished] if nobody works on it until its client sends the request again. r
 // needs its Key and the data that determine its scope: only the sender of the request
 // sees the operation. Status compares no fingerprint, since r is another request. So for

@@ -46,10 +46,10 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 }
 
 // takeTicket takes the record over to give it up, and counts the try. Any program may do
-// that, so retention and tombstone stay.
+// that, so the retention stays.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
-	next := state.TakenUp(rec, now, a.times.leaseEnd(now), state.Life{Retention: rec.Retention, Tombstone: rec.Tombstone})
+	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)
 	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
 	switch {
 	case err != nil:
@@ -153,7 +153,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 	t := state.WithFrom(store.Take{
 		PK: ticket.PK, Owner: ticket.Owner, Ver: ticket.Ver, Released: ticket.Released,
 		Now: state.Millis(now), Handlers: handlers, Tenant: tenant, NewOwner: a.ask.owner, Lease: a.times.leaseEnd(now),
-		Retention: a.core.life.Retention, Tombstone: a.core.life.Tombstone,
+		Retention: a.core.retention,
 	})
 	rec, taken, err := a.takeOnce(ctx, t)
 	switch {

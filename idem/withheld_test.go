@@ -199,7 +199,7 @@ func TestWithheldIsAccepted(t *testing.T) {
 func TestErrorsOfOtherOperationsAreNoAnswers(t *testing.T) {
 	t.Parallel()
 	for _, of := range []error{
-		idem.ErrStuck, idem.ErrLeaseLost, idem.ErrConflict, idem.ErrUnavailable, idem.ErrMismatch, idem.ErrNotKept, idem.ErrExpired, idem.ErrNoTime, idem.ErrInFlight,
+		idem.ErrStuck, idem.ErrLeaseLost, idem.ErrConflict, idem.ErrUnavailable, idem.ErrMismatch, idem.ErrNotKept, idem.ErrNoTime, idem.ErrInFlight,
 	} {
 		a := accepting()
 		res := serve(t, a.engine, func(context.Context) (idem.Response, error) {

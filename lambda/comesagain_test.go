@@ -237,7 +237,6 @@ func TestASourceThatOutlastsTheRetention(t *testing.T) {
 		"SQS, a day":                          {wrap("SQS"), 0, func(*idem.Options) {}, true},
 		"SQS, less than 14 days":              {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14*day - time.Second }, true},
 		"SQS, 14 days":                        {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14 * day }, false},
-		"SQS, 14 days with the tombstone":     {wrap("SQS"), 0, func(o *idem.Options) { o.Tombstone = 13 * day }, false},
 		"SQS, disabled":                       {wrap("SQS"), 0, func(o *idem.Options) { o.Mode = idem.ModeOff }, false},
 		"a queue that keeps for an hour":      {wrap("SQS"), time.Hour, func(*idem.Options) {}, false},
 		"a queue with a dead-letter queue":    {wrap("SQS"), 28 * day, func(o *idem.Options) { o.Retention = 14 * day }, true},

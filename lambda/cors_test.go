@@ -90,7 +90,6 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"no answer":         {store: inTheWay(func(r *store.Record) { r.State, r.Response = store.Done, nil }), status: 500, code: "record_corrupt"},
 		"no secret":         {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "idempotency_incomparable"},
 		"no scheme":         {store: inTheWay(func(r *store.Record) { r.Scheme = "json" }), status: 503, code: "idempotency_incomparable"},
-		"expired":           {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
 		"not kept":          {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
 		"overtaken":         {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
 		"no time": {opt: func(o *idem.Options) {

@@ -51,7 +51,6 @@ import (
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
 //	IdempotencyScopeUnknown      DirectOptions.Scope failed
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
-//	IdempotencyKeyExpired        it was done, and the result is no longer kept
 //	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             it waits for an operator
 //	IdempotencyRecordCorrupt     an operator must look at the record

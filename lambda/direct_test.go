@@ -180,9 +180,6 @@ func TestDirectRefusals(t *testing.T) {
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
 		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrIncomparable, called: "IdempotencyIncomparable"},
-		"expired": {engine: record(func(r *store.Record) {
-			r.State, r.Until = store.Done, time.Now().Add(-time.Minute)
-		}), in: order{ID: "1"}, want: idem.ErrExpired, called: "IdempotencyKeyExpired"},
 		"answer not kept": {engine: record(func(r *store.Record) {
 			r.State, r.Overflow = store.Done, &store.Overflow{}
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
@@ -539,18 +536,19 @@ func TestDirectReportsInnerRefusalAsOwn(t *testing.T) {
 	t.Parallel()
 	memory, now := process{new(idem.MemoryStore)}, time.Now()
 	clock := func(o *idem.Options) { o.Now = func() time.Time { return now } }
-	inner := idem.New(memory, callertest.Anybody, clock, func(o *idem.Options) { o.Namespace = "inner"; o.Tombstone = 24 * time.Hour })
+	inner := idem.New(memory, callertest.Anybody, clock, func(o *idem.Options) { o.Namespace, o.MaxBody = "inner", 1 })
 	use := func(ctx context.Context) error {
-		_, err := inner.Do(ctx, idem.Request{Key: "shared", Scope: "s"}, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
+		_, err := inner.Do(ctx, idem.Request{Key: "shared", Scope: "s"}, func(context.Context) (idem.Response, error) {
+			return idem.Response{Body: []byte("too large")}, nil
+		})
 		return err
 	}
 	_ = use(t.Context())
-	now = now.Add(30 * time.Hour)
 	h := lambda.Wrap(idem.New(memory, callertest.Anybody, clock), lambda.Direct[order, receipt](orderID), func(ctx context.Context, _ order) (receipt, error) {
 		return receipt{}, use(ctx)
 	})
 	_, err := h.Invoke(t.Context(), []byte(`{"id":"new"}`))
-	if m, ok := errors.AsType[messages.InvokeResponse_Error](err); ok || !errors.Is(err, idem.ErrExpired) {
+	if m, ok := errors.AsType[messages.InvokeResponse_Error](err); ok || !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("reported as %s: %v", m.Type, err)
 	}
 }

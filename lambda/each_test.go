@@ -847,11 +847,11 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 }
 
 // A handler that has seen a phase fail and says nil has not done the record's work: the record
-// comes again, also if the phase's error is one that another operation's expiry would give. An
+// comes again, also if the phase's error is one that another operation's lost answer would give. An
 // answer by Respond is final.
 func TestNilAfterAFailedPhase(t *testing.T) {
 	t.Parallel()
-	for _, phase := range []error{errBad, idem.ErrExpired, idem.ErrNotKept, idem.ErrNoTime} {
+	for _, phase := range []error{errBad, idem.ErrNotKept, idem.ErrNoTime} {
 		for _, end := range []error{nil, idem.Respond(idem.Response{})} {
 			runs := 0
 			h := lambda.WrapEach(anEngine(), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {

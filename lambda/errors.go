@@ -123,7 +123,6 @@ var errorTypes = []struct {
 	{idem.ErrKeyMissing, "IdempotencyKeyMissing"},
 	{idem.ErrKeyInvalid, "IdempotencyKeyInvalid"},
 	{idem.ErrMismatch, "IdempotencyKeyMismatch"},
-	{idem.ErrExpired, "IdempotencyKeyExpired"},
 	{idem.ErrNotKept, "IdempotencyAnswerNotKept"},
 	{idem.ErrStuck, "IdempotencyStuck"},
 	{idem.ErrInFlight, "IdempotencyInFlight"},

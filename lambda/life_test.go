@@ -35,7 +35,6 @@ func TestLifeOfAKey(t *testing.T) {
 	fails := func(context.Context, []byte) (idem.Response, error) { return idem.Response{}, errBoom }
 	panics := func(context.Context, []byte) (idem.Response, error) { panic("boom: secret") }
 	later := func(d time.Duration) func(*time.Time) { return func(now *time.Time) { *now = now.Add(d) } }
-	tombstone := func(o *idem.Options) { o.Tombstone = 72 * time.Hour }
 	mode := func(m idem.KeyMode) func(*idem.Options) { return func(o *idem.Options) { o.Key = m } }
 	strict := idem.IETF
 	without := func(c *call) { delete(c.header, "Idempotency-Key") }
@@ -63,7 +62,6 @@ func TestLifeOfAKey(t *testing.T) {
 		"5xx, v1":        {idem.StripeV1, []step{{does: answering(500, "a"), status: 500, body: "a", runs: 1}, again(500, "a")}},
 		"5xx, v2":        {idem.Stripe, []step{{does: answering(500, "a"), status: 500, body: "a", runs: 1}, {status: 201, body: createdBody, runs: 2}}},
 		"expired":        {nil, []step{{status: 201, runs: 1}, {after: later(defaults.Retention + time.Minute), status: 201, runs: 2}}},
-		"expired, told":  {tombstone, []step{{status: 201, runs: 1}, {after: later(defaults.Retention + time.Minute), status: 410, body: "_expired", runs: 1}}},
 		"IETF mismatch":  {idem.IETF, []step{{edit: quoted, status: 201, runs: 1}, {edit: other, status: 422, body: `"Idempotency-Key is already used"`, runs: 1}}},
 		"Stripe's":       {idem.Stripe, []step{{edit: quoted, status: 201, runs: 1}, {edit: other, status: 400, body: `"idempotency_error"`, runs: 1}}},
 		"optional key":   {mode(idem.KeyOptional), []step{{edit: without, status: 201, runs: 1}, {edit: without, status: 201, runs: 2}}},

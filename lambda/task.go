@@ -71,7 +71,7 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	switch {
 	case t.err != nil && !t.ran():
 		return t.err
-	case !t.ran() && (errors.Is(err, idem.ErrNotKept) || errors.Is(err, idem.ErrExpired)):
+	case !t.ran() && errors.Is(err, idem.ErrNotKept):
 		return nil // it was done, and no client waits for its answer; a phase's error may match too
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}

@@ -121,7 +121,7 @@ func name(s trace.Step) string {
 // refusal are the codes that are no failure of the program.
 var refusal = map[string]bool{
 	"idempotency_key_missing": true, "idempotency_key_invalid": true, "request_too_large": true, "request_invalid": true,
-	"idempotency_key_mismatch": true, "idempotency_key_unknown": true, "idempotency_key_expired": true,
+	"idempotency_key_mismatch": true, "idempotency_key_unknown": true,
 	"idempotency_answer_not_kept": true, "idempotency_in_flight": true, "held_back": true,
 }
 

@@ -194,14 +194,14 @@ func TestVetComparesMeanings(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "samekey.lock")
-	old := strings.NewReplacer(`"Former": "true"`, `"OneScope": "true"`, `"Fingerprint.CanonicalJSON": "true",`, "").Replace(string(was))
+	old := strings.NewReplacer(`"Scope": "source de70114c"`, `"OneScope": "true"`, `"Fingerprint.CanonicalJSON": "true",`, "").Replace(string(was))
 	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetEngines)
 	for _, want := range []string{
 		`engines/engines.go:29:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
-		`engines.app.engines#3: the scope of its engine is another: "OneScope", "ScopeRoute": a retry of an earlier request is a new operation`,
+		`engines.app.engines#3: the scope of its engine is another: "OneScope", "Scope": a retry of an earlier request is a new operation`,
 		`docs/operate/changes.md#change-the-meaning-of-a-key`,
 	} {
 		if !strings.Contains(stdout, want) {

@@ -46,7 +46,6 @@ func TestClassify(t *testing.T) {
 		{422, nil, []string{"idempotency_key_mismatch"}, client.Unknown},                        // package idem's
 		{409, nil, []string{"idempotency_in_flight"}, client.Pending},
 		{409, nil, []string{"idempotency_stuck"}, client.Unknown},
-		{410, nil, []string{"idempotency_key_expired"}, client.Unknown},
 		{410, nil, []string{"idempotency_answer_not_kept"}, client.Unknown},
 		{402, nil, []string{"card_error", "card_declined"}, client.Declined},
 		{400, nil, []string{"invalid_request_error", "parameter_missing"}, client.Rejected},

@@ -119,7 +119,7 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
 	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}
-	n.Retention, n.Tombstone = 720*time.Hour, 48*time.Hour
+	n.Retention = 720 * time.Hour
 	n.Phases = []store.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
 	n.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`), Tries: 2}, "1.1": {Kind: "mail", Args: []byte(`2`)}}
 	n.Response.Header.Add("Link", "</a>")

@@ -64,12 +64,9 @@ func storeTake(s suite) {
 			*r = *full
 		}, func(*store.Take) {}, state.Good},
 		{"by a program that remembers for longer", func(*store.Record) {}, func(t *store.Take) {
-			t.Retention, t.Tombstone = 72*time.Hour, time.Hour
+			t.Retention = 72 * time.Hour
 		}, state.Good},
-		{"by a program with another tombstone", func(r *store.Record) {
-			r.Retention, r.Tombstone = 72*time.Hour, time.Hour
-		}, func(t *store.Take) { t.Tombstone = 2 * time.Hour }, state.Good},
-		{"by a program of the defaults", func(r *store.Record) { r.Retention, r.Tombstone = 72*time.Hour, time.Hour }, func(*store.Take) {}, state.Good},
+		{"by a program of the defaults", func(r *store.Record) { r.Retention = 72 * time.Hour }, func(*store.Take) {}, state.Good},
 		{"a large request", func(*store.Record) {}, func(*store.Take) {}, state.Good},
 		{"its lease is over since this millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now) }, state.Good},
 		{"its lease ends in a millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, state.Held},

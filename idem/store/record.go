@@ -55,13 +55,12 @@ type Record struct {
 	Lease   time.Time // end of the lease; zero once released
 	Expires time.Time // the key is free from then on; zero while the record must be kept
 	Keep    Keep
-	Until   time.Time // end of replay if different from Expires; else zero
+	Until   time.Time // end of replay while Keep is KeepJobs; else zero
 
-	// Retention and Tombstone are those of the program that last took the record
-	// (idem.Options), in whole seconds, so that a worker or an operator needs no setting
-	// for them. A finished record has no Retention, and a Tombstone only while Keep is
-	// KeepJobs: Expires will lie that far beyond Until once the last job is delivered.
-	Retention, Tombstone time.Duration
+	// Retention is that of the program that last took the record (idem.Options), in whole
+	// seconds, so that a worker or an operator needs no setting for it. A finished record
+	// has none.
+	Retention time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
 	Secret      string // id of the secret that keyed Fingerprint; "" without a secret

@@ -109,7 +109,7 @@ type Take struct {
 	NewOwner string    // the taker's nonce
 	Lease    time.Time // end of the taker's lease
 
-	Retention, Tombstone time.Duration // [Record.Retention] and its Tombstone from now on
+	Retention time.Duration // [Record.Retention] from now on
 
 	// From returns the record after the take-over, or nil if the record must not be
 	// taken: owner or version differ, the record isn't open, the lease hasn't ended,

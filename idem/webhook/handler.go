@@ -198,7 +198,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 // done reports whether err says that an operation was finished, and its answer is
 // gone: this event's, unless its handler ran.
 func done(err error) bool {
-	return errors.Is(err, idem.ErrExpired) || errors.Is(err, idem.ErrNotKept)
+	return errors.Is(err, idem.ErrNotKept)
 }
 
 // handlerError distinguishes the handler's own error, which may be an error of

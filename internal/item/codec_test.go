@@ -67,7 +67,6 @@ func anyRecord(t *rapid.T) *store.Record {
 	}
 	spans := rapid.Map(rapid.Int64Range(1, 1<<30), func(n int64) time.Duration { return time.Duration(n) * time.Second })
 	r.Retention = rapid.OneOf(rapid.Just(defaults.Retention), spans).Draw(t, "retention")
-	r.Tombstone = rapid.OneOf(rapid.Just(time.Duration(0)), spans).Draw(t, "tombstone")
 	if rapid.Bool().Draw(t, "kept") {
 		r.Keep = rapid.SampledFrom([]store.Keep{store.KeepOpen, store.KeepJobs}).Draw(t, "keep")
 		r.Until = second.Draw(t, "until")
@@ -162,7 +161,7 @@ func fullRecord() *store.Record {
 	at := time.UnixMilli(1_800_000_000_000)
 	return &store.Record{
 		PK: "v1##x", ID: "i", Owner: "o", Ver: 2, Fingerprint: "f", Created: at, State: store.Open, Keep: store.KeepOpen, LastErr: "e",
-		Handler: store.HandlerID{Function: "fn", Name: "h"}, Scope: "s", Tenant: "t", Blocked: true, Until: at, Tombstone: time.Hour, Retention: 3 * time.Hour,
+		Handler: store.HandlerID{Function: "fn", Name: "h"}, Scope: "s", Tenant: "t", Blocked: true, Until: at, Retention: 3 * time.Hour,
 		Lease: at, Run: at.Add(1e6), Tries: 1, Calls: map[string]int{"pay": 1}, Doubts: []string{"d"}, DoubtSince: at, Sent: map[string]string{"pay#1": "x"},
 		Phases: []store.Phase{{Name: "p", Result: []byte("1"), At: time.Second}}, Handovers: []store.Handover{{At: at, Kind: "retry", Function: "fn", Err: "e"}},
 		Settled: []store.Decision{{By: "jane", At: at, What: "retry", From: "stuck", To: "open", ID: "d"}, {By: "joe", At: at, What: "x"}},
@@ -194,7 +193,6 @@ func TestUpdateWritesWhatHasChanged(t *testing.T) {
 		AttrBlocked:                  func(r *store.Record) { r.Blocked = false },
 		AttrExpires:                  func(r *store.Record) { r.Expires = r.Created },
 		AttrUntil:                    func(r *store.Record) { r.Until = r.Until.Add(time.Second) },
-		AttrTomb:                     func(r *store.Record) { r.Tombstone = 0 },
 		AttrRetain:                   func(r *store.Record) { r.Retention = 24 * time.Hour },
 		AttrLease:                    func(r *store.Record) { r.Lease = time.Time{} },
 		AttrRun:                      func(r *store.Record) { r.Run = r.Created },

@@ -22,7 +22,6 @@ const (
 	AttrExpires = "exp_s"
 	AttrKeep    = "keep"
 	AttrUntil   = "until_s"
-	AttrTomb    = "tomb_s"
 	AttrRetain  = "retain_s"
 	AttrFP      = "fp"
 	AttrSecret  = "fpk"
@@ -122,16 +121,8 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 	{Name: AttrExpires, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Expires }},
 	{Name: AttrUntil, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Until }},
 	{
-		Name: AttrTomb, Kind: "N",
-		encode: func(v *Values, r *store.Record) Value { return v.optional(int64(r.Tombstone / time.Second)) },
-		decode: func(d *Decoder, r *store.Record) {
-			r.Tombstone = time.Duration(d.Number(AttrTomb, false)) * time.Second
-		},
-		same: func(prev, next *store.Record) bool { return prev.Tombstone == next.Tombstone },
-	},
-	{
 		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
-		encode: func(v *Values, r *store.Record) Value { return v.optional(retained(r)) },
+		encode: Retained,
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
 				r.Retention = defaults.Retention
@@ -272,6 +263,9 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		decode: (*Decoder).sealing, // after all that may be sealed
 	},
 }
+
+// Retained returns the value of a record's retention; nil for the default.
+func Retained(v *Values, r *store.Record) Value { return v.optional(retained(r)) }
 
 // retained is the retention in seconds, 0 for the default.
 func retained(r *store.Record) int64 {

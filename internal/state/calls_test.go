@@ -125,7 +125,7 @@ func TestSending(t *testing.T) {
 func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_000_000_000)
-	open := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, now, now.Add(time.Hour), Life{}), nil, "")
+	open := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, now, now.Add(time.Hour)), nil, "")
 	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
 	for name, tc := range map[string]struct {
 		doubts []string
@@ -156,14 +156,14 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	begun := time.UnixMilli(1_000_000_000)
 	at := func(h int) time.Time { return begun.Add(time.Duration(h) * time.Hour) }
-	r := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, begun, at(1), Life{}), nil, "")
+	r := wrote(Claimed(store.Record{PK: "p", Owner: "a", Keep: store.KeepOpen, Mark: AnyCall}, begun, at(1)), nil, "")
 	for h := 1; h < 4; h++ {
 		r = goesOn(Renewed(r, at(h), at(h+1)), r)
 	}
 	failed := goesOn(Released(r, at(4), Release{Calls: []string{"pay#1"}}), r)
 	for h := 5; h < 8; h++ {
-		r = wrote(Taken(r, at(h), at(h+1), Life{}), r, "b")
-		over := wrote(Taken(failed, at(h), at(h+1), Life{}), failed, "b")
+		r = wrote(Taken(r, at(h), at(h+1), 0), r, "b")
+		over := wrote(Taken(failed, at(h), at(h+1), 0), failed, "b")
 		failed = goesOn(Released(over, at(h+1), Release{Calls: []string{"pay#2"}}), over)
 	}
 	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{AnyCall}) {

@@ -31,12 +31,8 @@
 //	done --> kept: with jobs
 //	done --> replayable: without jobs
 //	kept --> replayable: let go
-//	kept --> tombstone: let go
-//	replayable --> tombstone: the answer ends
 //	replayable --> replayable: Erased
-//	tombstone --> tombstone: Erased
 //	[*] --> [*]: Erased
 //	kept --> [*]: let go, Forgotten
 //	replayable --> [*]: expires, Forgotten
-//	tombstone --> [*]: expires, Forgotten
 package state

@@ -22,7 +22,6 @@ const (
 	isStuck    = "stuck"
 	kept       = "kept"
 	replayable = "replayable"
-	tombstone  = "tombstone"
 )
 
 // classOf returns the drawing's state for a record.
@@ -35,22 +34,19 @@ func classOf(r *store.Record, now time.Time) string {
 
 // Labels of the drawing that are not functions of this package.
 const (
-	leaseEnds  = "the lease ends"
-	answerEnds = "the answer ends"
-	expires    = "expires"
-	letGo      = "let go"                // dynamo's expression, with the last acknowledgement
-	answered   = "Settled with Finished" // an operator's answer, in one write
+	leaseEnds = "the lease ends"
+	expires   = "expires"
+	letGo     = "let go"                // dynamo's expression, with the last acknowledgement
+	answered  = "Settled with Finished" // an operator's answer, in one write
 )
 
 // move is a transition as its callers may apply it: the records, as written, that
 // may result from r at now; none if its callers don't apply it to r.
 type move func(r *store.Record, now time.Time) []*store.Record
 
-const aLease = 30 * time.Second
+const aLease, aRetention = 30 * time.Second, 2 * time.Hour
 
 var (
-	aLife    = Life{Retention: 2 * time.Hour}
-	lives    = []Life{aLife, {aLife.Retention, time.Hour}} // without and with a tombstone
 	phasesOf = [][]store.Phase{{{Name: "p"}}, {{Name: "p", Intent: true}}}
 	jobsOf   = []map[string]store.Job{nil, {"0.0": {Kind: "k"}}}
 )
@@ -61,11 +57,9 @@ var moves = map[string]move{
 		if classOf(r, now) != none {
 			return nil
 		}
-		for _, life := range lives {
-			for _, r := range []store.Record{{}, {Input: &store.Input{}}, {Keep: store.KeepOpen, Mark: AnyCall}} {
-				r.PK, r.ID = "k", "i"
-				all = append(all, stamped(Claimed(r, now, now.Add(aLease), life), nil, "a"))
-			}
+		for _, r := range []store.Record{{}, {Input: &store.Input{}}, {Keep: store.KeepOpen, Mark: AnyCall}} {
+			r.PK, r.ID, r.Retention = "k", "i", aRetention
+			all = append(all, stamped(Claimed(r, now, now.Add(aLease)), nil, "a"))
 		}
 		return all
 	},
@@ -100,10 +94,10 @@ var moves = map[string]move{
 		return all
 	}),
 	"TakenByClient": byNext(func(r *store.Record, now time.Time) *store.Record {
-		return TakenByClient(r, now, now.Add(aLease), aLife, r.Input, r.Handler)
+		return TakenByClient(r, now, now.Add(aLease), aRetention, r.Input, r.Handler)
 	}),
 	"TakenUp": byNext(func(r *store.Record, now time.Time) *store.Record {
-		return TakenUp(r, now, now.Add(aLease), aLife)
+		return TakenUp(r, now, now.Add(aLease), aRetention)
 	}),
 	"Settled": func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, s := range []Settlement{{}, {NotMade: true}, {RiskTwice: true}, {Result: []byte("1")}} {
@@ -143,7 +137,8 @@ var moves = map[string]move{
 			return nil
 		}
 		next := *r
-		next.Jobs, next.Keep, next.Expires = nil, store.KeepNothing, r.Until.Add(r.Tombstone)
+		next.Jobs, next.Keep, next.Expires = nil, store.KeepNothing, r.Until
+		next.Until = time.Time{}
 		next.WaitSince = time.Time{}
 		return []*store.Record{&next}
 	},
@@ -247,7 +242,7 @@ func timeEdges(found map[string]bool, r *store.Record, now time.Time) {
 		at   time.Time
 		name string
 	}
-	events := []event{{r.Expires, expires}, {r.Lease, leaseEnds}, {r.Until, answerEnds}}
+	events := []event{{r.Expires, expires}, {r.Lease, leaseEnds}}
 	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
 	from := classOf(r, now)
 	for _, e := range events {
@@ -331,7 +326,7 @@ func drawEdges(drawn map[string]bool, from, to, label string) {
 func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
-	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aLife), nil, "a")
+	r := stamped(Claimed(store.Record{PK: "k", ID: "i", Retention: aRetention}, now, now.Add(aLease)), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
 		"Calling":   func(time.Time) *store.Record { return Calling(r, AnyCall, nil) },

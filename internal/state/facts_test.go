@@ -70,7 +70,6 @@ func TestWordOfTimes(t *testing.T) {
 		"held":       {{State: store.Open, Lease: after}, {State: store.Open, Lease: after, Until: before}, {State: store.Open, Keep: store.KeepJobs, Lease: after}},
 		"abandoned":  {{State: store.Open, Lease: before}, {State: store.Open, Lease: clock, Expires: after}},
 		"stuck":      {{State: store.Stuck, Lease: after}},
-		"tombstone":  {{State: store.Done, Until: before, Expires: after}},
 		"replayable": {{State: store.Done, Until: after}, {State: store.Done, Lease: after}},
 		"kept":       {{State: store.Done, Keep: store.KeepJobs, Until: before}},
 	} {

@@ -15,7 +15,6 @@ const (
 	Own                     // this attempt's own claim, whose acknowledgement was lost
 	Mismatch                // the key was used with another request
 	Replay                  // finished: give the stored answer
-	Expired                 // finished, and its lifetime is over
 	Stuck                   // waiting for an operator
 	InFlight                // held by another attempt
 	TooSoon                 // open, and its last attempt's answer was withheld a moment ago
@@ -41,8 +40,6 @@ func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 		return Again
 	case !same:
 		return Mismatch
-	case held.State == store.Done && !held.Expires.IsZero() && Over(held.Until, now):
-		return Expired
 	case held.State == store.Done:
 		return Replay
 	case held.State == store.Stuck:

@@ -61,11 +61,8 @@ func violation(r *store.Record, v Verdict, same bool, now time.Time) string {
 		return ""
 	}
 	want := map[store.State]Verdict{store.Done: Replay, store.Stuck: Stuck, store.Open: TakeOver}[r.State]
-	switch {
-	case r.State == store.Open && held:
+	if r.State == store.Open && held {
 		want = InFlight
-	case r.State == store.Done && !r.Expires.IsZero() && !r.Until.IsZero() && r.Until.Before(now):
-		want = Expired
 	}
 	if v != want {
 		return fmt.Sprintf("want verdict %d", want)
@@ -112,8 +109,7 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
 	const retention = 2 * time.Hour
-	life := Life{Retention: retention}
-	prev := wrote(Claimed(store.Record{PK: "p", ID: "i"}, now, lease, life), nil, "a")
+	prev := wrote(Claimed(store.Record{PK: "p", ID: "i", Retention: retention}, now, lease), nil, "a")
 	raised := func(r *store.Record) *store.Record {
 		c := *r
 		c.Ver = prev.Ver + 1
@@ -127,7 +123,7 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 		"a renewal":               {again, true},
 		"the record as it was":    {prev, false},
 		"two renewals":            {goesOn(Renewed(again, now, lease.Add(time.Hour)), again), false},
-		"a take-over":             {wrote(Taken(prev, now, lease.Add(time.Hour), life), prev, "b"), false},
+		"a take-over":             {wrote(Taken(prev, now, lease.Add(time.Hour), retention), prev, "b"), false},
 		"a phase":                 {raised(Advanced(again, now, []store.Phase{{Name: "one"}}, nil, nil)), false},
 		"a commit of nothing new": {raised(prev), false},
 		"a finish":                {goesOn(Finished(prev, store.Response{}, now), prev), false},

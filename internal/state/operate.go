@@ -59,7 +59,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrWork
 	}
 	r := *rec
-	r.Lease, r.Run, r.Until, r.Tombstone, r.Jobs = time.Time{}, Millis(now), time.Time{}, 0, nil
+	r.Lease, r.Run, r.Until, r.Jobs = time.Time{}, Millis(now), time.Time{}, nil
 	frees(&r, now)
 	if unfinished {
 		r.State = store.Open

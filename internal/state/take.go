@@ -53,10 +53,10 @@ func SizeOf(r *store.Record) (n int) {
 	return n
 }
 
-// Taken returns held after a take-over. life is that of the program that takes it.
-func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
+// Taken returns held after a take-over. retention is that of the program that takes it.
+func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := *held
-	r.Retention, r.Tombstone = life.Retention, life.Tombstone
+	r.Retention = retention
 	renew(&r, now, lease)
 	r.Run = Millis(now)
 	vanished(&r, held)
@@ -66,8 +66,8 @@ func Taken(held *store.Record, now, lease time.Time, life Life) *store.Record {
 // TakenByClient returns held after a take-over by a client's retry, with the
 // retry's input and handler, whose name may have changed since. The tenant is that of
 // the claim: it is part of the key.
-func TakenByClient(held *store.Record, now, lease time.Time, life Life, in *store.Input, by store.HandlerID) *store.Record {
-	r := Taken(held, now, lease, life)
+func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
+	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
 	h := store.Handover{At: Millis(now), Kind: HandoverRetry}
 	if by.Function != held.Handler.Function {
@@ -79,8 +79,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, life Life, in *stor
 
 // TakenUp returns held after a take-over by a completer or an operator. The
 // take-over itself counts the try, so that a try that dies is counted too.
-func TakenUp(held *store.Record, now, lease time.Time, life Life) *store.Record {
-	r := Taken(held, now, lease, life)
+func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
+	r := Taken(held, now, lease, retention)
 	r.Tries++
 	// Not cut to the last: a store's Take adds to the list without reading it, as
 	// often as a completer tries.
@@ -145,7 +145,7 @@ func WithFrom(t store.Take) store.Take {
 		if MayTake(rec, t) != Good {
 			return nil
 		}
-		r := TakenUp(rec, t.Now, t.Lease, Life{t.Retention, t.Tombstone})
+		r := TakenUp(rec, t.Now, t.Lease, t.Retention)
 		Stamp(r, rec, t.NewOwner)
 		return r
 	}

@@ -10,15 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Life is for how long a program remembers a key. Its records carry it, so that the worker
-// and people need no setting for it.
-type Life struct{ Retention, Tombstone time.Duration }
-
-// LifeOf returns the life of a program's options, in whole seconds as in an item.
-func LifeOf(retention, tombstone time.Duration) Life {
-	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
-	return Life{whole(retention), whole(tombstone)}
-}
+// Retained returns a program's retention, in whole seconds as in an item.
+func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // Stamp makes next the write of owner that follows prev, or the claim if prev is
 // nil. Only Stamp decides Owner and Ver, which fence every write. (A store's Take
@@ -30,10 +23,10 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Claimed returns the record of a new operation. life is that of its program. If r has
-// Keep, its handler will make calls.
-func Claimed(r store.Record, now time.Time, lease time.Time, life Life) *store.Record {
-	r.State, r.Retention, r.Tombstone = store.Open, life.Retention, life.Tombstone
+// Claimed returns the record of a new operation, with the retention of its program in r. If r
+// has Keep, its handler will make calls.
+func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
+	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {
@@ -110,9 +103,6 @@ func renew(r *store.Record, now, lease time.Time) {
 
 // Finished returns held with its response, which lasts for the retention of the program
 // that last took held. Phases keep only their names; the input and the lease are removed.
-//
-// With a tombstone the record outlives its answer by that time, and Until is the
-// end of the answer.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // in one block
 		record   store.Record
@@ -125,16 +115,13 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
 	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
-	r.Retention, r.Tombstone = 0, 0 // Expires and Until say it
+	r.Retention = 0 // Expires and Until say it
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
-		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, held.Tombstone
+		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
 		r.Run = Millis(now) // from now on the jobs are left to the drain
 		WaitFrom(r, now)
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
-		if held.Tombstone > 0 {
-			r.Expires, r.Until = until.Add(held.Tombstone), until
-		}
 		r.WaitSince = time.Time{}
 	}
 	return r

@@ -27,7 +27,7 @@ var (
 func busy() *store.Record {
 	return &store.Record{
 		PK: "v1#ns#a", ID: "i", State: store.Open, Owner: "a", Ver: 7, Fingerprint: "f", Scope: "s", Tenant: "t", Route: "r",
-		Created: claimedAt, Run: claimedAt, Lease: leaseEnd, Keep: store.KeepOpen, Retention: aLife.Retention,
+		Created: claimedAt, Run: claimedAt, Lease: leaseEnd, Keep: store.KeepOpen, Retention: aRetention,
 		Handler: store.HandlerID{Function: "fn", Name: "h"},
 		Phases:  []store.Phase{{Name: "zero", Result: []byte("0"), At: 5 * time.Millisecond}},
 		Jobs:    map[string]store.Job{"0.0": {Kind: "mail"}},
@@ -102,19 +102,13 @@ func TestWhatChanges(t *testing.T) {
 			return IntentReplaced(r, clock, phases, mail, []string{"fax#1"})
 		})
 	}
-	finish := func(tombstone time.Duration) transition {
-		return plain(func(r *store.Record) *store.Record {
-			lasting := *r
-			lasting.Tombstone = tombstone
-			return Finished(&lasting, ok, clock)
-		})
-	}
+	finish := plain(func(r *store.Record) *store.Record { return Finished(r, ok, clock) })
 	release := func(b Release) transition {
 		return plain(func(r *store.Record) *store.Record { return Released(r, clock, b) })
 	}
 	takeByClient := func(by store.HandlerID) transition {
 		return plain(func(r *store.Record) *store.Record {
-			return TakenByClient(r, clock, nextLease, aLife, &store.Input{Method: "PUT"}, by)
+			return TakenByClient(r, clock, nextLease, 2*time.Hour, &store.Input{Method: "PUT"}, by)
 		})
 	}
 	settle := func(s Settlement) transition {
@@ -184,14 +178,10 @@ func TestWhatChanges(t *testing.T) {
 
 		"it finishes": {func(r *store.Record) {
 			r.Jobs, r.Blocked, r.WaitSince = nil, true, claimedAt
-		}, finish(0), func(r *store.Record) { finished(r); r.Blocked, r.WaitSince = false, time.Time{} }},
-		"it finishes, with a tombstone": {func(r *store.Record) { r.Jobs, r.Phases = nil, nil }, finish(time.Hour), func(r *store.Record) {
-			finished(r)
-			r.Phases, r.Until, r.Expires = nil, r.Expires, r.Expires.Add(time.Hour)
-		}},
-		"it finishes, with jobs": {func(r *store.Record) { expiring(r); r.Blocked = true }, finish(3 * time.Second), func(r *store.Record) {
+		}, finish, func(r *store.Record) { finished(r); r.Blocked, r.WaitSince = false, time.Time{} }},
+		"it finishes, with jobs": {func(r *store.Record) { expiring(r); r.Blocked = true }, finish, func(r *store.Record) {
 			answered200(r)
-			r.Blocked, r.Keep, r.Expires, r.Until, r.Tombstone, r.Run = false, store.KeepJobs, time.Time{}, time.Unix(1_007_210, 0), 3*time.Second, clockMs
+			r.Blocked, r.Keep, r.Expires, r.Until, r.Run = false, store.KeepJobs, time.Time{}, time.Unix(1_007_210, 0), clockMs
 		}},
 		"it is given up": {func(r *store.Record) { expiring(r); r.Blocked = true }, plain(func(r *store.Record) *store.Record { return MadeStuck(r, clock, long) }), func(r *store.Record) {
 			r.State, r.Lease, r.LastErr, r.Keep, r.Expires, r.Blocked, r.WaitSince = store.Stuck, time.Time{}, long[:256], store.KeepOpen, time.Time{}, false, clockMs
@@ -218,7 +208,7 @@ func TestWhatChanges(t *testing.T) {
 				handedOver(HandoverRetry, "", "")(r)
 			},
 		},
-		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aLife) }), func(r *store.Record) {
+		"a completer takes it up": {none, plain(func(r *store.Record) *store.Record { return TakenUp(r, clock, nextLease, aRetention) }), func(r *store.Record) {
 			takenOver(r)
 			r.Tries = 3
 			handedOver(HandoverCompleter, "", "")(r)
@@ -326,10 +316,10 @@ func TestClaimIsKeptForARequestOrACall(t *testing.T) {
 		if tt.kept {
 			want.Keep = store.KeepOpen
 		} else {
-			want.Expires = clockSec.Add(aLife.Retention)
+			want.Expires = clockSec.Add(aRetention)
 		}
-		want.Retention = aLife.Retention
-		if diff := cmp.Diff(&want, Claimed(tt.r, clock, nextLease, aLife)); diff != "" {
+		tt.r.Retention, want.Retention = aRetention, aRetention
+		if diff := cmp.Diff(&want, Claimed(tt.r, clock, nextLease)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -348,7 +338,7 @@ func TestListsOfARecordAreCut(t *testing.T) {
 			t.Fatalf("after %d: %v, %v", i+1, r.Handovers, r.Settled)
 		}
 	}
-	if up := TakenUp(r, clock, nextLease, aLife); len(up.Handovers) != 11 {
+	if up := TakenUp(r, clock, nextLease, aRetention); len(up.Handovers) != 11 {
 		t.Errorf("a completer leaves %d handovers", len(up.Handovers))
 	}
 }
@@ -392,16 +382,16 @@ func TestExpiryFollowsTheLease(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
 	later := now.Add(time.Hour)
-	claim := Claimed(store.Record{PK: "p", ID: "i"}, now, lease, aLife)
+	claim := Claimed(store.Record{PK: "p", ID: "i", Retention: aRetention}, now, lease)
 	for name, tt := range map[string]struct {
 		got  *store.Record
 		want time.Duration // from now
 	}{
-		"a claim":                      {claim, aLife.Retention},
-		"a claim beyond its retention": {Claimed(store.Record{}, now, now.Add(5*time.Hour), aLife), 6 * time.Hour},
-		"a take-over":                  {Taken(claim, later, lease.Add(time.Hour), aLife), time.Hour + aLife.Retention},
-		"a take-over beyond it":        {Taken(claim, now, now.Add(5*time.Hour), aLife), 6 * time.Hour},
-		"a renewal":                    {Renewed(claim, later, lease.Add(time.Hour)), time.Hour + aLife.Retention},
+		"a claim":                      {claim, aRetention},
+		"a claim beyond its retention": {Claimed(store.Record{Retention: aRetention}, now, now.Add(5*time.Hour)), 6 * time.Hour},
+		"a take-over":                  {Taken(claim, later, lease.Add(time.Hour), aRetention), time.Hour + aRetention},
+		"a take-over beyond it":        {Taken(claim, now, now.Add(5*time.Hour), aRetention), 6 * time.Hour},
+		"a renewal":                    {Renewed(claim, later, lease.Add(time.Hour)), time.Hour + aRetention},
 		"a release that frees":         {Released(claim, now, Release{}), freedFor},
 	} {
 		if !tt.got.Expires.Equal(now.Add(tt.want)) {
@@ -409,7 +399,7 @@ func TestExpiryFollowsTheLease(t *testing.T) {
 		}
 	}
 	phased := Advanced(claim, now, []store.Phase{{Name: "one"}}, nil, nil)
-	for name, r := range map[string]*store.Record{"a phase": phased, "a take-over after it": Taken(phased, later, lease, aLife), "a renewal after it": Renewed(phased, later, lease)} {
+	for name, r := range map[string]*store.Record{"a phase": phased, "a take-over after it": Taken(phased, later, lease, aRetention), "a renewal after it": Renewed(phased, later, lease)} {
 		if !r.Expires.IsZero() || r.Keep != store.KeepOpen {
 			t.Errorf("%s: expires at %v, kept for %q, want never", name, r.Expires, r.Keep)
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // Word names the state of a record at now for people, as the drawing of the states
-// does: held, abandoned, released, stuck, kept, replayable, tombstone. No record, an
+// does: held, abandoned, released, stuck, kept, replayable. No record, an
 // expired one and a freed key are "free".
 func Word(r *store.Record, now time.Time) string {
 	switch {
@@ -18,8 +18,6 @@ func Word(r *store.Record, now time.Time) string {
 		return "stuck"
 	case r.State == store.Done && r.Keep == store.KeepJobs:
 		return "kept"
-	case r.State == store.Done && Over(r.Until, now):
-		return "tombstone"
 	case r.State == store.Done:
 		return "replayable"
 	case r.Lease.After(now):

@@ -214,7 +214,7 @@ func (w *world) engineSays(c *customer, by string, res idem.Result) reply {
 			w.fail(oneAnswer+": a replay (%d) is no answer of the handler, and nobody has decided", res.Status)
 		}
 		return reply{final: res.Replayed, text: text + "of an operator"}
-	case "idempotency_key_mismatch", "idempotency_stuck", "idempotency_key_expired", "idempotency_answer_not_kept":
+	case "idempotency_key_mismatch", "idempotency_stuck", "idempotency_answer_not_kept":
 		return reply{final: true, text: text}
 	}
 	return reply{text: text}

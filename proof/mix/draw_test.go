@@ -65,7 +65,7 @@ type choice string
 // new ones at the end: the numbers are in seeds.
 var switches = [...]choice{
 	// The engine's and the store's options.
-	resumable, readFirst, retention, tombstone, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
+	resumable, readFirst, retention, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
 	maxTries, renews, deadline,
 	// The script.
 	phases, foreign, writes, jobsStaged, largeResult, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
@@ -86,7 +86,6 @@ const (
 	resumable    choice = "Resumable"
 	readFirst    choice = "ReadFirst"
 	retention    choice = "Retention"
-	tombstone    choice = "Tombstone"
 	maxBody      choice = "MaxBody"
 	inline       choice = "Inline"
 	stored       choice = "Stored"

@@ -145,9 +145,6 @@ func newPlan(d *drawn) *plan {
 			p.readFirst = true
 		}
 		o.Retention, o.Lease, o.MaxBody, o.MaxTries, o.Stored = p.retention, p.lease, p.maxBody, p.maxTries, policy
-		if d.odds(0.2, tombstone) {
-			o.Tombstone = 2 * time.Hour
-		}
 		o.InFlight = flight
 		if flight == idem.InFlightAccept {
 			o.StatusURL = "/status/"
@@ -281,8 +278,8 @@ func (p *plan) invite() {
 func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
-	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Tombstone %s, Lease %s, MaxBody %d, "+
+	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Lease %s, MaxBody %d, "+
 		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
-		o.Resumable, p.readFirst, o.Retention, o.Tombstone, o.Lease, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
+		o.Resumable, p.readFirst, o.Retention, o.Lease, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
 		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
 }

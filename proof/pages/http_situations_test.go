@@ -153,7 +153,6 @@ var situations = []situation{
 		return s.post(compressed)
 	}},
 	{name: "after the key's lifetime", act: againLater},
-	{name: "the same, `Tombstone`", opt: func(o *idem.Options) { o.Tombstone = year }, act: againLater},
 	{name: "the record is damaged", act: func(s *stage) outcome {
 		s.store.down = idem.ErrCorrupt
 		return s.post(created)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -59,11 +58,6 @@ func status(t *testing.T) string {
 		}},
 		{name: "is not known, or failed and freed its key", act: func(s *stage) idem.Response {
 			s.post(failing)
-			return s.status(key)
-		}},
-		{name: "expired, `Tombstone`", opt: func(o *idem.Options) { o.Tombstone = year }, act: func(s *stage) idem.Response {
-			s.post(created)
-			wait(25 * time.Hour)
 			return s.status(key)
 		}},
 		{name: "queried by POST", act: func(s *stage) idem.Response {

@@ -39,7 +39,7 @@ const typedApps = 3
 
 var apps = []app{
 	{name: "plain"},
-	{name: "tombstones", opt: func(o *idem.Options) { o.Tombstone = time.Hour }},
+	{name: "small answers", opt: func(o *idem.Options) { o.Retention = time.Hour }},
 	{name: "resumable", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
 		o.Function, o.Namespace, o.Resumable, o.CallerFromOp, o.InFlight, o.StatusURL = "f", "resumable", true, true, idem.InFlightAccept, "/operations/"
 	}},

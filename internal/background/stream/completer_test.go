@@ -542,26 +542,24 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 	tabletest.Replays(t, engine, req, "done")
 }
 
-// A deploy changes retention and tombstone between two attempts. An answer of people holds
+// A deploy changes the retention between two attempts. An answer of people holds
 // as the later attempt's program has it, whether a client or a completer asked for that
 // attempt, and whatever the program is that people decide by.
 func TestTheLaterProgramsRetentionHolds(t *testing.T) {
 	t.Parallel()
 	const short, long = 2 * time.Hour, 720 * time.Hour
-	type terms struct{ retention, tombstone time.Duration }
-	for name, tt := range map[string]struct{ before, later, want terms }{
-		"from the defaults": {terms{}, terms{long, short}, terms{long, short}},
-		"shorter":           {terms{long, short}, terms{short, long}, terms{short, long}},
-		"no tombstone":      {terms{long, short}, terms{long, 0}, terms{long, 0}},
-		"to the defaults":   {terms{long, short}, terms{}, terms{defaults.Retention, 0}},
+	for name, tt := range map[string]struct{ before, later, want time.Duration }{
+		"from the default": {0, long, long},
+		"shorter":          {long, short, short},
+		"to the default":   {long, 0, defaults.Retention},
 	} {
 		for _, byTicket := range []bool{false, true} {
 			t.Run(name+map[bool]string{false: ", by a client", true: ", by a completer"}[byTicket], func(t *testing.T) {
 				t.Parallel()
 				tab, req := newTable(t), tabletest.Post(tabletest.NewKey(), "{}")
 				clock := idemtest.NewClock()
-				program := func(of terms) func(*idem.Options) {
-					return func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, of.retention, of.tombstone }
+				program := func(retention time.Duration) func(*idem.Options) {
+					return func(o *idem.Options) { o.Now, o.Retention = clock.Now, retention }
 				}
 				begin(t, tab, req, func(ctx context.Context) error {
 					_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
@@ -585,13 +583,13 @@ func TestTheLaterProgramsRetentionHolds(t *testing.T) {
 				if !errors.Is(err, idem.ErrStuck) {
 					t.Fatal(err)
 				}
-				operator := idem.New(tab.Store, callertest.Anybody, program(terms{}))
+				operator := idem.New(tab.Store, callertest.Anybody, program(0))
 				if err := operator.Settle(t.Context(), tab.Only(t).PK, idem.Settlement{Answer: &idem.Response{Status: 201}, By: "jane"}); err != nil {
 					t.Fatal(err)
 				}
 				r, now := tab.Only(t), state.Seconds(clock.Now())
-				if got := (terms{state.Lifetime(r).Sub(now), r.Expires.Sub(state.Lifetime(r))}); got != tt.want {
-					t.Errorf("its answer holds for %v, its tombstone for %v; want %v", got.retention, got.tombstone, tt.want)
+				if got := r.Expires.Sub(now); got != tt.want {
+					t.Errorf("its answer holds for %v, want %v", got, tt.want)
 				}
 			})
 		}

@@ -44,10 +44,9 @@ const (
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
-	// letGoUpdate gives a record the end that it would have without jobs: that of
-	// its replay, or of its tombstone if it has one, for which until_s stays. A finished
-	// record without jobs waits for nobody.
-	letGoUpdate = "SET exp_s = until_s + if_not_exists(tomb_s, :zero) REMOVE keep, waits, wait_ms, wait_in"
+	// letGoUpdate gives a record the end that it would have without jobs, that of its
+	// replay. A finished record without jobs waits for nobody.
+	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
 // acknowledge removes delivered jobs, by their names in image.Jobs, from image's
@@ -126,7 +125,7 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	args := item.Map{":id": v.Str(image.ID)}
 	if last {
 		condition, update = lastCondition, letGoUpdate+", "
-		args[":done"], args[":n"], args[":zero"] = v.Str(string(store.Done)), v.Num(int64(len(names))), v.Num(0)
+		args[":done"], args[":n"] = v.Str(string(store.Done)), v.Num(int64(len(names)))
 	}
 	paths, placeholders := jobPaths(names)
 	if last {

@@ -28,11 +28,10 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
-// With tombstones a record with jobs ends as one without: it says "expired" for
-// as long, whoever let it go. Its replay must not end with the last delivery.
-func TestTombstoneOutlivesTheLastAck(t *testing.T) {
+// A record with jobs ends as one without, whoever let it go: its replay must not end with the
+// last delivery.
+func TestReplayOutlivesTheLastAck(t *testing.T) {
 	t.Parallel()
-	const tombstone = 600*time.Second - time.Millisecond // rounded up
 	for name, let := range map[string]func(*testing.T, *table, *store.Record) error{
 		"ack": func(t *testing.T, tab *table, r *store.Record) error {
 			t.Helper()
@@ -54,7 +53,7 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			engine := func(optFns ...func(*idem.Options)) *idem.Engine {
-				return idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody}, append(optFns, func(o *idem.Options) { o.Tombstone = tombstone })...)...)
+				return idem.New(tab.Store, append([]func(*idem.Options){callertest.Anybody}, optFns...)...)
 			}
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			if _, err := engine().Do(t.Context(), req, one("job")); err != nil {
@@ -65,14 +64,14 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 				t.Fatal(err)
 			}
 			it := tab.item(t, r.PK)
-			if got, want := number(it["exp_s"]), r.Until.Unix()+600; got != want || number(it["until_s"]) != r.Until.Unix() || it["keep"] != nil {
-				t.Errorf("exp_s %d, until_s %d, keep %v; want exp_s %d, until_s %d", got, number(it["until_s"]), it["keep"], want, r.Until.Unix())
+			if got, want := number(it["exp_s"]), r.Until.Unix(); got != want || it["until_s"] != nil || it["keep"] != nil {
+				t.Errorf("exp_s %d, until_s %v, keep %v; want exp_s %d alone", got, it["until_s"], it["keep"], want)
 			}
-			if _, err := engine(tabletest.Ahead(defaults.Retention+time.Minute)).Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrExpired) {
-				t.Errorf("a retry after the end of replay got %v, want expired", err)
+			if res, err := engine(tabletest.Ahead(defaults.Retention-time.Minute)).Do(t.Context(), req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
+				t.Errorf("before the end of replay: got %+v, %v, want the replay", res, err)
 			}
-			if _, err := engine(tabletest.Ahead(defaults.Retention+11*time.Minute)).Do(t.Context(), req, tabletest.Created("new")); err != nil {
-				t.Errorf("after the tombstone: %v", err)
+			if res, err := engine(tabletest.Ahead(defaults.Retention+time.Minute)).Do(t.Context(), req, tabletest.Created("new")); err != nil || res.Replayed {
+				t.Errorf("after the end of replay: got %+v, %v, want a run", res, err)
 			}
 		})
 	}

@@ -512,7 +512,6 @@ func TestPassLeavesToTTLWhatTTLDeletes(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour })
 	run(t, tab.Engine(callertest.Anybody), tabletest.Created("finished"))
-	run(t, tab.Engine(callertest.Anybody, func(o *idem.Options) { o.Tombstone = 48 * time.Hour }), tabletest.Created("with a tombstone"))
 	run(t, tab.Engine(callertest.Anybody), tabletest.Created(noise(50_000))) // in parts beside the record
 	stored := tabletest.Post(tabletest.NewKey(), noise(50_000))              // with a request beside it
 	if _, err := tab.Engine(callertest.Anybody, resumable).Do(t.Context(), stored, tabletest.Created("resumable")); err != nil {

@@ -135,7 +135,7 @@ func (r *restless) meanwhile(t testing.TB, pk, what string) {
 	case "endless":
 		r.edit(t, pk, "REMOVE until_s", nil, nil)
 	case "let-go":
-		r.edit(t, pk, "SET jobs = :x, exp_s = until_s REMOVE keep", nil, item.Map{":x": v.Map(nil)})
+		r.edit(t, pk, "SET jobs = :x, exp_s = until_s REMOVE keep, until_s", nil, item.Map{":x": v.Map(nil)})
 	case "park":
 		r.edit(t, pk, "SET jobs.#j.#f = :x", path, item.Map{":x": v.Str("bad")})
 	case "unpark":

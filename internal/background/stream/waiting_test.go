@@ -479,7 +479,7 @@ func (w *walker) step(s *dynamo.Store) {
 
 func (w *walker) claim(s *dynamo.Store) {
 	claimed := state.Claimed(store.Record{PK: walkPK, ID: tabletest.NewKey(), Fingerprint: "f", Input: &store.Input{Method: "POST", Path: "/"}},
-		w.now, w.now.Add(time.Hour), state.Life{})
+		w.now, w.now.Add(time.Hour))
 	state.Stamp(claimed, nil, tabletest.NewKey())
 	w.steps = append(w.steps, "claim")
 	held, err := s.Claim(w.t.Context(), store.Claim{Next: claimed, Now: w.now.Add(100 * time.Hour)})
@@ -498,7 +498,7 @@ func (w *walker) hold(s *dynamo.Store, r *store.Record) (string, error) {
 		if r.State != store.Open {
 			return "nothing", nil
 		}
-		next := state.TakenByClient(r, w.now, w.now.Add(time.Hour), state.Life{}, r.Input, r.Handler)
+		next := state.TakenByClient(r, w.now, w.now.Add(time.Hour), 0, r.Input, r.Handler)
 		return w.commit(s, "take over", r, next, tabletest.NewKey())
 	}
 	staged := map[string]store.Job{fmt.Sprintf("%d.0", len(v.Phases)): {Kind: "mail", Args: []byte("{}")}}

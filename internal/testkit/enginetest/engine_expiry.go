@@ -34,23 +34,6 @@ func engineExpiry(s suite) {
 		}
 	})
 
-	s.run("with a tombstone the key says expired, and does not run", func(t *testing.T, e *env) {
-		var a app
-		eng := e.engine()
-		do(t, eng, order("k", "1"), a.run).first(t)
-		r := e.record(t, order("k", "1"))
-		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
-		e.clock.Advance(defaults.Retention + time.Second)
-		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrExpired)
-		serve(t, eng, keyed("k", "1"), a.run).status(t, 410)
-		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		a.ran(t, 1)
-
-		e.clock.Advance(r.Expires.Sub(e.clock.Now()) + time.Second)
-		do(t, eng, order("k", "1"), a.run).first(t)
-		a.ran(t, 2)
-	})
-
 	s.run("a finished record that is kept for its jobs replays past its lifetime", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()

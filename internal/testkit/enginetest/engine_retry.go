@@ -32,7 +32,7 @@ func engineRetry(s suite) {
 	s.run("a retry is judged by the record as it is", func(t *testing.T, e *env) {
 		var a app
 		g := storetest.NewGate()
-		eng := e.engine(func(o *idem.Options) { o.Tombstone = time.Hour })
+		eng := e.engine()
 		held := begin(t, eng, order("k", "1"), a.held(g))
 		g.Reached(t)
 		refused := func(body string, want error) {
@@ -45,8 +45,6 @@ func engineRetry(s suite) {
 		(<-held).first(t)
 		refused("2", idem.ErrMismatch)
 		e.clock.Advance(defaults.Retention + time.Second)
-		refused("1", idem.ErrExpired)
-		e.clock.Advance(time.Hour + time.Second)
 		do(t, eng, retried(order("k", "1")), a.run).first(t)
 		a.ran(t, 2)
 	})

@@ -82,7 +82,6 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	}
 	add("kept", done(store.KeepJobs, later, time.Time{}, parked))
 	add("replayable", done(store.KeepNothing, time.Time{}, later, nil))
-	add("tombstone", done(store.KeepNothing, now.Add(time.Second), later, nil))
 	add("free", done(store.KeepNothing, time.Time{}, now.Add(-time.Minute), nil))
 	add("later", func(r *store.Record) {
 		done(store.KeepJobs, later, time.Time{}, nil)(r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The checks of how long things are remembered against how long they are tried again:
@@ -52,10 +53,7 @@ const hidden = 15 * time.Minute
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {
-		end := r.Until
-		if end.IsZero() {
-			end = r.Expires
-		}
+		end := state.Lifetime(r)
 		if r.State != store.Done || end.IsZero() || r.Run.IsZero() || mistaken(r, f.Now) {
 			continue
 		}

@@ -208,14 +208,9 @@ func carried(body []byte) int {
 
 // replayed says until when the answer of a finished record is replayed, and what follows.
 func replayed(r *store.Record) string {
-	until, free := state.Lifetime(r), r.Expires
-	says := "It is replayed until " + plain.Time(until)
+	says := "It is replayed until " + plain.Time(state.Lifetime(r))
 	if len(r.Jobs) > 0 {
 		says += ", or longer while jobs are not delivered"
-		free = until.Add(r.Tombstone)
-	}
-	if free.After(until) {
-		return says + "; after that a retry is told that the key has expired, until " + plain.Time(free) + ", and then runs anew."
 	}
 	return says + "; after that a retry runs anew."
 }

@@ -106,7 +106,6 @@ func TestMay(t *testing.T) {
 		"kept":       {"redrive", "redrive 0.0", "forget all"},
 		"later":      {"cancel", "forget all"},
 		"replayable": {"erase", "forget all"},
-		"tombstone":  {"erase", "forget all"},
 		"free":       {"erase"},
 	}
 	for name, rec := range hostiletest.Records("rides", now) {
@@ -241,11 +240,9 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
 	for want, rec := range map[string]store.Record{
-		"until 2027-01-16 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {},
-		"until 2027-02-14 08:00:00 UTC; after that a retry runs anew.":                                                                                                                   {Retention: 720 * time.Hour},
-		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry runs anew.":                                                                           {Jobs: jobs},
-		"until 2027-01-15 10:00:00 UTC; after that a retry is told that the key has expired, until 2027-01-15 11:00:00 UTC, and then runs anew.":                                         {Retention: 2 * time.Hour, Tombstone: time.Hour},
-		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry is told that the key has expired, until 2027-01-16 09:00:00 UTC, and then runs anew.": {Jobs: jobs, Tombstone: time.Hour},
+		"until 2027-01-16 08:00:00 UTC; after that a retry runs anew.":                                         {},
+		"until 2027-02-14 08:00:00 UTC; after that a retry runs anew.":                                         {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry runs anew.": {Jobs: jobs},
 	} {
 		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
 		if rec.Retention == 0 {
@@ -472,7 +469,7 @@ func TestLosses(t *testing.T) {
 	want := map[string]string{
 		"jobs, no work": "jobs",
 		"held":          "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
-		"kept": "work jobs", "later": "work jobs", "replayable": "work", "tombstone": "work", "free": "attempt work jobs", // nobody may forget it
+		"kept": "work jobs", "later": "work jobs", "replayable": "work", "free": "attempt work jobs", // nobody may forget it
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -27,21 +27,10 @@ func next(r *store.Record, o StoryOptions) (summary string, all []Next) {
 		return open(r, o)
 	case "kept":
 		return kept(r, o.Now)
-	case "tombstone":
-		return "The answer has expired; the key says so until " + plain.Time(r.Expires) + ".", append(all,
-			Next{Who: "client", What: "a retry is told that the key has expired"},
-			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
-	until := state.Lifetime(r)
-	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))})
-	if r.Until.IsZero() {
-		all = append(all, Next{When: until.UTC(), Who: "time", What: "the record expires: a request with its key runs anew"})
-	} else {
-		all = append(all,
-			Next{When: until.UTC(), Who: "time", What: "the answer expires: a retry is told so"},
-			Next{When: r.Expires.UTC(), Who: "time", What: "the key is free: a request with it runs anew"})
-	}
-	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(until)), all
+	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(r.Expires)), append(all,
+		Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))},
+		Next{When: r.Expires.UTC(), Who: "time", What: "the record expires: a request with its key runs anew"})
 }
 
 func free(r *store.Record) (string, []Next) {
@@ -168,7 +157,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
 		jobsNext(r, now),
-		[]Next{{When: r.Until.Add(r.Tombstone).UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
+		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
 	)
 	parked := 0
 	for name := range r.Jobs {

@@ -49,7 +49,7 @@ type Story struct {
 	Region    string `json:"region,omitempty"` // of the claim
 	Facts     []Fact `json:"-"`                // the same, for people
 
-	// State is held, abandoned, released, stuck, kept, replayable, tombstone or free,
+	// State is held, abandoned, released, stuck, kept, replayable or free,
 	// as in docs/inside/architecture.md.
 	State   string    `json:"state"`
 	Summary string    `json:"summary"` // one sentence

@@ -117,7 +117,6 @@ func TestStories(t *testing.T) {
 		"done-settled": {with(phased, func(r *store.Record) {
 			r.Jobs = nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider is gone")
-			r.Tombstone = time.Hour
 			next, err := state.Settled(r, state.Settlement{Answer: &store.Response{Status: 410}, By: "jane"}, at(time.Hour))
 			if err != nil {
 				t.Fatal(err)
@@ -177,7 +176,7 @@ func TestStories(t *testing.T) {
 		"replayable": {with(done, func(r *store.Record) {
 			r.Overflow = &store.Overflow{Count: 1, Length: 500_000}
 		}), StoryOptions{Now: at(time.Hour)}},
-		"replayable-with-tombstone": {with(func(r *store.Record) { r.Tombstone = time.Hour }, done, func(r *store.Record) {
+		"replayable-not-kept": {with(done, func(r *store.Record) {
 			r.Overflow = &store.Overflow{Length: 9_000_000}
 		}), StoryOptions{Now: at(time.Hour)}},
 		"sealed-answer": {with(done, func(r *store.Record) {
@@ -188,10 +187,6 @@ func TestStories(t *testing.T) {
 			r.Input.Path = "/" + strings.Repeat("a", 700)
 		}), StoryOptions{Now: at(time.Minute), Data: true, Sealed: "no key"}},
 		"request": {with(stored), StoryOptions{Now: at(time.Minute), Data: true}},
-		"tombstone": {with(func(r *store.Record) {
-			r.Retention, r.Tombstone = time.Hour, 24*time.Hour
-			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second))
-		}), StoryOptions{Now: at(2 * time.Hour)}},
 		"expired": {with(done), StoryOptions{Now: at(30 * time.Hour)}},
 		"freed":   {state.Released(base(), at(time.Second), state.Release{Why: "the handler failed"}), StoryOptions{Now: at(time.Minute)}},
 	} {

@@ -45,7 +45,7 @@ type fleet struct {
 	active []*idem.Engine
 	queue  map[int][]func()
 
-	sent, replays, resumed, mismatches, expired int
+	sent, replays, resumed, mismatches int
 	secret                                      int // retries that were refused for an unknown secret
 }
 
@@ -148,21 +148,11 @@ func (f *fleet) attempt(r idem.Request, fate int, answer idem.Response) {
 	default:
 		left := int(res.Expires.Sub(f.now()) / tick)
 		for range 3 {
-			f.later(f.random.IntN(left), func() { f.retry(r, answer, false) })
+			f.later(f.random.IntN(left), func() { f.retry(r, answer) })
 		}
-		f.later(left-1, func() { f.retry(r, answer, false) })
+		f.later(left-1, func() { f.retry(r, answer) })
 		f.later(f.random.IntN(left), func() { f.confused(r) })
-		if f.tombstone() > 2 {
-			f.later(left+2+f.random.IntN(f.tombstone()-2), func() { f.retry(r, answer, true) })
-		}
 	}
-}
-
-// tombstone is how many ticks a tombstone lasts.
-func (f *fleet) tombstone() int {
-	var o idem.Options
-	f.opt(&o)
-	return int(o.Tombstone / tick)
 }
 
 // send sends a request to one of the generations. The time of the request is real.
@@ -176,14 +166,12 @@ func (f *fleet) never(context.Context) (idem.Response, error) {
 }
 
 // retry is an honest retry of an answered request.
-func (f *fleet) retry(r idem.Request, answer idem.Response, late bool) {
+func (f *fleet) retry(r idem.Request, answer idem.Response) {
 	res, err := f.send(r, f.never)
 	switch {
 	case errors.Is(err, idem.ErrIncomparable):
 		f.secret++
-	case late && errors.Is(err, idem.ErrExpired):
-		f.expired++
-	case late || err != nil || !res.Replayed || !bytes.Equal(res.Body, answer.Body):
+	case err != nil || !res.Replayed || !bytes.Equal(res.Body, answer.Body):
 		f.Errorf("day %d: an honest retry got %d %q, %v", f.tick/day, res.Status, res.Body, err)
 	default:
 		f.replays++
@@ -251,8 +239,7 @@ func TestRotation(t *testing.T) {
 		to, last []idem.Secret // uses it; and knows the newer one only
 		id       string        // of the old secret
 	}{
-		"a month":                   {month, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
-		"a month and its tombstone": {func(o *idem.Options) { month(o); o.Tombstone = 2 * 30 * 24 * time.Hour }, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
+		"a month": {month, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
 		"a day, stored requests": {func(o *idem.Options) {
 			o.Function, o.Retention, o.Resumable, o.CallerFromOp = "f", 24*time.Hour, true, true
 		}, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
@@ -270,7 +257,7 @@ func TestRotation(t *testing.T) {
 			f.waits(tc.id)
 			f.deploys(f.generation(tc.last...), 1)
 			f.run(100*day, 0) // until the last retry
-			t.Logf("%d requests; %d replays, %d take-overs, %d mismatches, %d expired, in %d days", f.sent, f.replays, f.resumed, f.mismatches, f.expired, f.tick/day)
+			t.Logf("%d requests; %d replays, %d take-overs, %d mismatches, in %d days", f.sent, f.replays, f.resumed, f.mismatches, f.tick/day)
 			if f.secret > 0 {
 				t.Errorf("%d requests met a record of an unknown secret", f.secret)
 			}

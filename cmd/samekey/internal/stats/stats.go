@@ -219,19 +219,11 @@ func (rep *Report) work(r *store.Record) {
 	}
 }
 
-// end is the end of a finished record's replay.
-func end(r *store.Record) time.Time {
-	if !r.Until.IsZero() {
-		return r.Until
-	}
-	return r.Expires
-}
-
 func (rep *Report) keep(r *store.Record) {
 	if r.State != store.Done || r.Run.IsZero() {
 		return
 	}
-	d := int64(end(r).Sub(r.Run).Round(time.Minute) / time.Second)
+	d := int64(state.Lifetime(r).Sub(r.Run).Round(time.Minute) / time.Second)
 	if d <= 0 { // it has no end, its key was freed, or something else wrote it
 		return
 	}
