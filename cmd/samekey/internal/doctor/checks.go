@@ -40,15 +40,9 @@ func found(all ...wrong) ([]wrong, string) { return all, "" }
 // Page returns the checks as a table of Markdown, for docs/operate/doctor.md.
 func Page() string {
 	var b strings.Builder
-	b.WriteString("| check | holds if | otherwise | asks |\n| --- | --- | --- | --- |\n")
+	b.WriteString("| check | holds if | otherwise |\n| --- | --- | --- |\n")
 	for _, c := range All() {
-		needs := make([]string, len(c.Needs))
-		for i, s := range c.Needs {
-			if needs[i] = string(s); strings.Contains(needs[i], ":") {
-				needs[i] = "`" + needs[i] + "`"
-			}
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s: %s | %s |\n", c.ID, c.Looks, c.Severity, c.Causes, strings.Join(needs, ", "))
+		fmt.Fprintf(&b, "| `%s` | %s | %s: %s |\n", c.ID, c.Looks, c.Severity, c.Causes)
 	}
 	return b.String()
 }
