@@ -78,6 +78,12 @@ var (
 	// ErrKeyReused matches errors from a phase that requested the same derived key
 	// twice.
 	ErrKeyReused = errors.New("derived key is used twice: name the step")
+	// ErrLookUp matches errors from a phase whose look-up doesn't fit ([LookUp]): a mistake in
+	// the program, found before the call.
+	ErrLookUp = errors.New("the look-up doesn't fit its phase")
+	// ErrContradiction is for a look-up ([LookUp]) that finds something else than was sent:
+	// another amount, or two charges for one key. The operation is then stuck.
+	ErrContradiction = errors.New("the look-up contradicts what was sent")
 	// ErrDeliveryKey matches errors from a phase that must not run under a key that
 	// names only a delivery ([Request.DeliveryKey]); nothing was called or written.
 	ErrDeliveryKey = errors.New("the key names a delivery and not the work")

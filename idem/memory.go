@@ -233,6 +233,10 @@ func patched(r, prev, next *store.Record) *store.Record {
 		r.Sent = next.Sent
 	}
 	patch(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
+	patch(&r.DoubtUntil, prev.DoubtUntil, next.DoubtUntil)
+	if !prev.Asked.Equal(next.Asked) {
+		r.Asked = next.Asked
+	}
 	if len(next.Jobs) < len(prev.Jobs) && state.DropsJobs(prev, next) {
 		r.Jobs = nil
 	}

@@ -35,7 +35,7 @@ func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error
 }
 
 // Settlement is an operator's decision about a stuck operation. The zero
-// Settlement allows another try. Answer, Result, NotMade and RiskTwice exclude
+// Settlement allows another try. Answer, Result, NotMade, RiskTwice and Ask exclude
 // each other: Settle refuses two of them.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds.
@@ -46,13 +46,18 @@ type Settlement struct {
 	// Result is the result, as JSON, of the call with an unknown outcome (a
 	// [NotIdempotent] phase, or a phase whose provider may have forgotten its key,
 	// see [Remembers]). NotMade means that the call had no effect. Such an operation
-	// needs Result, NotMade or RiskTwice for another try.
+	// needs Result, NotMade, RiskTwice or Ask for another try.
 	Result  json.RawMessage
 	NotMade bool
 
 	// RiskTwice allows another call although the first call may have been made: the
 	// effect may then happen twice.
 	RiskTwice bool
+
+	// Ask lets a completer take up an operation with a call in doubt, whose phase looks the
+	// call up ([LookUp]). In a program whose phase has no look-up, the operation is stuck
+	// again. Ask needs a stored request.
+	Ask bool
 
 	// Seen is a ticket for the record as the operator saw the record. If the record
 	// has been written since, Settle refuses the decision. The zero Ticket accepts
@@ -71,7 +76,7 @@ type Settlement struct {
 // Afterwards the client and the completer may continue as after a release by an
 // attempt.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
-	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, By: s.By}
+	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket
 	if s.Seen.Owner != "" {
 		seen = &s.Seen

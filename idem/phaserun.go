@@ -66,7 +66,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 
 // foreign has the record kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	if p.run.progress.begun() {
+	if p.step.look == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.step.name))
 	}
 	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.step.name)); err != nil {
@@ -76,15 +76,19 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	if err != nil {
 		return nil, p.run.gate.fail(err)
 	}
-	if since := p.forgotten(); !since.IsZero() {
+	if p.step.look != nil {
+		if raw, done, err := p.lookUp(ctx, sent); done || err != nil {
+			return raw, err
+		}
+	} else if since := p.forgotten(); !since.IsZero() {
 		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
 			p.step.name, since.UTC().Format(time.RFC3339)))
 	}
-	if p.step.intent {
+	if p.intent() {
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if mark := state.MarkOf(p.step.name, p.step.memory > 0); p.run.record().Mark != mark || p.unsent(sent) {
+	} else if mark := p.mark(); p.run.record().Mark != mark || p.unsent(sent) {
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
@@ -92,11 +96,11 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 		}
 	}
-	if call := p.differs(sent); call != "" && !p.step.intent {
+	if call := p.differs(sent); call != "" && !p.intent() {
 		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.step.name, call))
 	}
 	if err := p.alive(ctx); err != nil {
-		if !p.step.intent {
+		if !p.intent() {
 			return nil, err
 		}
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
@@ -107,10 +111,19 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	p.run.calls.enter(p.step.name)
 	tx := p.tx(ctx)
 	raw, err := p.call(ctx, tx, fn)
-	if p.step.intent {
+	if p.intent() {
 		return p.endIntent(ctx, tx, raw, err)
 	}
 	return p.outcome(ctx, tx, raw, err)
+}
+
+// intent reports whether the begin of the call is recorded as a phase, which only people end.
+// A phase with a look-up leaves a mark instead, as one whose call is repeated does.
+func (p *phaseRun) intent() bool { return p.step.intent && p.step.look == nil }
+
+// mark is what the holder leaves if it vanishes in the call.
+func (p *phaseRun) mark() string {
+	return state.MarkOf(p.step.name, p.step.memory > 0 && !p.step.intent)
 }
 
 // call runs the function of a Foreign.
@@ -149,6 +162,9 @@ func (p *phaseRun) sends() (map[string]string, error) {
 // unsent reports whether an earlier attempt's mark lacks a hash of sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
+	if rec.Asked != nil && !rec.Asked.Sent.IsZero() {
+		return true // another copy of a call follows that was looked up
+	}
 	for call := range sent {
 		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
 			return true
@@ -218,6 +234,9 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx.stages = func(jobs []Job) error { return p.run.stages(ctx, jobs) }
 	if p.step.kind == foreign {
 		tx.called = p.run.calls.ask
+	}
+	if p.step.look != nil {
+		tx.only = p.only(tx.made)
 	}
 	return tx
 }

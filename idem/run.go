@@ -183,7 +183,7 @@ func (r *run) checked(ctx context.Context, jobs []Job) ([]Job, error) {
 // repeat with this record. A retry doesn't help: people have to change the
 // program or the record.
 func refuses(err error) bool {
-	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey, store.ErrTooLarge} {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrLookUp, ErrDeliveryKey, store.ErrTooLarge} {
 		if errors.Is(err, mistake) {
 			return true
 		}

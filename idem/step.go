@@ -15,6 +15,7 @@ type step struct {
 	memory time.Duration // how long a call may be repeated
 	sends  []send
 	result reflect.Type // nil for the finish
+	look   *look        // how to ask for the outcome of its call; nil without LookUp
 }
 
 type stepKind int

@@ -29,6 +29,7 @@ type Tx struct {
 	called  func(string)            // gets the name of each call; nil in a phase without calls
 	stages  func([]Job) error       // why all jobs of this run can't be committed; nil if they can
 	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
+	only    string                  // the one call of a phase with a look-up; "" in another phase
 
 	mu     sync.Mutex
 	closed bool
@@ -55,6 +56,7 @@ func (tx *Tx) Write(writes ...Write) {
 		if err := w.Err(); err != nil {
 			tx.fail(fmt.Errorf("%w: %w", ErrWrite, err))
 		}
+		tx.bare("a write")
 		tx.writes = append(tx.writes, w)
 		if c, ok := w.(store.CommitChecker); ok && tx.refuse != nil { // before the call, if written before it
 			if err := c.CheckCommit(tx.writes); err != nil {
@@ -76,6 +78,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 		return
 	}
 	tx.jobs = append(tx.jobs, jobs...)
+	tx.bare("a job")
 	if tx.err != nil {
 		return
 	}
@@ -112,6 +115,9 @@ func (tx *Tx) Key(service string, step ...string) string {
 	if slices.Contains(tx.calls, call) || len(step) > 0 && tx.made[call] > 0 {
 		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(append([]string{service}, step...), ", ")))
 	}
+	if tx.only != "" && call != tx.only {
+		tx.fail(fmt.Errorf("%w: %s: a phase with a look-up makes one call, %s, as Sends declares it", ErrKeyReused, call, tx.only))
+	}
 	tx.calls = state.With(tx.calls, call)
 	if tx.called != nil {
 		tx.called(call)
@@ -137,6 +143,14 @@ func callName(made map[string]int, service string, step []string) string {
 		parts = append(parts, url.PathEscape(s))
 	}
 	return strings.Join(parts, "/")
+}
+
+// bare refuses what a phase with a look-up can't commit: a look-up that finds the call
+// commits its result, and fn doesn't run.
+func (tx *Tx) bare(what string) {
+	if tx.only != "" {
+		tx.fail(fmt.Errorf("%w: %s of a phase with a look-up: use a following Atomic", ErrWrite, what))
+	}
 }
 
 func (tx *Tx) fail(err error) {

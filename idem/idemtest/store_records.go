@@ -63,6 +63,12 @@ func storeRecords(s suite) {
 			r.Calls = map[string]int{"payments#": 2, "payments/refund%2F1": 1, "*": 1, "#": 1}
 			r.Mark, r.Doubts, r.DoubtSince = "?zoë", []string{"?", "mail#1", "payments/zoë"}, r.Run
 			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
+			r.DoubtUntil = r.Run.Add(time.Minute)
+			r.Asked = &store.Asked{Phase: "zoë", At: r.Run.Add(time.Hour), Times: 3, Said: "not made yet", Sent: r.DoubtUntil}
+		}},
+		{"open, looked up, and called again", func(r *store.Record) {
+			r.Keep, r.Expires, r.Mark = store.KeepOpen, time.Time{}, "?zoë"
+			r.Asked = &store.Asked{Phase: "zoë", At: r.Run, Times: 1, Said: "not made"}
 		}},
 		{"done", func(r *store.Record) {
 			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))

@@ -49,6 +49,7 @@ func storeTake(s suite) {
 		{"abandoned in a call", func(r *store.Record) { r.Mark = "?" }, func(*store.Take) {}, state.Good},
 		{"abandoned in a call, in doubt", func(r *store.Record) {
 			r.Mark, r.Doubts, r.DoubtSince = "?fax", []string{"fax#1"}, r.Created.Add(-time.Hour)
+			r.DoubtUntil, r.Asked = r.Created, &store.Asked{Phase: "fax", At: r.Created, Times: 1, Said: "unknown", Sent: r.Created}
 		}, func(*store.Take) {}, state.Good},
 		{"abandoned, and the ticket says released", func(*store.Record) {}, func(t *store.Take) { t.Released = true }, state.Good},
 		{"held, and the ticket says released", func(*store.Record) {}, func(t *store.Take) {

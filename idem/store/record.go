@@ -80,13 +80,19 @@ type Record struct {
 	// "?phase" for a call that is never repeated, and "" while no call can have begun.
 	Mark string
 	// Doubts names calls that may have been made but are recorded in no phase. "?"
-	// means any call of the next phase that calls, "?phase" of that phase. DoubtSince is the earliest time of such a call. Both are zero
-	// without such calls.
+	// means any call of the next phase that calls, "?phase" of that phase. DoubtSince is the
+	// earliest time of such a call, and DoubtUntil the last moment at which a copy of one may
+	// have been sent: the end of the last lease under which it was; zero if unknown. All are
+	// zero without such calls.
 	Doubts     []string
 	DoubtSince time.Time
+	DoubtUntil time.Time
 	// Sent holds a hash of the data that a call in Doubts sends, by the call's name,
 	// if declared with idem.Sends.
 	Sent map[string]string
+
+	// Asked is the last look-up of a call in doubt (idem.LookUp); nil if there was none.
+	Asked *Asked
 
 	Response *Response // nil until Done
 	Overflow *Overflow // set if Response.Body is outside of the record
@@ -186,6 +192,28 @@ type Phase struct {
 	At time.Duration
 }
 
+// Asked says how often the outcome of a call in doubt was looked up at its provider, and what
+// came back, in a word. It has nothing of the call's contents.
+type Asked struct {
+	Phase string    // the phase that makes the call
+	At    time.Time // begin of the last look-up
+	Times int       // look-ups for this doubt
+	Said  string    // of the last: made, not made, not made yet, unknown, contradiction
+
+	// Sent is the last moment at which a copy of the call may have been sent, while the call
+	// is in doubt: whatever may send another copy makes it zero first. It is zero once
+	// the doubt has ended.
+	Sent time.Time
+}
+
+// Equal reports whether a and other are the same; both may be nil.
+func (a *Asked) Equal(other *Asked) bool {
+	if a == nil || other == nil {
+		return a == other
+	}
+	return a.Phase == other.Phase && a.At.Equal(other.At) && a.Times == other.Times && a.Said == other.Said && a.Sent.Equal(other.Sent)
+}
+
 // Job is a staged job: work that is delivered after the commit that staged the
 // job.
 type Job struct {
@@ -230,6 +258,10 @@ func (r *Record) Clone() *Record {
 	}
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	c.Sent = maps.Clone(r.Sent)
+	if r.Asked != nil {
+		asked := *r.Asked
+		c.Asked = &asked
+	}
 	if r.Response != nil {
 		resp := r.Response.Clone()
 		c.Response = &resp

@@ -162,7 +162,7 @@ func fullRecord() *store.Record {
 	return &store.Record{
 		PK: "v1##x", ID: "i", Owner: "o", Ver: 2, Fingerprint: "f", Created: at, State: store.Open, Keep: store.KeepOpen, LastErr: "e",
 		Handler: store.HandlerID{Function: "fn", Name: "h"}, Scope: "s", Tenant: "t", Blocked: true, Until: at, Retention: 3 * time.Hour,
-		Lease: at, Run: at.Add(1e6), Tries: 1, Calls: map[string]int{"pay": 1}, Doubts: []string{"d"}, DoubtSince: at, Sent: map[string]string{"pay#1": "x"},
+		Lease: at, Run: at.Add(1e6), Tries: 1, Calls: map[string]int{"pay": 1}, Doubts: []string{"d"}, DoubtSince: at, DoubtUntil: at, Asked: &store.Asked{Phase: "p", At: at, Times: 2, Said: "unknown", Sent: at}, Sent: map[string]string{"pay#1": "x"},
 		Phases: []store.Phase{{Name: "p", Result: []byte("1"), At: time.Second}}, Handovers: []store.Handover{{At: at, Kind: "retry", Function: "fn", Err: "e"}},
 		Settled: []store.Decision{{By: "jane", At: at, What: "retry", From: "stuck", To: "open", ID: "d"}, {By: "joe", At: at, What: "x"}},
 		Jobs: map[string]store.Job{
@@ -207,6 +207,10 @@ func TestUpdateWritesWhatHasChanged(t *testing.T) {
 		AttrCalls:                    func(r *store.Record) { r.Calls = nil },
 		AttrDoubts:                   func(r *store.Record) { r.Doubts = []string{"d", "e"} },
 		AttrDoubt:                    func(r *store.Record) { r.DoubtSince = r.DoubtSince.Add(1) },
+		AttrDoubtEnd:                 func(r *store.Record) { r.DoubtUntil = time.Time{} },
+		AttrAsked:                    func(r *store.Record) { r.Asked.Times = 3 },
+		AttrAsked + " ":              func(r *store.Record) { r.Asked = nil },
+		AttrAsked + "  ":             func(r *store.Record) { r.Asked.Sent = time.Time{} },
 		AttrSent:                     func(r *store.Record) { r.Sent = nil },
 		AttrHands:                    func(r *store.Record) { r.Handovers[0].Kind = "release" },
 	} {
@@ -299,6 +303,9 @@ func TestCorruptRecord(t *testing.T) {
 		"a decision of no time":     {func(it Map) { it[AttrSettled] = listOf(part(decisionOf(), settledAt, nil)) }, "settled[0]: t is missing"},
 		"a decision of nothing":     {func(it Map) { it[AttrSettled] = listOf(part(decisionOf(), settledWhat, nil)) }, "settled[0]: d is missing"},
 		"a handover that isn't one": {func(it Map) { it[AttrHands] = listOf(null) }, "hands has type"},
+		"a look-up of no time":      {func(it Map) { it[AttrAsked] = part(askedOf(), askedAt, nil) }, "asked: t is missing"},
+		"a look-up of no phase":     {func(it Map) { it[AttrAsked] = part(askedOf(), askedPhase, nil) }, "asked: p is missing"},
+		"a look-up that is a text":  {func(it Map) { it[AttrAsked] = new(Values).Str("x") }, "asked has type"},
 		"a handover of no time":     {func(it Map) { it[AttrHands] = listOf(part(handOf(), handAt, nil)) }, "t is missing"},
 		"a handover of no kind":     {func(it Map) { it[AttrHands] = listOf(part(handOf(), handKind, nil)) }, "k is missing"},
 		"a request without method":  {func(it Map) { it[AttrRequest] = part(requestOf(), reqMethod, nil) }, "req: m is missing"},
@@ -396,6 +403,10 @@ func jobOf(without string) Value {
 
 func decisionOf() Value {
 	return new(Values).Decision(store.Decision{By: "jane", At: time.UnixMilli(1), What: "retry"})
+}
+
+func askedOf() Value {
+	return new(Values).Asked(&store.Asked{Phase: "p", At: time.UnixMilli(1), Times: 1, Said: "made"})
 }
 
 func handOf() Value {

@@ -317,6 +317,22 @@ func (d *Decoder) hands() (all []store.Handover) {
 	return all
 }
 
+func (d *Decoder) asked() *store.Asked {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrAsked, false)
+	if m == nil {
+		return nil
+	}
+	one := Decoder{It: m.Value}
+	a := &store.Asked{
+		Phase: one.Text(askedPhase, true), At: one.Milli(askedAt, true), Times: int(one.Number(askedTimes, true)),
+		Said: one.Text(askedSaid, true), Sent: one.Milli(askedSent, false),
+	}
+	if one.Err != nil {
+		d.fail("asked: %w", one.Err)
+	}
+	return a
+}
+
 func (d *Decoder) jobs(must bool) map[string]store.Job {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, must)
 	if m == nil || len(m.Value) == 0 {

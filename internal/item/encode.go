@@ -274,6 +274,15 @@ func (v *Values) Hands(all []store.Handover) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
+// Asked returns the last look-up.
+func (v *Values) Asked(a *store.Asked) Value {
+	m := Map{askedPhase: v.Str(a.Phase), askedAt: v.Millis(a.At), askedTimes: v.Num(int64(a.Times)), askedSaid: v.Str(a.Said)}
+	if !a.Sent.IsZero() {
+		m[askedSent] = v.Millis(a.Sent)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
 // Jobs returns the staged jobs by their names.
 func (v *Values) Jobs(jobs map[string]store.Job) Value {
 	if len(jobs) == 0 {

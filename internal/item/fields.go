@@ -13,49 +13,51 @@ import (
 
 // The attributes of a record, one item for each key. docs/operate/item.md explains them.
 const (
-	AttrPK      = "pk"
-	AttrVersion = "v"
-	AttrState   = "st"
-	AttrOwner   = "owner"
-	AttrVer     = "ver"
-	AttrLease   = "lease_ms"
-	AttrExpires = "exp_s"
-	AttrKeep    = "keep"
-	AttrUntil   = "until_s"
-	AttrRetain  = "retain_s"
-	AttrFP      = "fp"
-	AttrSecret  = "fpk"
-	AttrScheme  = "fps"
-	AttrID      = "id"
-	AttrPhases  = "phases"
-	AttrCalls   = "calls"
-	AttrMark    = "mark"
-	AttrDoubts  = "doubts"
-	AttrDoubt   = "doubt_ms"
-	AttrSent    = "sent"
-	AttrJobs    = "jobs"
-	AttrRequest = "req"
-	AttrResp    = "resp"
-	AttrTries   = "tries"
-	AttrLastErr = "last_err"
-	AttrBlocked = "blocked"
-	AttrDeliver = "delivery"
-	AttrCreated = "created_ms"
-	AttrRun     = "run_ms"
-	AttrSettled = "settled"
-	AttrTimes   = "phase_ms"
-	AttrHands   = "hands"
-	AttrRegion  = "region"
-	AttrRoute   = "route"
-	AttrScope   = "scope"
-	AttrFn      = "fn"
-	AttrHandler = "hn"
-	AttrTenant  = "tn"
-	AttrWait    = "waits"
-	AttrSince   = "wait_ms"
-	AttrWaitIn  = "wait_in"
-	AttrTrace   = "tp"
-	AttrSeal    = "seal"
+	AttrPK       = "pk"
+	AttrVersion  = "v"
+	AttrState    = "st"
+	AttrOwner    = "owner"
+	AttrVer      = "ver"
+	AttrLease    = "lease_ms"
+	AttrExpires  = "exp_s"
+	AttrKeep     = "keep"
+	AttrUntil    = "until_s"
+	AttrRetain   = "retain_s"
+	AttrFP       = "fp"
+	AttrSecret   = "fpk"
+	AttrScheme   = "fps"
+	AttrID       = "id"
+	AttrPhases   = "phases"
+	AttrCalls    = "calls"
+	AttrMark     = "mark"
+	AttrDoubts   = "doubts"
+	AttrDoubt    = "doubt_ms"
+	AttrSent     = "sent"
+	AttrDoubtEnd = "doubt_end_ms"
+	AttrAsked    = "asked"
+	AttrJobs     = "jobs"
+	AttrRequest  = "req"
+	AttrResp     = "resp"
+	AttrTries    = "tries"
+	AttrLastErr  = "last_err"
+	AttrBlocked  = "blocked"
+	AttrDeliver  = "delivery"
+	AttrCreated  = "created_ms"
+	AttrRun      = "run_ms"
+	AttrSettled  = "settled"
+	AttrTimes    = "phase_ms"
+	AttrHands    = "hands"
+	AttrRegion   = "region"
+	AttrRoute    = "route"
+	AttrScope    = "scope"
+	AttrFn       = "fn"
+	AttrHandler  = "hn"
+	AttrTenant   = "tn"
+	AttrWait     = "waits"
+	AttrSince    = "wait_ms"
+	AttrWaitIn   = "wait_in"
+	AttrTrace    = "tp"
+	AttrSeal     = "seal"
 )
 
 // Field is an attribute of a record. Codec and updates follow from the table of fields.
@@ -206,6 +208,18 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		encode: func(v *Values, r *store.Record) Value { return unless(len(r.Sent) == 0, r.Sent, v.Texts) },
 		decode: func(d *Decoder, r *store.Record) { r.Sent = d.sent() },
 		same:   func(prev, next *store.Record) bool { return maps.Equal(prev.Sent, next.Sent) },
+	},
+	{
+		Name: AttrDoubtEnd, Kind: "N",
+		encode: func(v *Values, r *store.Record) Value { return unless(r.DoubtUntil.IsZero(), r.DoubtUntil, v.Millis) },
+		decode: func(d *Decoder, r *store.Record) { r.DoubtUntil = d.Milli(AttrDoubtEnd, false) },
+		same:   func(prev, next *store.Record) bool { return prev.DoubtUntil.Equal(next.DoubtUntil) },
+	},
+	{
+		Name: AttrAsked, Kind: "M",
+		encode: func(v *Values, r *store.Record) Value { return unless(r.Asked == nil, r.Asked, v.Asked) },
+		decode: func(d *Decoder, r *store.Record) { r.Asked = d.asked() },
+		same:   func(prev, next *store.Record) bool { return prev.Asked.Equal(next.Asked) },
 	},
 	{
 		Name: AttrSettled, Kind: "L", Hidden: true,

@@ -68,6 +68,15 @@ const (
 	handErr  = "e" // S
 )
 
+// The parts of asked.
+const (
+	askedPhase = "p" // S
+	askedAt    = "t" // N  epoch ms
+	askedTimes = "n" // N
+	askedSaid  = "d" // S
+	askedSent  = "s" // N  epoch ms; absent once the doubt has ended
+)
+
 // The parts of wait_in.
 const (
 	waitPhase  = "p" // S

@@ -47,18 +47,18 @@ func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contai
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
 // vanished puts the call in doubt that the holder of held, which never came back, may have
-// begun.
-func vanished(r, held *store.Record) {
+// begun, and may have sent until end.
+func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
-		doubt(r, With(held.Doubts, held.Mark), doubtSince(held))
+		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
 	}
 }
 
-// doubt sets the calls that may have been made, and the time of the first. Between two
-// attempts at r, no other call can have begun.
-func doubt(r *store.Record, calls []string, since time.Time) {
-	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
-		r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
+// doubt sets the calls that may have been made, the time of the first, and the last moment
+// at which one may have been sent. Between two attempts at r, no other call can have begun.
+func doubt(r *store.Record, calls []string, since, until time.Time) {
+	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
+		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
 	}
 	if r.Lease.IsZero() {
 		r.Mark = ""
@@ -72,6 +72,19 @@ func doubtSince(r *store.Record) time.Time {
 		return r.DoubtSince
 	}
 	return r.Run
+}
+
+// doubtUntil returns the last moment at which a call of r in doubt may have been sent, if
+// its last attempt may have sent one until end. Earlier attempts have ended before it began.
+func doubtUntil(r *store.Record, end time.Time) time.Time {
+	return later(r.DoubtUntil, Millis(end))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // Sending returns the union of sent and more. Sending changes neither map.

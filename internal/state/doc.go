@@ -10,7 +10,7 @@
 // let go, which is a write of the store:
 //
 //	[*] --> held: Claimed
-//	held --> held: Calling, Advanced, IntentReplaced, Renewed
+//	held --> held: Calling, CallingOnce, Advanced, IntentReplaced, Renewed
 //	held --> abandoned: the lease ends
 //	held --> released: Released, LeaseEnded
 //	abandoned --> released: LeaseEnded

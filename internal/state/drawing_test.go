@@ -51,6 +51,15 @@ var (
 	jobsOf   = []map[string]store.Job{nil, {"0.0": {Kind: "k"}}}
 )
 
+// lookOf is a look-up of a call of r in doubt; nil without one.
+func lookOf(r *store.Record, now time.Time) *LookedUp {
+	d := Doubtful{Phase: "p", Call: "pay#0", Keyless: true, Memory: time.Hour}
+	if !d.Asks(r, now) {
+		return nil
+	}
+	return &LookedUp{Asked: d.Asked(r, Asking{Sent: d.Sent(r), Within: time.Minute, Began: now})}
+}
+
 // moves are all transitions. The functions of this package go by their names.
 var moves = map[string]move{
 	"Claimed": func(r *store.Record, now time.Time) (all []*store.Record) {
@@ -64,6 +73,9 @@ var moves = map[string]move{
 		return all
 	},
 	"Calling": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{Calling(r, AnyCall, nil)} }),
+	"CallingOnce": byHolder(func(r *store.Record, _ time.Time) []*store.Record {
+		return []*store.Record{Doubtful{Phase: "p", Call: "pay#0", Keyless: true, Memory: time.Hour}.CallingOnce(r, nil)}
+	}),
 	"Advanced": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, phases := range phasesOf {
 			for _, jobs := range jobsOf {
@@ -88,6 +100,7 @@ var moves = map[string]move{
 	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, refused := range []bool{false, true} {
 			for _, calls := range [][]string{nil, {"pay#0"}} {
+				all = append(all, Released(r, now, Release{Refused: refused, Calls: calls, Look: lookOf(r, now)}))
 				all = append(all, Released(r, now, Release{Refused: refused, Calls: calls}), Released(r, now, Release{Refused: refused, Calls: calls, Answers: true}))
 			}
 		}
@@ -100,7 +113,7 @@ var moves = map[string]move{
 		return TakenUp(r, now, now.Add(aLease), aRetention)
 	}),
 	"Settled": func(r *store.Record, now time.Time) (all []*store.Record) {
-		for _, s := range []Settlement{{}, {NotMade: true}, {RiskTwice: true}, {Result: []byte("1")}} {
+		for _, s := range []Settlement{{}, {NotMade: true}, {RiskTwice: true}, {Result: []byte("1")}, {Ask: true}} {
 			if !Settleable(r, s, now) {
 				continue
 			}
@@ -206,7 +219,7 @@ func edges() map[string]bool {
 				for name, m := range moves {
 					for _, r := range m(n.r, now) {
 						found[edge(from, classOf(r, now), name)] = true
-						if id := fmt.Sprintf("%+v %v", *r, now); !seen[id] {
+						if id := idOf(*r, now); !seen[id] {
 							seen[id] = true
 							next = append(next, node{r, now})
 						}
@@ -218,6 +231,17 @@ func edges() map[string]bool {
 		todo = next
 	}
 	return found
+}
+
+// idOf returns a text that is the same for equal records.
+func idOf(r store.Record, now time.Time) string {
+	asked := ""
+	if r.Asked != nil {
+		a := *r.Asked
+		a.At, a.Times = time.Time{}, 0 // no transition depends on them
+		asked, r.Asked = fmt.Sprintf("%+v", a), nil
+	}
+	return fmt.Sprintf("%+v %s %v", r, asked, now)
 }
 
 // clocks returns now, and the times just after each of the record's own times.

@@ -16,6 +16,7 @@ type Release struct {
 	Counted bool              // the attempt's take-over has counted the try
 	Refusal error             // why the program refuses to continue with the record; nil if it doesn't refuse
 	Why     string            // reason for people; "" keeps the record's reason
+	Look    *LookedUp         // a look-up that has decided nothing; nil without one
 }
 
 // Released returns held without a lease: free for a new request if that is safe,
@@ -32,7 +33,11 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	if len(calls) > 0 {
 		r.Sent = Sending(held.Sent, b.Sent)
 	}
-	doubt(&r, With(held.Doubts, calls...), doubtSince(held))
+	until := held.DoubtUntil
+	if len(calls) > 0 { // a copy may be sent until the lease ends: the attempt's process goes on
+		until = doubtUntil(held, later(held.Lease, now))
+	}
+	doubt(&r, With(held.Doubts, calls...), doubtSince(held), until)
 	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing
 	if free(&r, b.Refused) {
 		frees(&r, now)
@@ -46,6 +51,9 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		}
 		r.Handovers = handed(held, h)
 	}
+	if b.Look != nil {
+		b.Look.on(&r, b.Counted)
+	}
 	WaitFrom(&r, now)
 	return &r
 }
@@ -57,9 +65,13 @@ func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == stor
 
 // Withheld returns the time from which another attempt at rec may run if the last one
 // ended with an answer that nobody heard: the same handler would give the same answer at
-// once. Otherwise it returns zero.
+// once. After a look-up that has decided nothing, it returns the time of the next one.
+// Otherwise it returns zero.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
+	if asking(rec) && Kept(rec) && rec.Lease.IsZero() {
+		return rec.Asked.At.Add(BackOff(withheldFor, rec.Asked.Times-1))
+	}
 	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != HandoverWithheld {
 		return time.Time{}
 	}

@@ -14,19 +14,20 @@ import (
 	"github.com/samekey/samekey/internal/base/shape"
 )
 
-// Settlement is an operator's decision. Answer, Result, NotMade and RiskTwice exclude
+// Settlement is an operator's decision. Answer, Result, NotMade, RiskTwice and Ask exclude
 // each other.
 type Settlement struct {
 	Answer    *store.Response
 	Result    json.RawMessage
 	NotMade   bool
 	RiskTwice bool
+	Ask       bool
 	By        string
 }
 
 // decisions counts the set fields of s that exclude each other.
 func (s *Settlement) decisions() (n int) {
-	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice} {
+	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice, s.Ask} {
 		if said {
 			n++
 		}
@@ -92,11 +93,20 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	what, to := "try again", "released"
 	switch {
 	case s.decisions() > 1:
-		return nil, errors.New("an answer, a result, not made and the risk of twice exclude each other: say one of them")
+		return nil, errors.New("an answer, a result, not made, the risk of twice and asking exclude each other: say one of them")
 	case s.Answer != nil:
 		what, to = fmt.Sprintf("answer %d", s.Answer.Status), string(store.Done)
 	case s.Result != nil && (!json.Valid(s.Result) || !utf8.Valid(s.Result)):
 		return nil, errors.New("it is not JSON in UTF-8")
+	case s.Ask && !begun && len(rec.Doubts) == 0:
+		return nil, errors.New("no call of this operation has an unknown outcome")
+	case s.Ask && rec.Input == nil:
+		return nil, errors.New("its request is not stored, so no completer can ask: its client's retry does, or people decide")
+	case s.Ask: // the call stays in doubt, and what was sent when stays known
+		what = "ask"
+		if begun {
+			what += ": " + rec.Phases[n-1].Name
+		}
 	case call != nil && s.Result != nil:
 		if err := shape.Check(call.Shape, s.Result); err != nil {
 			return nil, fmt.Errorf("the call of phase %q: %w", call.Name, err)
@@ -106,15 +116,18 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 			r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
 		}
 		decided(&r, call.Name)
+		r.Asked = ended(rec.Asked)
 		what = resultOf(call)
 	case begun && (s.NotMade || s.RiskTwice):
 		r.Phases = slices.Clone(rec.Phases[:n-1])
 		decided(&r, rec.Phases[n-1].Name)
+		r.Asked = ended(rec.Asked)
 		what = s.again() + ": " + rec.Phases[n-1].Name
 	case begun:
 		return nil, fmt.Errorf("the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made", rec.Phases[n-1].Name)
 	case (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
-		doubt(&r, nil, time.Time{})
+		doubt(&r, nil, time.Time{}, time.Time{})
+		r.Asked = ended(rec.Asked)
 		what = s.again()
 	case s.Result != nil && len(rec.Doubts) > 0:
 		return nil, errors.New("no phase has begun that could have the result of the calls in doubt: give the answer, or say that they were not made")
@@ -130,7 +143,7 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 // other phases.
 func decided(r *store.Record, phase string) {
 	kept := slices.DeleteFunc(slices.Clone(r.Doubts), func(call string) bool { return !OthersMark(call, phase) })
-	doubt(r, kept, r.DoubtSince)
+	doubt(r, kept, r.DoubtSince, r.DoubtUntil)
 }
 
 // Decided returns the last decisions about rec, and one more.

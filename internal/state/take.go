@@ -43,6 +43,9 @@ func SizeOf(r *store.Record) (n int) {
 	for call, hash := range r.Sent {
 		n += len(call) + len(hash)
 	}
+	if r.Asked != nil {
+		n += len(r.Asked.Phase) + len(r.Asked.Said)
+	}
 	if in := r.Input; in != nil {
 		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
 		headers(in.Header)
@@ -59,7 +62,7 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 	r.Retention = retention
 	renew(&r, now, lease)
 	r.Run = Millis(now)
-	vanished(&r, held)
+	vanished(&r, held, held.Lease)
 	return &r
 }
 

@@ -44,6 +44,7 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
+	r.Asked = ended(held.Asked) // another copy follows: what a look-up says from now on isn't about the last one
 	return &r
 }
 
@@ -62,12 +63,15 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
-	if doubt(&r, without(held.Doubts, calls), held.DoubtSince); slices.Contains(calls, AnyCall) {
+	if doubt(&r, without(held.Doubts, calls), held.DoubtSince, held.DoubtUntil); slices.Contains(calls, AnyCall) {
 		r.Mark = ""
 	}
 	r.Sent = maps.Clone(r.Sent)
 	for _, call := range calls {
 		delete(r.Sent, call)
+	}
+	if slices.ContainsFunc(phases, func(p store.Phase) bool { return !p.Intent }) {
+		r.Asked = ended(held.Asked)
 	}
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // the operation continues
 	WaitFrom(&r, r.Run)
@@ -114,7 +118,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	for i, p := range r.Phases {
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
-	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
+	r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent, r.Asked = nil, time.Time{}, time.Time{}, nil, ended(held.Asked)
 	r.Retention = 0 // Expires and Until say it
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
@@ -159,7 +163,7 @@ func StatusOnly(r *store.Record) {
 func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
 	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
-	doubt(&r, held.Doubts, held.DoubtSince)
+	doubt(&r, held.Doubts, held.DoubtSince, held.DoubtUntil)
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false
 	WaitFrom(&r, now)
 	return &r

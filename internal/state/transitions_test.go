@@ -33,7 +33,7 @@ func busy() *store.Record {
 		Jobs:    map[string]store.Job{"0.0": {Kind: "mail"}},
 		Input:   &store.Input{Method: "POST"},
 		Calls:   map[string]int{"pay#": 1},
-		Doubts:  []string{"fax#1"}, DoubtSince: claimedAt.Add(-time.Hour), Sent: map[string]string{"fax#1": "data"},
+		Doubts:  []string{"fax#1"}, DoubtSince: claimedAt.Add(-time.Hour), DoubtUntil: claimedAt.Add(-time.Minute), Sent: map[string]string{"fax#1": "data"},
 		Tries: 2, LastErr: "an earlier error",
 		Settled:   []store.Decision{{By: "joe", At: claimedAt, What: "released"}},
 		Handovers: []store.Handover{{At: claimedAt, Kind: HandoverRelease}},
@@ -59,7 +59,19 @@ func stuck(r *store.Record) {
 	r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, claimedAt
 }
 
-func noDoubt(r *store.Record) { r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil }
+func noDoubt(r *store.Record) {
+	r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
+}
+
+// asked notes a look-up that has decided nothing, and resolved one whose doubt has ended.
+func asked(r *store.Record) {
+	r.Asked = &store.Asked{Phase: "pay", At: claimedAt, Times: 2, Said: "unknown", Sent: claimedAt.Add(-time.Minute)}
+}
+
+func resolved(r *store.Record) {
+	asked(r)
+	r.Asked.Sent = time.Time{}
+}
 
 func answered200(r *store.Record) {
 	r.State, r.Lease, r.LastErr, r.Input, r.Retention = store.Done, time.Time{}, "", nil, 0
@@ -148,6 +160,21 @@ func TestWhatChanges(t *testing.T) {
 			r.Sent = Sending(r.Sent, map[string]string{"fax#1": "new"})
 		}},
 
+		"a call begins that was looked up": {asked, plain(func(r *store.Record) *store.Record { return Calling(r, AnyCall, nil) }), func(r *store.Record) {
+			r.Mark = AnyCall
+			resolved(r)
+		}},
+		"a call begins that a look-up has not found": {both(asked, func(r *store.Record) { r.Doubts, r.Mark = []string{"?pay", "fax#1"}, "?pay" }), plain(func(r *store.Record) *store.Record {
+			return Doubtful{Phase: "pay", Call: "fax#1", Keyless: true, Memory: time.Hour}.CallingOnce(r, map[string]string{"fax#1": "new"})
+		}), func(r *store.Record) {
+			noDoubt(r)
+			r.Sent = map[string]string{"fax#1": "new"}
+			resolved(r)
+		}},
+		"a call begins that had begun, beside another in doubt": {both(intent, func(r *store.Record) { r.Doubts = []string{"?fax"} }), plain(func(r *store.Record) *store.Record {
+			return Doubtful{Phase: "pay", Call: "pay#2", Memory: time.Hour}.CallingOnce(r, nil)
+		}), func(r *store.Record) { r.Phases, r.Mark = r.Phases[:1], AnyCall }},
+
 		"nothing is committed": {expiring, advance(nil, nil), none},
 		"a phase is committed": {func(r *store.Record) {
 			expiring(r)
@@ -222,6 +249,7 @@ func TestWhatChanges(t *testing.T) {
 		"it is released after a call": {none, release(Release{Calls: []string{"pay#2"}, Sent: map[string]string{"pay#2": "more"}, Why: long}), func(r *store.Record) {
 			released(r)
 			r.LastErr, r.Doubts, r.Sent = long, []string{"fax#1", "pay#2"}, map[string]string{"fax#1": "data", "pay#2": "more"}
+			r.DoubtUntil = leaseEnd
 			handedOver(HandoverRelease, "", long[:256])(r)
 		}},
 		"it is released after a call that a phase records": {
@@ -236,6 +264,25 @@ func TestWhatChanges(t *testing.T) {
 			r.LastErr, r.Blocked, r.WaitSince = "another phase", true, clockMs
 			handedOver(HandoverRelease, "", "another phase")(r)
 		}},
+		"a look-up has decided nothing": {asked, release(Release{Look: &LookedUp{Asked: &store.Asked{Phase: "pay", Times: 3}}, Why: "why"}), func(r *store.Record) {
+			released(r)
+			r.LastErr, r.Asked = "why", &store.Asked{Phase: "pay", Times: 3}
+			handedOver(HandoverRelease, "", "why")(r)
+		}},
+		"a look-up has decided nothing, which counts": {none, release(Release{Look: &LookedUp{Counts: true}}), func(r *store.Record) {
+			released(r)
+			r.Tries = 3
+			handedOver(HandoverRelease, "", "")(r)
+		}},
+		"a completer's look-up was too early": {none, release(Release{Look: &LookedUp{}, Counted: true}), func(r *store.Record) {
+			released(r)
+			r.Tries = 1
+			handedOver(HandoverRelease, "", "")(r)
+		}},
+		"a completer's look-up counts as its try": {none, release(Release{Look: &LookedUp{Counts: true}, Counted: true}), func(r *store.Record) {
+			released(r)
+			handedOver(HandoverRelease, "", "")(r)
+		}},
 		"its answer is withheld": {none, release(Release{Answers: true}), func(r *store.Record) {
 			released(r)
 			r.Tries = 3
@@ -247,17 +294,19 @@ func TestWhatChanges(t *testing.T) {
 		}},
 		"its answer isn't stored, and nobody acts without the client": {both(expiring, fresh), release(Release{Answers: true, Calls: []string{"pay#1"}}), func(r *store.Record) {
 			released(r)
-			r.Doubts, r.DoubtSince = []string{"pay#1"}, claimedAt
+			r.Doubts, r.DoubtSince, r.DoubtUntil = []string{"pay#1"}, claimedAt, leaseEnd
 			handedOver(HandoverRelease, "", "")(r)
 		}},
 		"its key is freed":                  {both(expiring, fresh), release(Release{}), freed},
 		"its request is refused":            {fresh, release(Release{Refused: true, Refusal: errors.New("another phase"), Why: "no"}), both(freed, func(r *store.Record) { r.LastErr = "no" })},
 		"its request is refused, with jobs": {func(r *store.Record) { fresh(r); r.Jobs = busy().Jobs }, release(Release{Refused: true}), both(released, handedOver(HandoverRelease, "", ""))},
 
-		"people have it tried again":      {both(stuck, noDoubt), settle(Settlement{}), both(tryAgain, decided("try again", "stuck", "released"))},
-		"people say that it was not made": {stuck, settle(Settlement{NotMade: true}), both(tryAgain, both(noDoubt, decided("not made", "stuck", "released")))},
-		"people risk it twice":            {stuck, settle(Settlement{RiskTwice: true}), both(tryAgain, both(noDoubt, decided("risk of twice", "stuck", "released")))},
-		"people answer":                   {none, settle(Settlement{Answer: &store.Response{Status: 410}}), both(func(r *store.Record) { r.Tries, r.LastErr, r.Run = 0, "", clockMs }, decided("answer 410", "held", "done"))},
+		"people have it tried again":                             {both(stuck, noDoubt), settle(Settlement{}), both(tryAgain, decided("try again", "stuck", "released"))},
+		"people say that it was not made":                        {stuck, settle(Settlement{NotMade: true}), both(tryAgain, both(noDoubt, decided("not made", "stuck", "released")))},
+		"people have it looked up":                               {both(stuck, both(asked, intent)), settle(Settlement{Ask: true}), both(tryAgain, decided("ask: pay", "stuck", "released"))},
+		"people say that a call that was looked up was not made": {both(stuck, asked), settle(Settlement{NotMade: true}), both(tryAgain, both(resolved, both(noDoubt, decided("not made", "stuck", "released"))))},
+		"people risk it twice":                                   {stuck, settle(Settlement{RiskTwice: true}), both(tryAgain, both(noDoubt, decided("risk of twice", "stuck", "released")))},
+		"people answer":                                          {none, settle(Settlement{Answer: &store.Response{Status: 410}}), both(func(r *store.Record) { r.Tries, r.LastErr, r.Run = 0, "", clockMs }, decided("answer 410", "held", "done"))},
 		"people say what a call came to": {both(intent, stuck), settle(Settlement{Result: []byte(`"é"`)}), func(r *store.Record) {
 			both(tryAgain, both(noDoubt, decided("result of pay", "stuck", "released")))(r)
 			r.Phases[1] = store.Phase{Name: "pay", Result: []byte(`"é"`)}

@@ -28,7 +28,8 @@ const (
 	WaitMax       = 10 * time.Second
 	MaxRetryAfter = 5 * time.Second
 
-	Memory = 24 * time.Hour // how long a provider remembers a key
+	Memory = 24 * time.Hour   // how long a provider remembers a key
+	Within = 15 * time.Minute // how long a call is on its way, and a look-up behind
 )
 
 // Methods returns the methods that carry keys by default, at the server (package idem)

@@ -1,0 +1,258 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Found is what a look-up found: see [LookUp]. The zero Found is no answer.
+type Found int
+
+// The answers of a look-up.
+const (
+	Made    Found = 1 + iota // the provider has the call, and its result
+	NotMade                  // the provider knows no such call
+)
+
+// Call is a call that may have been made, for its look-up ([LookUp]).
+type Call struct {
+	// Service and Step name the call, as [Sends] and [Tx.Key] do.
+	Service string
+	Step    []string
+	// Key is the call's derived key: the idempotency key, or the reference that was sent to
+	// a system without keys.
+	Key string
+	// Sends is the data that [Sends] declares.
+	Sends any
+	// First and Last bound the time at which copies of the call may have been sent.
+	First, Last time.Time
+}
+
+// LookUp lets a phase ask its provider for the outcome of a call that may have been made. ask
+// runs instead of the phase's function where an attempt may not repeat the call: after a
+// [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
+// Without LookUp such an operation is stuck. ask returns
+//
+//   - Made and the phase's result, which is committed: the handler goes on;
+//   - NotMade, if the provider knows no such call. It counts only if ask began later than
+//     within after the last moment at which a copy of the call may have been sent, the end of
+//     its attempt's lease. Then the call is made once; with Remembers(0) the operation is
+//     stuck;
+//   - an error, if the outcome isn't known yet;
+//   - an error that matches [ErrContradiction] if the provider has something else than was
+//     sent, or has it twice. The operation is stuck.
+//
+// While nothing is decided, the client gets 503 with Retry-After, which grows, and a
+// completer asks again with its back-off. Only asks that begin after within count as tries
+// ([Options.MaxTries]).
+//
+// within is the longest time that a copy of the call may be on its way, a paused process
+// included, plus the longest time by which the look-up may be behind. Zero means 15 minutes. If
+// within is too short, the call may be made twice.
+//
+// A phase with a look-up makes one call, which one [Sends] declares: another key is refused
+// ([ErrKeyReused]), and so are writes and jobs ([ErrWrite]), since fn doesn't run if the call
+// is found. T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
+// have no effect; it may run many times.
+func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
+	l := &look{
+		result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within),
+		ask: func(ctx context.Context, c Call) ([]byte, Found, error) {
+			v, found, err := ask(ctx, c)
+			if err != nil || found != Made {
+				return nil, found, err
+			}
+			raw, err := encodeResult(v)
+			return raw, found, err
+		},
+	}
+	return func(s *step) { s.look = l }
+}
+
+// look is a phase's look-up.
+type look struct {
+	ask    func(context.Context, Call) ([]byte, Found, error)
+	within time.Duration
+	result reflect.Type
+}
+
+// only returns the name of the one call of a phase with a look-up.
+func (p *phaseRun) only(made map[string]int) string {
+	if len(p.step.sends) != 1 {
+		return ""
+	}
+	return callName(made, p.step.sends[0].service, p.step.sends[0].step)
+}
+
+// fits refuses a look-up that doesn't fit its phase, on the first run as on any other.
+func (p *phaseRun) fits() error {
+	l := p.step.look
+	switch {
+	case l.result != p.step.result:
+		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.step.name, p.step.result)
+	case len(p.step.sends) != 1:
+		return fmt.Errorf("%w: %q has %d Sends, and needs one: it says which call is looked up", ErrLookUp, p.step.name, len(p.step.sends))
+	case p.run.progress.hasLoose():
+		return fmt.Errorf("%w: jobs are staged for %q, which has a look-up: stage them with another phase", ErrWrite, p.step.name)
+	}
+	return nil
+}
+
+// lookUp asks for the outcome of the phase's call if it is in doubt and can't simply be
+// repeated. done reports that the phase has its result, or that the run has ended. Otherwise
+// the call may be made.
+func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []byte, done bool, err error) {
+	if err := p.fits(); err != nil {
+		return nil, false, p.run.gate.fail(err)
+	}
+	tx := p.run.progress.tx()
+	d := state.Doubtful{Phase: p.step.name, Call: p.only(tx.made), Keyless: p.step.intent, Memory: p.step.memory}
+	rec, now := p.run.record(), p.run.ask.core.opt.Now()
+	if !d.Asks(rec, now) {
+		return nil, false, nil
+	}
+	if call := d.Stranger(rec); call != "" {
+		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of the call %s is unknown, and the look-up of phase %q asks for another call", call, d.Phase))
+	}
+	if call := p.differs(sent); call != "" {
+		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", d.Phase, call))
+	}
+	if err := p.alive(ctx); err != nil {
+		return nil, true, err
+	}
+	one := p.step.sends[0]
+	last := d.Sent(rec)
+	a := state.Asking{Sent: last, Within: p.step.look.within, Began: now, Never: d.Never()}
+	raw, why := p.asks(ctx, &a, Call{Service: one.service, Step: one.step, Key: state.DerivedKey(tx.id, d.Call), Sends: one.v, First: firstOf(rec), Last: last})
+	if errors.Is(why, ErrResult) {
+		return nil, true, p.run.gate.fail(why)
+	}
+	course, counts := a.Decide()
+	note := d.Asked(rec, a)
+	p.run.ask.core.log.InfoContext(ctx, "a call in doubt was looked up", "record", redact.Record(rec.PK), "operation", rec.ID, "phase", d.Phase, "found", note.Said, "times", note.Times)
+	switch course {
+	case state.UseResult:
+		raw, err = p.found(ctx, d, note, raw)
+		return raw, true, err
+	case state.CallOnce:
+		// The write is refused if another attempt has taken over, or people have decided: it
+		// may have called since the look-up.
+		_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
+			return d.CallingOnce(state.Noted(base, note), sent)
+		}, nil, false)
+		if err != nil {
+			return nil, true, commitFailed(p.run.gate.pk, p.step.name, err)
+		}
+		return nil, false, nil
+	case state.ToPeople:
+		text := fmt.Sprintf("the look-up of phase %q knows no such call, which may not be made again", d.Phase)
+		if why != nil {
+			text = fmt.Sprintf("the look-up of phase %q contradicts what was sent: %s", d.Phase, redact.Error(why))
+		}
+		return nil, true, p.giveUpAsking(ctx, d, note, text)
+	case state.AskAgain:
+	}
+	text := fmt.Sprintf("the outcome of phase %q is unknown: its look-up says %s", d.Phase, note.Said)
+	if why != nil {
+		text += ": " + redact.Error(why)
+	}
+	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
+}
+
+// firstOf returns the earliest time at which a call in doubt may have been sent.
+func firstOf(rec *store.Record) time.Time {
+	if !rec.DoubtSince.IsZero() {
+		return rec.DoubtSince
+	}
+	return rec.Created
+}
+
+// asks runs the look-up, and sets what it found. why is its error.
+func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
+	ctx, sp := p.run.watch.step(ctx, trace.Call, p.step.name)
+	end := errPanic
+	defer func() { sp.done(end) }()
+	raw, found, err := p.step.look.ask(ctx, c)
+	end = err
+	switch {
+	case errors.Is(err, ErrContradiction):
+		a.Found = state.FoundContradiction
+	case err != nil:
+	case found == Made:
+		a.Found = state.FoundMade
+	case found == NotMade:
+		a.Found = state.FoundNotMade
+	default:
+		err = fmt.Errorf("neither Made nor NotMade (%d)", found)
+	}
+	return raw, err
+}
+
+// found commits the result that a look-up has found.
+func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Asked, raw []byte) ([]byte, error) {
+	calls := append(state.Marks(d.Phase), d.Call)
+	phases := []store.Phase{{Name: d.Phase, Result: raw}}
+	_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
+		base, now := state.Noted(base, note), p.run.ask.core.opt.Now()
+		if d.Begun(base) {
+			return state.IntentReplaced(base, now, phases, nil, calls)
+		}
+		return state.Advanced(base, now, phases, nil, calls)
+	}, nil, false)
+	if err != nil {
+		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
+	}
+	p.run.committed(ctx, d.Phase, 0, calls)
+	return p.run.progress.lastResult(), nil
+}
+
+// giveUpAsking marks the operation as stuck in the phase, with the note of its last look-up.
+func (p *phaseRun) giveUpAsking(ctx context.Context, d state.Doubtful, note *store.Asked, why string) error {
+	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
+}
+
+// leaves returns base for people: with the phase as a call that has begun, and the note.
+func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
+	if note != nil {
+		base = state.Noted(base, note)
+	}
+	if d.Begun(base) {
+		return base
+	}
+	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.begins()}, nil, nil)
+}
+
+// asksLater ends the run without a decision: the next attempt asks again. A look-up that has
+// counted as the last of the tries leaves the operation to people.
+func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.LookedUp, why string) error {
+	r, opt := p.run, &p.run.ask.core.opt
+	b := state.Release{Look: l, Why: why, Counted: r.ask.resumed}
+	if next := state.Released(r.record(), opt.Now(), b); l.Counts && next.Tries >= opt.MaxTries {
+		return r.stick(ctx, fmt.Sprintf("not settled in %d tries: %s", opt.MaxTries, why), func(base *store.Record) *store.Record {
+			return p.leaves(state.Released(base, opt.Now(), b), d, l.Asked)
+		})
+	}
+	r.lease.unkeep()
+	rec := r.record()
+	cause := errors.New(why)
+	held, landed, err := r.release(ctx, b, cause)
+	switch {
+	case landed == state.Fenced:
+		r.gate.stop(r.answers().overtaken(ctx, rec.PK, held))
+	case err != nil: // the lease ends by itself
+		r.gate.stop(Result{}, errors.Join(unavailable("look-up", rec.PK, cause), err))
+	default:
+		r.gate.stop(r.answers().unfinished(held, cause))
+	}
+	return ErrAnswered
+}

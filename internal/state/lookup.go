@@ -1,0 +1,192 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// A call in doubt whose provider is asked: whether to ask, and what follows.
+
+// Found is what a look-up came back with.
+type Found int
+
+// The finds.
+const (
+	FoundNothing       Found = iota // not known yet: an error
+	FoundMade                       // the call was made, and has a result
+	FoundNotMade                    // the provider knows no such call
+	FoundContradiction              // another call than was sent, or two of them
+)
+
+// Asking is a look-up of a call in doubt.
+type Asking struct {
+	Sent   time.Time     // the last moment at which a copy of the call may have been sent
+	Within time.Duration // the longest time of a copy on its way, and the longest lag of the look-up
+	Began  time.Time     // when the look-up began
+	Never  bool          // the call is never made again (idem.Remembers(0))
+	Found  Found
+}
+
+// Course is what follows from a look-up.
+type Course int
+
+// The courses.
+const (
+	AskAgain  Course = iota // nothing is decided
+	UseResult               // what was found is the result of the phase
+	CallOnce                // no copy was made, and none is on its way: the call may be made
+	ToPeople                // only people may decide
+)
+
+// Decide returns what follows from a look-up, and whether it counts as a try. A provider that
+// knows no call proves nothing while a copy may be on its way, or the look-up behind: a call
+// made then would be a second one. No clock decides about a call that is never made again.
+func (a Asking) Decide() (c Course, counts bool) {
+	late := a.Began.After(a.Sent.Add(a.Within))
+	switch {
+	case a.Found == FoundMade:
+		return UseResult, false
+	case a.Found == FoundContradiction, a.Found == FoundNotMade && late && a.Never:
+		return ToPeople, late
+	case a.Found == FoundNotMade && late:
+		return CallOnce, false
+	}
+	return AskAgain, late
+}
+
+// Word returns what came back, for the record.
+func (a Asking) Word() string {
+	switch c, _ := a.Decide(); {
+	case a.Found == FoundMade:
+		return "made"
+	case a.Found == FoundNotMade && c == AskAgain:
+		return "not made yet"
+	case a.Found == FoundNotMade:
+		return "not made"
+	case a.Found == FoundContradiction:
+		return "contradiction"
+	}
+	return "unknown"
+}
+
+// Doubtful is a phase with a look-up, and the call that it makes.
+type Doubtful struct {
+	Phase, Call string
+	Keyless     bool          // the call is never repeated with its key: its provider has none
+	Memory      time.Duration // for how long its provider remembers its key; 0: never repeat it
+}
+
+// Never reports whether the call is never made again, whatever a look-up says.
+func (d Doubtful) Never() bool { return d.Memory <= 0 }
+
+// Mark is the mark that the holder leaves if it vanishes in the call.
+func (d Doubtful) Mark() string { return MarkOf(d.Phase, !d.Never() && !d.Keyless) }
+
+// Begun reports whether an earlier attempt has recorded the begin of the call, as the next phase.
+func (d Doubtful) Begun(r *store.Record) bool {
+	n := len(r.Phases)
+	return n > 0 && r.Phases[n-1].Intent && r.Phases[n-1].Name == d.Phase
+}
+
+// Asks reports whether the call is in doubt in a way that its provider has to be asked about:
+// it may have been made, and isn't simply repeated under its key.
+func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
+	if d.Begun(r) {
+		return true
+	}
+	if !slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, d.Phase) }) {
+		return false
+	}
+	return d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory
+}
+
+// Stranger returns a call in doubt that the look-up says nothing of: another one than the
+// phase's; "" without one.
+func (d Doubtful) Stranger(r *store.Record) string {
+	for _, call := range r.Doubts {
+		if !IsMark(call) && call != d.Call {
+			return call
+		}
+	}
+	return ""
+}
+
+// Sent returns the last moment at which a copy of the call may have been sent. r is held by an
+// attempt that has not called.
+func (d Doubtful) Sent(r *store.Record) time.Time {
+	var until time.Time
+	if slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, d.Phase) }) {
+		until = r.DoubtUntil
+	}
+	if asking(r) && r.Asked.Phase == d.Phase {
+		until = later(r.Asked.Sent, until)
+	}
+	if until.IsZero() {
+		return r.Run // of the holder, which began after the leases of all who may have called
+	}
+	return until
+}
+
+// Asked returns the note of a look-up about r.
+func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
+	n := &store.Asked{Phase: d.Phase, At: Millis(a.Began), Times: 1, Said: a.Word(), Sent: Millis(a.Sent)}
+	if asking(r) && r.Asked.Phase == d.Phase {
+		n.Times += r.Asked.Times
+	}
+	return n
+}
+
+// Noted returns held with the note of a look-up.
+func Noted(held *store.Record, asked *store.Asked) *store.Record {
+	r := *held
+	r.Asked = asked
+	return &r
+}
+
+// CallingOnce returns held as it must be before a call that a look-up has not found: without
+// the doubt about it, and with the mark that the attempt leaves if it vanishes.
+func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
+	r := *held
+	if d.Begun(held) {
+		r.Phases = held.Phases[:len(held.Phases)-1]
+	}
+	calls := append(Marks(d.Phase), d.Call)
+	doubt(&r, without(held.Doubts, calls), held.DoubtSince, held.DoubtUntil)
+	r.Sent = maps.Clone(r.Sent)
+	delete(r.Sent, d.Call)
+	return Calling(&r, d.Mark(), sent)
+}
+
+// LookedUp is a look-up that has decided nothing, of a release.
+type LookedUp struct {
+	Asked  *store.Asked
+	Counts bool // as a try
+}
+
+// on notes l in r, which is released. taken says that the take-over has counted a try.
+func (l *LookedUp) on(r *store.Record, taken bool) {
+	r.Asked = l.Asked
+	switch {
+	case l.Counts && !taken:
+		r.Tries++
+	case !l.Counts && taken:
+		r.Tries = max(0, r.Tries-1) // nothing has failed: it was too early to tell
+	}
+}
+
+// asking reports whether a call of r is in doubt whose look-up has decided nothing yet.
+func asking(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
+
+// ended returns the note of a look-up once its doubt has ended, or another copy of the call
+// may be sent.
+func ended(a *store.Asked) *store.Asked {
+	if a == nil || a.Sent.IsZero() {
+		return a
+	}
+	c := *a
+	c.Sent = time.Time{}
+	return &c
+}
