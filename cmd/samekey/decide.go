@@ -197,7 +197,7 @@ type settling struct {
 	status                      int
 	body, bodyFile, contentType string
 	result                      string
-	notMade, riskTwice          bool
+	notMade, riskTwice, ask     bool
 
 	answer *idem.Response
 }
@@ -205,10 +205,10 @@ type settling struct {
 func newSettle(env environment) *cobra.Command {
 	s := &settling{}
 	d := &decision{check: s.check, wish: func() records.Wish {
-		return records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice}}
+		return records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice, Ask: s.ask}}
 	}}
 	cmd := &cobra.Command{
-		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice} [FLAGS]", Short: "Decide about a stuck operation",
+		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Decide about a stuck operation",
 		Long: `Ends a stuck or abandoned operation with an answer, which its client gets from now on
 (--answer). Or says what a call with an unknown outcome came to: its result, that it had
 no effect, or that it may be made twice; the operation then goes on. samekey get
@@ -228,6 +228,7 @@ func (s *settling) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.result, "result", "", "the call with an unknown outcome came to this, as `JSON`")
 	fs.BoolVar(&s.notMade, "not-made", false, "the call with an unknown outcome had no effect: it is made once more")
 	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call with an unknown outcome again, though it may then happen twice")
+	fs.BoolVar(&s.ask, "ask", false, "let a completer's attempt look the call up at its provider (idem.LookUp)")
 	_ = fs.MarkHidden("status")
 }
 
@@ -240,14 +241,14 @@ func (s *settling) raw() json.RawMessage {
 
 func (s *settling) check() error {
 	n := 0
-	for _, given := range []bool{s.status != 0, s.result != "", s.notMade, s.riskTwice} {
+	for _, given := range []bool{s.status != 0, s.result != "", s.notMade, s.riskTwice, s.ask} {
 		if given {
 			n++
 		}
 	}
 	switch {
 	case n != 1:
-		return errors.New("give one of --answer, --result, --not-made and --risk-twice: the others contradict it")
+		return errors.New("give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it")
 	case s.status != 0 && (s.status < 200 || s.status > 599):
 		return fmt.Errorf("--answer %d: 200 to 599", s.status)
 	case s.result != "" && !json.Valid(s.raw()):

@@ -171,7 +171,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
 		s.run("settle --key k --not-made REF", 2, "give REF or --key, not both")
-		s.run("settle REF", 2, "give one of --answer, --result, --not-made and --risk-twice: the others contradict it")
+		s.run("settle REF", 2, "give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it")
 		later := idem.NewJob("mail", "x")
 		later.At = time.Now().Add(time.Hour)
 		s.answered("omar", "later-key", later, later)
@@ -599,7 +599,7 @@ func TestSettlements(t *testing.T) {
 	if err := os.WriteFile(file, []byte("from a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const one = "give one of --answer, --result, --not-made and --risk-twice: the others contradict it"
+	const one = "give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it"
 	html := http.Header{"Content-Type": {"text/html"}}
 	for name, tt := range map[string]struct {
 		given settling

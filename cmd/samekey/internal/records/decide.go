@@ -48,7 +48,7 @@ type Wish struct {
 	// again if no call of theirs is in doubt. Everything else is decided one by one.
 	Many bool
 
-	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
+	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade, RiskTwice and Ask
 	Loss       idem.Loss       // of Forget
 	// Jobs are those of Redrive and Cancel, by their names in the record or their whole ids;
 	// none for all that are parked, or wait for their time.
@@ -149,7 +149,7 @@ func refused(rec *store.Record, now time.Time) error {
 
 func (p *Plan) settle(now time.Time) error {
 	s := p.wish.Settlement
-	of := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice}
+	of := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask}
 	if !state.Settleable(p.rec, of, now) {
 		return refused(p.rec, now)
 	}
@@ -182,6 +182,9 @@ func (p *Plan) settle(now time.Time) error {
 		p.Says = []string{call + " had no effect. It is made once more."}
 	case s.RiskTwice:
 		p.Says = []string{call + " may have been made. It is made once more, and may then have its effect twice."}
+	case s.Ask:
+		p.done = "open: the completer takes it up"
+		p.Says = []string{call + " is looked up by the program, as a completer takes the operation up. Without a look-up in its phase, the operation is stuck again."}
 	default:
 		return errors.New("say an answer, or what the call came to")
 	}

@@ -166,6 +166,8 @@ func TestReasons(t *testing.T) {
 		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "who decides?"},
 		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
 		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
+		"ask, no request":      {stuck, settle(idem.Settlement{Ask: true}), "its request is not stored"},
+		"ask, no doubt":        {withRequest(open), settle(idem.Settlement{Ask: true}), "no call of this operation"},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
 		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
 		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
@@ -198,8 +200,12 @@ func TestReasons(t *testing.T) {
 		wish records.Wish
 		says []string
 	}{
-		"not made":     {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
-		"risk":         {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"not made": {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
+		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
+			`The call of phase "charged" is looked up by the program, as a completer takes the operation up. Without a look-up in its phase, the operation is stuck again.`,
+			"It is opened: its client's next retry takes it up, or the completer.",
+		}},
 		"retry":        {open, retry, []string{only}},
 		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
 		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
@@ -517,4 +523,11 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
+}
+
+// withRequest is a record with a stored request.
+func withRequest(r *store.Record) *store.Record {
+	r = r.Clone()
+	r.Input = &store.Input{Method: "POST"}
+	return r
 }

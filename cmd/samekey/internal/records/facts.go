@@ -1,8 +1,10 @@
 package records
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -22,6 +24,20 @@ var facts = []struct {
 	{"Handler", func(r *store.Record) string { return strings.TrimSuffix(r.Handler.Function+"/"+r.Handler.Name, "/") }},
 	{"Tenant", func(r *store.Record) string { return r.Tenant }},
 	{"Region", func(r *store.Record) string { return r.Region }},
+	{"Look-up", asked},
+}
+
+// asked says what the last look-up of a call in doubt found.
+func asked(r *store.Record) string {
+	a := r.Asked
+	if a == nil {
+		return ""
+	}
+	says := fmt.Sprintf("the call of phase %q: %s, at %s UTC, look-up %d", a.Phase, a.Said, plain.Time(a.At), a.Times)
+	if !a.Sent.IsZero() {
+		says += "; it may have been sent until " + plain.Time(a.Sent)
+	}
+	return says
 }
 
 // factsOf are the facts that r has.

@@ -85,6 +85,9 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	default:
 		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
+	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
+		all = append(all, people("the provider is asked again, by the look-up of the phase", "--ask"))
+	}
 	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
 }

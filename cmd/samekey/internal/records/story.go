@@ -67,6 +67,7 @@ type Story struct {
 	Phases    []Phase    `json:"phases"`
 	Calls     []Call     `json:"calls"`
 	CallsNote string     `json:"calls_note,omitempty"` // why Calls isn't all
+	LookUp    *LookUp    `json:"look_up,omitempty"`    // the last one of a call in doubt
 	Jobs      []Job      `json:"jobs"`
 	Answer    *Answer    `json:"answer,omitempty"`
 	Request   *Request   `json:"request,omitempty"` // the stored request
@@ -96,6 +97,15 @@ type Phase struct {
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Reads     string          `json:"reads,omitempty"` // an example of the result that people may give
+}
+
+// LookUp is the last look-up of a call in doubt at its provider.
+type LookUp struct {
+	Phase     string    `json:"phase"`
+	At        time.Time `json:"at"`
+	Times     int       `json:"times"`               // for this doubt
+	Said      string    `json:"said"`                // made, not made, not made yet, unknown, contradiction
+	SentUntil time.Time `json:"sent_until,omitzero"` // while it is in doubt: the last moment at which a copy of the call may have been sent
 }
 
 // Job is a staged job that is not delivered. A delivered job is in no record.
@@ -161,6 +171,9 @@ func Explain(r *store.Record, o StoryOptions) *Story {
 	s.Attempts = attempts(r, o)
 	s.Phases = phases(r, o.Data)
 	s.Calls, s.CallsNote = calls(r)
+	if a := r.Asked; a != nil {
+		s.LookUp = &LookUp{a.Phase, a.At.UTC(), a.Times, a.Said, a.Sent.UTC()}
+	}
 	s.Jobs = jobsOf(r, o.Now, o.Data)
 	s.Answer = answer(r, o)
 	s.Request = request(r, o)

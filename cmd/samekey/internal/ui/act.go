@@ -40,6 +40,9 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case again:
 		offers = append(offers, Offer{Do: string(records.Retry), Label: "Let it be tried again", Hint: "It is opened: " + records.Continues(r) + "."})
 	}
+	if n := len(offers); n > 0 && r.Asked != nil {
+		offers[0].Asks = may(records.Wish{Do: records.Settle, Settlement: idem.Settlement{Ask: true}})
+	}
 	if call != nil && !call.Intent {
 		offers = append(offers, Offer{
 			Do: string(records.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
@@ -166,8 +169,8 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
 	case records.Retry:
-		if a.Result != nil || a.NotMade || a.RiskTwice {
-			w.Do, w.Settlement = records.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice}
+		if a.Result != nil || a.NotMade || a.RiskTwice || a.Ask {
+			w.Do, w.Settlement = records.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice, Ask: a.Ask}
 		}
 	case records.Settle:
 		answer := &idem.Response{Status: a.Status, Body: []byte(a.Body)}

@@ -128,10 +128,11 @@ type Action struct {
 	By   string `json:"by"`
 
 	// Of a retry: the call with an unknown outcome came to Result, or was not made, or
-	// may be made twice.
+	// may be made twice, or is looked up.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`
+	Ask       bool            `json:"ask,omitempty"` // a completer's attempt looks it up
 
 	// Of a settlement: the answer for the client.
 	Status      int    `json:"status,omitempty"`

@@ -52,6 +52,7 @@ type Offer struct {
 	Shape  string   `json:"shape,omitempty"` // of the result, as in package shape; "" if unknown
 	Jobs   []string `json:"jobs,omitempty"`  // parked, or later
 	Loses  []string `json:"loses,omitempty"` // what has to be given up: attempt, work, jobs
+	Asks   bool     `json:"asks,omitempty"`  // the call may be looked up again
 }
 
 // Personal is what may be personal.

@@ -187,15 +187,17 @@ const forms = {
     const choice = (value, text) => el("label", { class: "choice" }, el("input", { type: "radio", name: "outcome", value, required: true }), text);
     const made = offer.result ? [choice("result", "It was made. It came to this:"), result.body] : [];
     const again = offer.result ? [] : [choice("again", "The cause is removed: go on, and repeat it under its own key.")];
+    const ask = offer.asks ? [choice("ask", "Let the program ask the provider again, as a completer takes the operation up.")] : [];
     return {
       body: [el("fieldset", {}, el("legend", {}, `What became of the call ${offer.call}?`), ...made,
         choice("not_made", "It was not made, or had no effect: make it once more."),
-        choice("risk_twice", "Nobody knows: make it again, though its effect may then happen twice."), ...again)],
+        choice("risk_twice", "Nobody knows: make it again, though its effect may then happen twice."), ...again, ...ask)],
       read() {
         const chosen = dialog.querySelector("[name=outcome]:checked")?.value;
         if (chosen === "not_made") return { not_made: true };
         if (chosen === "risk_twice") return { risk_twice: true };
         if (chosen === "again") return {};
+        if (chosen === "ask") return { ask: true };
         return { result: result.read() };
       },
     };
