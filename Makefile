@@ -122,7 +122,7 @@ race: ## the tests of the engine, the worker and the client with the race detect
 	REQUIRE_DYNAMODB=1 go test -race -vet=off -shuffle=on -timeout=20m -skip $(LONG_TESTS) $(TESTFLAGS) $(RACE)
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak deploy pages clients
+PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak deploy pages clients packages
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
@@ -298,6 +298,20 @@ release: ## the commit of a release on main: VERSION=0.1.0 (docs/inside/releasin
 .PHONY: tag
 tag: ## the signed tags of a release: VERSION=0.1.0
 	@internal/tools/release.sh tag "$(VERSION)"
+
+GORELEASER    := $(BIN)/goreleaser-v2.13.3
+PACKAGES      ?= snapshot
+
+# GORELEASER_CURRENT_TAG: a release's commit has a tag for each module, too.
+.PHONY: packages
+packages: $(GORELEASER) ## archives of the command and the worker, with checksums and bills, in dist/ (PACKAGES=release publishes a tag's)
+	$(GORELEASER) check
+	GORELEASER_CURRENT_TAG=$(shell git tag --points-at HEAD --list 'v*') $(GORELEASER) release --clean \
+		$(if $(filter release,$(PACKAGES)),,--snapshot)
+
+$(GORELEASER):
+	GOBIN=$(BIN) GOFLAGS= go install github.com/goreleaser/goreleaser/v2@$(GORELEASER:$(BIN)/goreleaser-%=%)
+	mv $(BIN)/goreleaser $@
 
 .PHONY: vuln
 vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it

@@ -21,7 +21,7 @@ prove() {
 	deploy) SMOKE_ALL=1 make -s smoke-deploy ;;
 	pages) make -s pictures && make -s site-browser && make -s browser ;;
 	clients) make -s stripe-sdks && make -s cdk && make -s demo-hello ;;
-	mix | traces | planted | sealed | fuzz-tenants | load | soak) make -s "$1" ;;
+	mix | traces | planted | sealed | fuzz-tenants | load | soak | packages) make -s "$1" ;;
 	*)
 		echo "prove: there is no proof $1" >&2
 		return 1

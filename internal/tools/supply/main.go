@@ -1,6 +1,6 @@
 // Supply shows what a release is made of:
 //
-//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON
+//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON; one to -o FILE.json
 //	supply licences ROOT            the licence of each linked module
 //	supply api [-strict] ROOT       changes of the exported API since the last tag
 //	supply proxy -o DIR ROOT VERSION FOLDER...
@@ -27,7 +27,7 @@ func run(args []string, out io.Writer) error {
 		return errors.New("sbom, licences, api or proxy")
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	dir := flags.String("o", ".", "sbom, proxy: the folder to write to")
+	dir := flags.String("o", ".", "sbom, proxy: the folder to write to; sbom: or the file, for one binary")
 	strict := flags.Bool("strict", false, "api: refuse incompatible changes before 1.0, too")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
@@ -15,13 +16,17 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBills writes the bill of each binary to dir. The name of a bootstrap is that of
+// writeBills writes the bill of each binary to dir, or of one to dir as a file that ends in .json. The name of a bootstrap is that of
 // its folder.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("sbom: name the binaries")
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil { //nolint:gosec // where the caller wants it
+	file := ""
+	if strings.HasSuffix(dir, ".json") && len(binaries) == 1 {
+		dir, file = filepath.Split(dir)
+	}
+	if err := os.MkdirAll(filepath.Clean(dir), 0o750); err != nil { //nolint:gosec // where the caller wants it
 		return err
 	}
 	for _, path := range binaries {
@@ -33,7 +38,7 @@ func writeBills(out io.Writer, dir string, binaries []string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", path, err)
 		}
-		to := filepath.Join(dir, name+".cdx.json")
+		to := filepath.Join(dir, cmp.Or(file, name+".cdx.json"))
 		if err := encode(to, bill); err != nil {
 			return err
 		}
