@@ -2,7 +2,8 @@
 
 The commands are those that README.md prints under "Deploy", typed as they stand there. The environment leads the SAM CLI to
 MiniStack instead of AWS, and `sam` is a file in the PATH that adds three parameters (see write_sam). MiniStack runs the
-functions' bootstraps as processes, feeds them from streams and queues, and checks no permissions.
+functions' bootstraps as processes, feeds them from streams and queues, and refuses what their roles don't allow (ministack_roles.py).
+In the end each statement of their roles is taken away in turn, and a call must be refused; UNSEEN lists those that can't be seen.
 
 Two things are done for it. It makes an HTTP API, but doesn't read the API's OpenAPI document, so the routes and authorizers in
 the deployed template are entered by import_routes. And it takes a parameter's number for a text, so the concurrency of an event
@@ -52,15 +53,20 @@ def main():
             hello, rides = readme("Deploy")
             check_failed_deploy(rides, work, env, world)
             deploy(hello, work, env, f"Architecture={architecture()}")
-            check_hello(Deployed("samekey-hello", env))
+            places = {"samekey-hello": Deployed("samekey-hello", env)}
+            check_hello(places["samekey-hello"])
             deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}")
-            check_rides(Deployed("samekey", env), world)
+            places["samekey"] = Deployed("samekey", env)
+            check_rides(places["samekey"], world)
             check_doctor(work, env)
             deploy(CHECKOUT, work, env, f"Architecture={architecture()}")
-            check_checkout(Deployed("checkout", env, "HttpApi"), work)
+            places["checkout"] = Deployed("checkout", env, "HttpApi")
+            check_checkout(places["checkout"], work)
             check_standalone(work, env)
+            check_permissions({**places, "standalone": Bare("standalone", env)}, env)
             if os.environ.get("SMOKE_ALL"):  # a minute and more: make prove sets it
-                check_prove(work, env)
+                (work / "prove").mkdir()
+                check_prove(work / "prove", start_ministack(stack, work / "prove", auth=False))
         except BaseException:
             print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
             raise
@@ -103,6 +109,12 @@ def check_rides(api, world):
     wait(lambda: settled(api.items("Samekey.Table")), "the records to be settled")
     expect("rides, audit records", (len(api.items("RidesTable")), len(api.items("AuditTable"))), (1, 1))
     expect("the sweep's error", api.invoke("Samekey.Worker", {"source": "aws.scheduler"}).get("FunctionError"), None)
+    # An abandoned request: Worker → Tickets → Worker → Rides.
+    left = put_open(client("dynamodb", api.env), api.ids["Samekey.Table"], "ABANDONED", api.ids["Rides"])
+    api.invoke("Samekey.Worker", {"source": "aws.scheduler", "task": "sweep"})
+    expect("the count's error", api.invoke("Samekey.Worker", {"source": "aws.scheduler", "task": "count"}).get("FunctionError"), None)
+    wait(lambda: "lambda:InvokeFunction" in (pathlib.Path(api.env["DECISIONS"])).read_text(), "the worker to complete an abandoned request")
+    client("dynamodb", api.env).delete_item(TableName=api.ids["Samekey.Table"], Key={"pk": left})
     expect("charges in the end", len(json.loads(call(world + "/v1/charges")[2])), 1)
     said(f"{api.name}: answer, replay, records, charge and mail are as the README says")
 
@@ -155,6 +167,8 @@ def check_standalone(work, env):
         z.write(ROOT / "dist/samekey-worker/bootstrap", "bootstrap")
     client("s3", env).create_bucket(Bucket=bucket)
     client("s3", env).put_object(Bucket=bucket, Key="worker.zip", Body=code.getvalue())
+    client("iam", env).create_role(RoleName="ship", AssumeRolePolicyDocument=json.dumps({"Version": "2012-10-17", "Statement": [
+        {"Effect": "Allow", "Principal": {"Service": "states.amazonaws.com"}, "Action": "sts:AssumeRole"}]}))
     states = client("stepfunctions", env)
     machine = states.create_state_machine(
         name="ship", roleArn="arn:aws:iam::000000000000:role/ship",
@@ -185,16 +199,7 @@ def check_later(ids, machine, env):
     def later():
         return scheduler.list_schedules(NamePrefix="samekey-ORDER-")["Schedules"]
 
-    def ms(seconds):
-        return {"N": str(int((time.time() + seconds) * 1000))}
-
-    pk, hour = {"S": "v1#orders#smoke"}, 3600
-    table.put_item(TableName=ids["Table"], Item={
-        "pk": pk, "v": {"N": "1"}, "st": {"S": "done"}, "owner": {"S": "o"}, "ver": {"N": "2"}, "fp": {"S": "f"}, "id": {"S": "ORDER"},
-        "created_ms": ms(-1), "run_ms": ms(0), "keep": {"S": "jobs"}, "until_s": {"N": str(int(time.time()) + 2 * hour)},
-        "resp": {"M": {"s": {"N": "201"}}}, "phases": {"L": [{"L": [{"S": "ordered"}]}]},
-        "jobs": {"M": {"0.0": {"M": {"k": {"S": "ship"}, "a": {"S": '"at once"'}}}, "0.1": {"M": {"k": {"S": "ship"}, "a": {"S": '"later"'}, "at": ms(hour)}}}},
-    })
+    pk = put_jobs(table, ids["Table"], "ORDER")
     wait(lambda: started() == ["ORDER_0_0"] and len(later()) == 1, "an execution and a schedule")
     made = scheduler.get_schedule(Name=later()[0]["Name"])
     expect("the schedule's target", made["Target"]["Arn"], client("sqs", env).get_queue_attributes(
@@ -208,6 +213,35 @@ def check_later(ids, machine, env):
     wait(lambda: started() == ["ORDER_0_0", "ORDER_0_1"] and not later(), "the later job's execution")
     wait(lambda: "keep" not in table.get_item(TableName=ids["Table"], Key={"pk": pk})["Item"], "the record to be let go")
     said("standalone: a job starts an execution, and a later one by its schedule")
+
+
+def ms(seconds):
+    """The time in so many seconds, as an item has it."""
+    return {"N": str(int((time.time() + seconds) * 1000))}
+
+
+def put_jobs(table, name, operation, *more):
+    """Puts a finished record with jobs, at once, in an hour, and in more seconds, and returns its key."""
+    pk, hour = {"S": "v1#orders#" + operation}, 3600
+    jobs = [{"k": {"S": "ship"}, "a": {"S": '"at once"'}}, *({"k": {"S": "ship"}, "a": {"S": '"later"'}, "at": ms(after)} for after in (hour, *more))]
+    table.put_item(TableName=name, Item={
+        "pk": pk, "v": {"N": "1"}, "st": {"S": "done"}, "owner": {"S": "o"}, "ver": {"N": "2"}, "fp": {"S": "f"}, "id": {"S": operation},
+        "created_ms": ms(-1), "run_ms": ms(0), "keep": {"S": "jobs"}, "until_s": {"N": str(int(time.time()) + 2 * hour)},
+        "resp": {"M": {"s": {"N": "201"}}}, "phases": {"L": [{"L": [{"S": "ordered"}]}]},
+        "jobs": {"M": {f"0.{i}": {"M": job} for i, job in enumerate(jobs)}},
+    })
+    return pk
+
+
+def put_open(table, name, operation, function):
+    """Puts the record of a request that a function left a day ago, and returns its key."""
+    pk, day = {"S": "v1#rides#" + operation}, 24 * 3600
+    table.put_item(TableName=name, Item={
+        "pk": pk, "v": {"N": "1"}, "st": {"S": "open"}, "owner": {"S": "o"}, "ver": {"N": "1"}, "fp": {"S": "f"}, "id": {"S": operation}, "keep": {"S": "open"},
+        "lease_ms": ms(-day), "created_ms": ms(-day), "run_ms": ms(-day), "fn": {"S": function}, "route": {"S": "POST /rides"},
+        "req": {"M": {"m": {"S": "POST"}, "p": {"S": "/rides"}}}, "jobs": {"M": {}},
+    })
+    return pk
 
 
 def check_doctor(work, env):
@@ -288,6 +322,146 @@ def check_prove(work, env):
     said("proof/prove: 20 runs that were ended left nothing, and --clean removed one that was killed")
 
 
+# ---- Permissions -----------------------------------------------------------------------------------------------------
+
+# Statements whose absence nothing notices here, and why.
+POLLER, RUNTIME = "Lambda makes these calls for the function; MiniStack makes them as itself", "Lambda and X-Ray; MiniStack makes no such call"
+UNSEEN = {
+    "Logs": RUNTIME, "Traces": RUNTIME, "Stream": POLLER, "GivenUp": POLLER,
+    "Keys": "KMS; nothing is sealed here", "Quotas": "needed beside dynamodb:LeadingKeys alone, which MiniStack doesn't set",
+    "LaterRole": "iam:PassRole, which MiniStack doesn't ask for",
+    "Sweep": "EventBridge Scheduler's role, which MiniStack doesn't assume", "Ticket": "as Sweep",
+}
+
+
+def check_permissions(places, env):
+    """No call of a role was refused, and without any of its statements one is."""
+    log = pathlib.Path(env["DECISIONS"])
+
+    def decisions(since=0):
+        return [json.loads(line) for line in log.read_text().splitlines()[since:]]
+
+    everything_asked = decisions()
+    expect("calls that roles refused", [d for d in everything_asked if not d["allowed"]], [])
+    said(f"roles: {len(everything_asked)} calls of functions were allowed, none was refused")
+    unseen, tried = set(), set()
+    for stack, place in places.items():
+        for function, role in roles(place, env):
+            for policy in policies(role, env):
+                for i, statement in enumerate(policy.document["Statement"]):
+                    name = statement.get("Sid") or ", ".join(listed(statement["Action"]))
+                    alone = any(d["allowed"] and d["role"].split("/")[1] == role and [key(s) for s in d["by"]] == [key(statement)] for d in everything_asked)
+                    if not alone:
+                        unseen.add((stack, function, name))
+                        continue
+                    policy.put([s for j, s in enumerate(policy.document["Statement"]) if j != i])
+                    before = len(log.read_text().splitlines())
+                    DRIVES[stack](place, f"without-{len(tried)}")
+
+                    def refused():
+                        return sorted({d["action"] for d in decisions(before) if not d["allowed"] and d["role"].split("/")[1] == role})
+
+                    wait(refused, f"a refusal without {stack} {function} {name}", 60)
+                    policy.put(policy.document["Statement"])
+                    tried.add((stack, function, name))
+                    said(f"roles: without {stack} {function} {name}: {', '.join(refused())} is refused")
+    # The stacks share a template, whose statements are noticed if they are in one of them.
+    known = {(function.removeprefix("Samekey."), name) for _, function, name in tried}
+    unseen = {(function.removeprefix("Samekey."), name) for _, function, name in unseen} - known
+    for function, name in sorted(unseen):
+        said(f"roles: nothing notices {function} {name}: {UNSEEN.get(name, 'NOT LISTED')}")
+    expect("statements that nothing notices, and that are not listed", sorted(u for u in unseen if u[1] not in UNSEEN), [])
+    said(f"roles: each of {len(tried)} statements was taken away, and a call was refused")
+
+
+def drive_hello(api, key):
+    api.post("/hello", {"name": "Jane"}, key=key, headers={"Authorization": "Bearer " + JANE})
+
+
+def drive_rides(api, key):
+    token = {"Authorization": "Bearer " + JANE}
+    body = api.post("/rides", TRIP, key=key, headers=token)[2]
+    with contextlib.suppress(ValueError, KeyError):
+        api.send("GET", f"/rides/{json.loads(body)['id']}", headers=token)
+    left = put_open(client("dynamodb", api.env), api.ids["Samekey.Table"], key, api.ids["Rides"])
+    for task in ("sweep", "count"):
+        api.invoke("Samekey.Worker", {"source": "aws.scheduler", "task": task})
+    time.sleep(2)  # the ticket is on its way
+    client("dynamodb", api.env).delete_item(TableName=api.ids["Samekey.Table"], Key={"pk": left})
+
+
+def drive_checkout(api, key):
+    token = {"Authorization": "Bearer " + ASSISTANT}
+    body = api.post("/checkout_sessions", {"items": [{"id": "tea", "quantity": 1}]}, key=key, headers=token)[2]
+    with contextlib.suppress(ValueError, KeyError):
+        api.post(f"/checkout_sessions/{json.loads(body)['id']}/complete", {"payment_data": {"token": "tok_1", "provider": "stripe"}}, key=key + "c", headers=token)
+    for task in ("sweep", "count"):
+        api.invoke("Samekey.Worker", {"source": "aws.scheduler", "task": task})
+
+
+def drive_standalone(place, key):
+    put_jobs(client("dynamodb", place.env), place.ids["Table"], key, 300)  # minutes are for the queue, hours for a schedule
+    for task in ("sweep", "count"):
+        place.invoke("Worker", {"source": "aws.scheduler", "task": task})
+
+
+DRIVES = {"samekey-hello": drive_hello, "samekey": drive_rides, "checkout": drive_checkout, "standalone": drive_standalone}
+
+
+def roles(place, env):
+    """The roles of a stack's functions, and those that its schedules have."""
+    functions, found = client("lambda", env), []
+    for name, id_ in sorted(place.ids.items()):
+        with contextlib.suppress(functions.exceptions.ResourceNotFoundException, functions.exceptions.InvalidParameterValueException):
+            if place.types[name] == "AWS::Lambda::Function":
+                found.append((name, functions.get_function_configuration(FunctionName=id_)["Role"].rpartition("/")[2]))
+        if place.types[name] == "AWS::IAM::Role" and name.rpartition(".")[2] in ("ScheduleRole", "LaterRole"):
+            found.append((name, id_))
+    return found
+
+
+class policies:
+    """The policies of a role that are not AWS's."""
+
+    def __init__(self, role, env):
+        self.role, self.iam = role, client("iam", env)
+
+    def __iter__(self):
+        for name in self.iam.list_role_policies(RoleName=self.role)["PolicyNames"]:
+            yield Policy(self.iam.get_role_policy(RoleName=self.role, PolicyName=name)["PolicyDocument"],
+                         lambda text, name=name: self.iam.put_role_policy(RoleName=self.role, PolicyName=name, PolicyDocument=text))
+        for policy in self.iam.list_attached_role_policies(RoleName=self.role)["AttachedPolicies"]:
+            arn = policy["PolicyArn"]
+            if ":aws:policy/" in arn:
+                continue
+            version = self.iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+            yield Policy(self.iam.get_policy_version(PolicyArn=arn, VersionId=version)["PolicyVersion"]["Document"], lambda text, arn=arn: self.replace(arn, text))
+
+    def replace(self, arn, text):
+        """A policy has five versions at most."""
+        for version in self.iam.list_policy_versions(PolicyArn=arn)["Versions"]:
+            if not version["IsDefaultVersion"]:
+                self.iam.delete_policy_version(PolicyArn=arn, VersionId=version["VersionId"])
+        self.iam.create_policy_version(PolicyArn=arn, PolicyDocument=text, SetAsDefault=True)
+
+
+class Policy:
+    def __init__(self, document, write):
+        self.document, self.write = json.loads(document) if isinstance(document, str) else document, write
+
+    def put(self, statements):
+        none = [{"Effect": "Deny", "Action": "none:None", "Resource": "*"}]  # a policy has one at least
+        self.write(json.dumps({"Version": "2012-10-17", "Statement": statements or none}))
+
+
+def key(statement):
+    return statement.get("Sid") or "", tuple(listed(statement["Action"])), tuple(listed(statement["Resource"]))
+
+
+def listed(value):
+    return value if isinstance(value, list) else [value]
+
+
 def everything(env):
     """What is there, by names: stacks, buckets, tables, functions, queues, mappings, roles, APIs, log groups, alarms."""
     there = set()
@@ -305,12 +479,25 @@ def everything(env):
     return there | {f"queue {x}" for x in client("sqs", env).list_queues().get("QueueUrls", [])}
 
 
-class Deployed:
+class Bare:
+    """A stack that is deployed."""
+
+    def __init__(self, name, env):
+        self.name, self.env, self.types = name, env, {}
+        self.ids = resources(name, env, types=self.types)
+
+    def items(self, table):
+        return client("dynamodb", self.env).scan(TableName=self.ids[table])["Items"]
+
+    def invoke(self, function, event):
+        return client("lambda", self.env).invoke(FunctionName=self.ids[function], Payload=json.dumps(event))
+
+
+class Deployed(Bare):
     """A stack that is deployed, with the routes of its API."""
 
     def __init__(self, name, env, api="Api"):
-        self.name, self.env = name, env
-        self.ids = resources(name, env)
+        super().__init__(name, env)
         self.host = import_routes(name, self.ids, env, api)
         number_concurrency(env)
 
@@ -321,21 +508,17 @@ class Deployed:
     def send(self, method, path, body=None, headers=None):
         return call(self.env["AWS_ENDPOINT_URL"] + path, method, body, {"Host": self.host, **(headers or {})})
 
-    def items(self, table):
-        return client("dynamodb", self.env).scan(TableName=self.ids[table])["Items"]
 
-    def invoke(self, function, event):
-        return client("lambda", self.env).invoke(FunctionName=self.ids[function], Payload=json.dumps(event))
-
-
-def resources(stack, env, prefix=""):
-    """The physical ids of a stack's resources and, as Stack.Resource, of those of nested stacks."""
+def resources(stack, env, prefix="", types=None):
+    """The physical ids of a stack's resources and, as Stack.Resource, of those of nested stacks. types gets their types."""
     ids = {}
     for r in client("cloudformation", env).describe_stack_resources(StackName=stack)["StackResources"]:
         name = prefix + r["LogicalResourceId"]
         ids[name] = r["PhysicalResourceId"]
+        if types is not None:
+            types[name] = r["ResourceType"]
         if r["ResourceType"] == "AWS::CloudFormation::Stack":
-            ids |= resources(ids[name], env, name + ".")
+            ids |= resources(ids[name], env, name + ".", types)
     return ids
 
 
@@ -437,17 +620,20 @@ def ministack_environment(env, port, folder):
     # Without the addresses it would listen to the network. The functions get AWS_ENDPOINT_URL from it. It leaves files behind.
     return {
         **env, "TMPDIR": str(folder), "HOME": str(folder), "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "localhost",
-        "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "LAMBDA_EXECUTOR": "local",
+        "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "LAMBDA_EXECUTOR": "local", "MINISTACK_DECISIONS": str(folder / "decisions"),
     }
 
 
-def start_ministack(stack, work, env=None):
+def start_ministack(stack, work, env=None, auth=True):
     """Starts MiniStack, whose log is in the folder, and returns the environment, with more of env, that leads there."""
     port = free_port()
     env = {**(env or {}), **environment(port)}
     log = open(work / "ministack.log", "w+")
     stack.callback(log.close)
-    run_along(stack, [sys.executable, VENV / "ministack/bin/ministack"], ministack_environment(env, port, work), work, log)
+    permissions = {"AUTH": "true"} if auth else {}
+    (work / "decisions").touch()
+    run_along(stack, [sys.executable, ROOT / "internal/tools/ministack_roles.py"], {**ministack_environment(env, port, work), **permissions}, work, log)
+    env["DECISIONS"] = str(work / "decisions")
     wait(lambda: call(env["AWS_ENDPOINT_URL"] + "/_ministack/health")[0] == 200, "MiniStack to start")
     return env
 
