@@ -39,7 +39,8 @@ type CrashOptions struct {
 
 // CrashEverywhere runs a request to a crash before and after each call that its
 // handler and the engine make: to the store, through w.Client, by w.Call. After each
-// crash, once the lease is over, the client sends the request again. In another run a
+// crash, once the lease is over, the client sends the request again, and so often as a
+// look-up ([idem.LookUp]) has decided nothing, each time after its pause. In another run a
 // completer goes on, where the request is stored, and then the client asks. One more run has every
 // [idem.Atomic] run twice.
 //
@@ -82,6 +83,9 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 		}
 	}, check, optFns...)
 }
+
+// maxLooks is more than any call in doubt is looked up.
+const maxLooks = 100
 
 // Program is a program under [CrashProgram], as one process runs it.
 type Program[Re any] struct {
@@ -284,12 +288,16 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 	if c.opt.Begin != nil {
 		tries = 3
 	}
-	for range tries {
+	for looks := 0; tries > 0; tries-- {
 		mine, ctx := w.start(t.Context(), point{}, nil)
 		err = guarded(func() error { return do(ctx, mine) })
 		mine.process.stop()
 		if err == nil || c.opt.MayStick && errors.Is(err, idem.ErrStuck) {
 			return nil
+		}
+		if looks < maxLooks && w.untilNextLook(t.Context()) { // too early to tell
+			looks++
+			tries++
 		}
 	}
 	return err

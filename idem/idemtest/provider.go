@@ -37,10 +37,22 @@ type Provider struct {
 	// effect's ID, as {"id":"1"}. It may be called more than once for an effect.
 	Answer func(Effect) any
 
+	// Lag is for how long look-ups don't know an effect. Default: they know it at once.
+	Lag time.Duration
+
 	mu      sync.Mutex
 	fates   []Fate
+	looks   []Look
 	calls   int
 	effects []*Effect
+	coming  []coming // calls on their way
+}
+
+// coming is a call that arrives later.
+type coming struct {
+	at                time.Time
+	method, path, key string
+	body              []byte
 }
 
 // Effect is what a call did: a payment, a mail.
@@ -72,9 +84,24 @@ type Fate struct {
 	LoseRequest bool
 	// LoseAnswer loses the answer only.
 	LoseAnswer bool
+	// Late lets the call arrive so much later, by Provider.Now, and loses its answer.
+	Late time.Duration
 	// Refuse answers with this status, without an effect: 402 for a declined card,
 	// 503 for a provider that is down. 0: don't.
 	Refuse int
+}
+
+// Look is how a look-up of a [Provider] fares. The zero Look lets all go well.
+type Look struct {
+	// Delay holds the answer back, in real time; a look-up whose context ends gets none.
+	Delay time.Duration
+	// Down gives no answer.
+	Down bool
+	// Behind finds nothing, whatever was called: of an eventually consistent look-up, or
+	// after a look-up that found the call, of one in the wrong order.
+	Behind bool
+	// OtherKey finds the effect of another key, if there is one.
+	OtherKey bool
 }
 
 // Refusal is the error of [Provider.Call] for an answer that is none of success.
@@ -93,10 +120,78 @@ func (p *Provider) Next(fates ...Fate) {
 	p.fates = append(p.fates, fates...)
 }
 
+// NextLooks says how the next look-ups fare, one after the other, as [Provider.Next] does for
+// calls.
+func (p *Provider) NextLooks(looks ...Look) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks = append(p.looks, looks...)
+}
+
+// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]): none, if
+// the provider knows no call with it. It finds keys that are forgotten, and those that were
+// sent as references to a system without keys. The error matches [ErrNoAnswer].
+func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
+	found, look := p.look(key)
+	if look.Delay > 0 {
+		held := time.NewTimer(look.Delay)
+		defer held.Stop()
+		select {
+		case <-held.C:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		}
+	}
+	if look.Down {
+		return nil, ErrNoAnswer
+	}
+	return found, nil
+}
+
+func (p *Provider) look(key string) (found []Effect, look Look) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.arrive()
+	if len(p.looks) > 0 {
+		look, p.looks = p.looks[0], p.looks[1:]
+	}
+	for _, e := range p.effects {
+		if (e.Key == key) == look.OtherKey || look.Behind || p.now().Sub(e.made) < p.Lag {
+			continue
+		}
+		c := *e
+		c.Body = bytes.Clone(e.Body)
+		if found = append(found, c); look.OtherKey {
+			break
+		}
+	}
+	return found, look
+}
+
+func (p *Provider) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
+}
+
+// arrive lets the calls arrive that are due. p must be locked.
+func (p *Provider) arrive() {
+	now := p.now()
+	p.coming = slices.DeleteFunc(p.coming, func(c coming) bool {
+		if c.at.After(now) {
+			return false
+		}
+		p.effect(c.method, c.path, c.key, c.body, c.at)
+		return true
+	})
+}
+
 // Forget makes all keys new, as a provider does after its time.
 func (p *Provider) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.arrive()
 	for _, e := range p.effects {
 		e.forgotten = true
 	}
@@ -114,6 +209,7 @@ func (p *Provider) Calls() int {
 func (p *Provider) Effects(paths ...string) []Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.arrive()
 	var all []Effect
 	for _, e := range p.effects {
 		if len(paths) == 0 || slices.Contains(paths, e.Path) {
@@ -217,7 +313,7 @@ func (p *Provider) handle(ctx context.Context, method, path, key string, body []
 			return Effect{}, nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
 		}
 	}
-	if fate.LoseRequest || fate.LoseAnswer {
+	if fate.LoseRequest || fate.LoseAnswer || fate.Late > 0 {
 		return Effect{}, nil, ErrNoAnswer
 	}
 	return e, refused, nil
@@ -226,6 +322,7 @@ func (p *Provider) handle(ctx context.Context, method, path, key string, body []
 func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal, Fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.arrive()
 	var fate Fate
 	if len(p.fates) > 0 {
 		fate, p.fates = p.fates[0], p.fates[1:]
@@ -244,21 +341,27 @@ func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal
 		}
 		return Effect{}, &Refusal{fate.Refuse, kind}, fate
 	}
-	now := time.Now()
-	if p.Now != nil {
-		now = p.Now()
+	if fate.Late > 0 {
+		p.coming = append(p.coming, coming{p.now().Add(fate.Late), method, path, key, body})
+		return Effect{}, nil, fate
 	}
+	e, refused := p.effect(method, path, key, body, p.now())
+	return e, refused, fate
+}
+
+// effect has the effect of a call that arrives now, unless its key is known. p must be locked.
+func (p *Provider) effect(method, path, key string, body []byte, now time.Time) (Effect, *Refusal) {
 	for _, e := range p.effects {
 		if key == "" || e.Key != key || e.forgotten || p.Memory < 0 || p.Memory > 0 && now.Sub(e.made) >= p.Memory {
 			continue
 		}
 		e.Calls++
 		if e.Method != method || e.Path != path || !bytes.Equal(e.Body, body) {
-			return Effect{}, &Refusal{http.StatusBadRequest, "idempotency_error"}, fate
+			return Effect{}, &Refusal{http.StatusBadRequest, "idempotency_error"}
 		}
-		return *e, nil, fate
+		return *e, nil
 	}
 	e := &Effect{ID: strconv.Itoa(len(p.effects) + 1), Method: method, Path: path, Key: key, Body: body, Calls: 1, made: now}
 	p.effects = append(p.effects, e)
-	return *e, nil, fate
+	return *e, nil
 }

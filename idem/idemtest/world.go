@@ -12,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // World is what a program works with under [CrashEverywhere]. The provider, the
@@ -153,6 +154,35 @@ func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect,
 		return err
 	})
 	return e, err
+}
+
+// LookUp is [Provider.LookUp] at which the process can crash.
+func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err error) {
+	err = w.process.call("a look-up", func() error {
+		found, err = w.Provider.LookUp(ctx, key)
+		return err
+	})
+	return found, err
+}
+
+// untilNextLook moves the clock to where an operation looks its call up again; false without
+// one.
+func (w *World) untilNextLook(ctx context.Context) bool {
+	all, err := w.records(ctx)
+	if err != nil {
+		return false
+	}
+	until, now := time.Time{}, w.Clock.Now()
+	for _, r := range all {
+		if at := state.Withheld(r); r.Asked != nil && !r.Asked.Sent.IsZero() && at.After(until) {
+			until = at
+		}
+	}
+	if until.IsZero() {
+		return false
+	}
+	w.Clock.Advance(max(until.Sub(now), 0).Truncate(time.Second) + time.Second)
+	return true
 }
 
 // Commits implements [Log]: what all processes have committed.
