@@ -232,7 +232,7 @@ func alarmTable() map[string]*alarmed {
 	})
 
 	row("SweepSilent", &alarmed{
-		says:    map[string]string{"samekey doctor --stack STACK": "schedule", "samekey sweep --function WORKER": "the pass is complete: true"},
+		says:    map[string]string{"samekey doctor --stack STACK": "schedule", "samekey sweep --function WORKER": "whole table seen: true"},
 		trouble: func(d *duty) { d.sweeps = false; d.schedules("sweep", "DISABLED") },
 		mend:    func(d *duty) { d.sweeps = true; d.schedules("sweep", "ENABLED") },
 		by:      7 * time.Hour, lasts: 12 * time.Hour, ends: 2 * time.Hour,

@@ -17,17 +17,13 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/check"
 )
 
-const checkLong = `Sends the request that the flags describe to an HTTP API, again and again, and
-judges the answers: does the API keep its promises about Idempotency-Key? The
-request should be one that may be carried out a few times, such as a small order
-of a test account. samekey says how many, and asks before it sends anything.
+const checkLong = `Sends one request to an HTTP API many times, with Idempotency-Key, and judges the answers.
+Choose a request that may be carried out a few times, such as a small order of a test
+account. Before it sends anything, check says how many requests it will send, and asks.
 
-A check that needs more than --body is left out without it: see --other-body,
---refused-body, --other-path, --other-method, --other-caller-env and --origin.
-
-With --contract acp or ucp the request creates a checkout session of a merchant, and
-the session's update, completion and cancellation are examined too. See
-docs/use/check.md.`
+More flags allow more checks: --other-body, --refused-body, --other-path, --other-method,
+--other-caller-env and --origin. With --contract acp or ucp, the request creates a checkout
+session, and check also updates, completes and cancels sessions. See docs/use/check.md.`
 
 // checkOptions are the flags.
 type checkOptions struct {
@@ -44,7 +40,7 @@ type text struct{ value, file string }
 
 func (t *text) register(fs *pflag.FlagSet, name, usage string) {
 	fs.StringVar(&t.value, name, "", usage)
-	fs.StringVar(&t.file, name+"-file", "", "a `FILE` with it")
+	fs.StringVar(&t.file, name+"-file", "", "read the body from `FILE`")
 }
 
 func (t *text) read() ([]byte, error) {
@@ -52,7 +48,7 @@ func (t *text) read() ([]byte, error) {
 	case t.file == "":
 		return []byte(t.value), nil
 	case t.value != "":
-		return nil, fmt.Errorf("%s: the same is given by another flag", t.file)
+		return nil, fmt.Errorf("%s: give the body by one flag, not by two", t.file)
 	}
 	return os.ReadFile(t.file)
 }
@@ -61,11 +57,11 @@ func newCheck(env environment) *cobra.Command {
 	o := &checkOptions{}
 	cmd := &cobra.Command{
 		Use:   "check --body JSON [FLAGS] URL",
-		Short: "Examine an HTTP API that takes idempotency keys",
+		Short: "Check that an HTTP API keeps the rules of Idempotency-Key",
 		Long:  checkLong,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return wrongCallf("which API? Give its URL; samekey check --help tells the flags")
+				return wrongCallf("no URL: give the URL of the API; samekey check --help lists the flags")
 			}
 			return takes(1, 1)(cmd, args)
 		},
@@ -79,8 +75,8 @@ func newCheck(env environment) *cobra.Command {
 	}
 	o.register(cmd.Flags())
 	return exitCodes(cmd, map[int]string{
-		exitDone: "no rule of the contract is broken", exitFailed: "a rule is broken",
-		exitWrong: "called the wrong way, or the question wasn't answered by yes", exitFound: "the API could not be examined, or not to the end",
+		exitDone: "the API breaks no rule of the contract", exitFailed: "the API breaks a rule",
+		exitWrong: "usage error, or the question was not answered with yes", exitFound: "the check did not run to its end",
 	})
 }
 
@@ -89,13 +85,13 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 	if err != nil {
 		return wrongCall(err)
 	}
-	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. An API that keeps its contract carries out %d of them, "+
-		"a wrong one up to %d. Their keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
+	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. A correct API carries out %d of them, "+
+		"a wrong API up to %d. Their keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
 	switch {
 	case o.plan:
 		return nil
 	case !o.yes && !agreed(env):
-		return wrongCallf("nothing was sent; --yes answers the question")
+		return wrongCallf("nothing was sent (--yes skips the question)")
 	}
 	report, err := plan.Run(ctx)
 	if err := o.print(env, report); err != nil {
@@ -130,41 +126,41 @@ func (o *checkOptions) print(env environment, report *check.Report) error {
 
 func (o *checkOptions) register(fs *pflag.FlagSet) {
 	t := &o.template
-	o.body.register(fs, "body", "the request's body, `TEXT`; required, unless --no-body says that it has none")
+	o.body.register(fs, "body", "body of the request, `TEXT`; required, unless --no-body is given")
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
-	fs.StringVar(&t.Method, "method", http.MethodPost, "the request's `METHOD`")
-	fs.Func("header", "a header of the request, `NAME=VALUE`; may be repeated. Content-Type is application/json, unless it is given", add(&o.header))
-	fs.Func("header-env", "a header whose value is in the environment, `NAME=VARIABLE`, for secrets; may be repeated", add(&o.env))
-	o.other.register(fs, "other-body", "the body of another request that succeeds, `TEXT`: is the key refused with it?")
-	o.bad.register(fs, "refused-body", "a body that the API refuses with a 4xx, `TEXT`: may the corrected request use the same key?")
-	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body")
-	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL")
-	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: do they get the first caller's answer?", add(&o.callerEnv))
-	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
-	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
+	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
+	fs.Func("header", "header of the request, `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
+	fs.Func("header-env", "header whose value is in an environment variable, `NAME=VARIABLE`, for secrets; may be repeated", add(&o.env))
+	o.other.register(fs, "other-body", "body of another request that succeeds, `TEXT`: does the API refuse it under the same key?")
+	o.bad.register(fs, "refused-body", "body that the API refuses with a 4xx, `TEXT`: may the corrected request use the same key?")
+	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body: does the API refuse the key there?")
+	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: does the API refuse the key there?")
+	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: does the other caller get the first caller's answer?", add(&o.callerEnv))
+	fs.StringVar(&t.Origin, "origin", "", "`ORIGIN` of a page that may call the API, such as https://shop.example")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API documents that it carries out requests without a key")
 	c := &t.Checkout
-	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer; default /id")
+	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer (default: /id)")
 	for _, op := range []struct {
 		name, path string
 		into       *check.Operation
 	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
-		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: its "+op.name+", `PATH` below the URL; default "+op.path)
-		fs.Func(op.name+"-body", "acp, ucp: a `TEXT` that succeeds", func(body string) error {
+		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: `PATH` of the "+op.name+" below the URL (default: "+op.path+")")
+		fs.Func(op.name+"-body", "acp, ucp: body that the "+op.name+" accepts, `TEXT`", func(body string) error {
 			op.into.Body = []byte(body)
 			return nil
 		})
 	}
 	p := &o.options
-	fs.StringVar(&p.Contract, "contract", check.Default, "the `CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
-	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "how all keys begin, `TEXT`, so that an operator finds them")
-	fs.StringVar(&p.Name, "name", "", "of this run, `TEXT`, in its keys after the prefix; random if not given")
-	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "the number of requests that are sent at the same time")
-	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "the most requests to send")
-	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "for how long to wait for an answer")
-	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "for how long the examination may take")
+	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "prefix of all keys, `TEXT`, by which an operator finds them")
+	fs.StringVar(&p.Name, "name", "", "name of this run, `TEXT`, used in its keys after the prefix (default: random)")
+	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "send so many requests at the same time")
+	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "send at most so many requests")
+	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "wait so long for an answer")
+	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "end after so long")
 	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
-	fs.BoolVar(&o.plan, "plan", false, "say how many requests would be sent, and send nothing")
-	fs.BoolVar(&o.yes, "yes", false, "don't ask")
+	fs.BoolVar(&o.plan, "plan", false, "say how many requests would be sent, without sending")
+	fs.BoolVar(&o.yes, "yes", false, "skip the question")
 }
 
 // fill completes the template by files and environment.
@@ -179,7 +175,7 @@ func (o *checkOptions) fill(env environment) (err error) {
 		}
 	}
 	if len(t.Body) == 0 && !t.NoBody {
-		return errors.New("there is no request to send: give its body, or say that it has none: --body, --body-file or --no-body")
+		return errors.New("no body: give --body, --body-file or --no-body")
 	}
 	t.Header = make(http.Header)
 	for _, h := range o.header {
@@ -194,7 +190,7 @@ func (o *checkOptions) fill(env environment) (err error) {
 	}
 	for what, limit := range map[string]time.Duration{"--timeout": o.options.Timeout, "--total": o.options.Total} {
 		if limit <= 0 {
-			return fmt.Errorf("%s has to be positive", what)
+			return fmt.Errorf("%s must be above 0", what)
 		}
 	}
 	return nil
@@ -205,7 +201,7 @@ func headersFrom(env environment, variables []named, into http.Header) error {
 	for _, v := range variables {
 		value := env.getenv(v.value)
 		if value == "" {
-			return fmt.Errorf("the environment has no %s, for the header %s", v.value, v.name)
+			return fmt.Errorf("the environment variable %s of the header %s is not set", v.value, v.name)
 		}
 		into.Add(v.name, value)
 	}

@@ -100,7 +100,7 @@ func TestCheckAsks(t *testing.T) {
 	} {
 		url, api := wrongAPI(t)
 		code, _, stderr := callWith(t, typed, callers, whole(url)...)
-		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of them, a wrong one up to ") {
+		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of them, a wrong API up to ") {
 			t.Errorf("%q: code %d, %d orders: %s", typed, code, api.Orders(), stderr)
 		}
 	}
@@ -121,16 +121,16 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, 2, "which API?"},
-		{[]string{"http://host"}, 2, "or say that it has none: --body, --body-file or --no-body"},
-		{[]string{"http://host", "-body={}", "more"}, 2, `"more" is one argument too many`},
-		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "the same is given by another flag"},
+		{nil, 2, "no URL: give"},
+		{[]string{"http://host"}, 2, "no body: give --body, --body-file or --no-body"},
+		{[]string{"http://host", "-body={}", "more"}, 2, `too many arguments, from "more" on`},
+		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "give the body by one flag"},
 		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
-		{[]string{"http://host", "-body={}", "-header=X"}, 2, "has to be NAME=VALUE"},
-		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
-		{[]string{"http://host", "-body={}", "-other-caller-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
-		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "--timeout has to be positive"},
-		{[]string{"http://host", "-body={}", "-total=0s"}, 2, "--total has to be positive"},
+		{[]string{"http://host", "-body={}", "-header=X"}, 2, "must be NAME=VALUE"},
+		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY of the header Authorization"},
+		{[]string{"http://host", "-body={}", "-other-caller-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY of the header Authorization"},
+		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "--timeout must be above 0"},
+		{[]string{"http://host", "-body={}", "-total=0s"}, 2, "--total must be above 0"},
 		{[]string{"http://host", "-no-body", "-plan"}, 0, "samekey check sends at most "},
 		{[]string{"http://host", "-body=1", "-plan"}, 0, "samekey check sends at most "},
 		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `there is no contract "adyen"`},

@@ -71,7 +71,7 @@ func TestOperatorFindsItsAccount(t *testing.T) {
 		},
 		"no region": {
 			credentials: "[default]\naws_access_key_id = DEFAULT\naws_secret_access_key = s\n",
-			code:        2, says: []string{"no region", "AWS_REGION", "AWS_PROFILE"},
+			code:        2, says: []string{"no Region", "AWS_REGION"},
 		},
 		"no keys": {
 			env:  map[string]string{"AWS_REGION": "us-east-1"},

@@ -50,7 +50,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 		most = 50
 	}
 	cmd.Args = takes(0, most)
-	cmd.Long += "\n\nThe change is shown and asked about. It is made only if the record is still as shown,\nand the record keeps who decided what, and when.\n\n" + refHelp
+	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record is still as shown. The\nrecord keeps who decided what, and when.\n\n" + refHelp
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref := args
 		if p.find.key != "" && names {
@@ -60,7 +60,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 			return err
 		}
 		if p.c.by == "" {
-			return wrongCallf("who decides? Set --by or USER; it stays in the record")
+			return wrongCallf("no name of the person who decides: set --by or USER; the name is stored in the record")
 		}
 		if d.check != nil {
 			if err := d.check(); err != nil {
@@ -103,9 +103,9 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	done, err := plan.Run(ctx, p.op.store)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return fmt.Errorf("%w; whether it was done is not known: look at it again, and at its decisions", err)
+		return fmt.Errorf("%w; the change may have been made: look at the record again with samekey get", err)
 	case errors.Is(err, jobs.ErrMoved):
-		return fmt.Errorf("%w; nothing was changed: look at it again", err)
+		return fmt.Errorf("%w; nothing was changed: look at the record again with samekey get", err)
 	case errors.Is(err, store.ErrSealed):
 		return p.op.sealedWrite(err)
 	case err != nil:
@@ -119,14 +119,14 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 
 // dismiss takes a message that was no ticket off the list.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is taken off the list. The queue of tickets no longer has the message, and no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. The queue of tickets no longer has it, and no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
 	case err != nil:
 		return err
 	case !done:
-		return notFound("no message is listed under " + plain.Line(pk))
+		return notFound("the list has no message " + plain.Line(pk))
 	}
 	if p.op.json {
 		return p.env.printJSON(changed{Record: pk, By: p.c.by, From: string(stream.ReasonUnreadable), Done: "dismissed"})
@@ -146,7 +146,7 @@ type changed struct {
 // changeExits are the exit codes of commands that change a record.
 func changeExits(cmd *cobra.Command) *cobra.Command {
 	return exitCodes(cmd, map[int]string{
-		exitDone: "done, or shown only with --dry-run", exitFailed: "failed, not confirmed, or refused because the record has been written since", exitFound: "there is no such record",
+		exitDone: "done, or shown with --dry-run", exitFailed: "failed, not confirmed, or refused since the record has changed", exitFound: "no record matches",
 	})
 }
 
@@ -158,12 +158,12 @@ func newRetry(env environment) *cobra.Command {
 			if call == nil {
 				return ""
 			}
-			return "; samekey settle says so: --result " + plain.Quote(cmp.Or(records.Example(call), "JSON")) + ", --not-made or --risk-twice"
+			return "; use samekey settle with --result " + plain.Quote(cmp.Or(records.Example(call), "JSON")) + ", --not-made or --risk-twice"
 		},
 	}
 	cmd := &cobra.Command{
-		Use: "retry {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Let a stuck operation be tried again",
-		Long: "Opens a stuck operation, after the cause of its failures is removed. An operation with a\ncall whose outcome is unknown needs samekey settle instead.",
+		Use: "retry {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Try a stuck operation again",
+		Long: "Opens a stuck operation, so that the next attempt continues it. Mend the cause of its failures\nfirst. If a call is in doubt, use samekey settle instead.",
 	}
 	newDecider(env, cmd, false, d)
 	return changeExits(cmd)
@@ -171,8 +171,8 @@ func newRetry(env environment) *cobra.Command {
 
 func newRelease(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "release {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Release the lease of an attempt that never came back",
-		Long: "Ends the lease of an attempt that is dead, so that the client's retry goes on at once\ninstead of after the lease. Calls that the attempt may have made stay in doubt.",
+		Use: "release {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "End the lease of a dead attempt",
+		Long: "Ends the lease of a dead attempt, so that the client's next retry continues at once. Calls\nthat the attempt may have made stay in doubt.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Release} }})
 	return changeExits(cmd)
@@ -181,14 +181,14 @@ func newRelease(env environment) *cobra.Command {
 func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
-		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key, and lose its operation",
-		Long: "Frees the key of an operation: the record expires, and a request with the key runs anew.\nDangerous: work that is done may be done again. A message that was no ticket\n(samekey#ticket#ID, as samekey list prints it) is only taken off the list.",
+		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and lose its operation",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: work that is done may be done again. For a message that is no ticket\n(samekey#ticket#ID in samekey list), forget only removes the entry from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
-	fs.BoolVar(&loss.Held, "lose-attempt", false, "also if an attempt holds it and may be at work")
-	fs.BoolVar(&loss.Work, "lose-work", false, "also if it has finished, work is committed, or calls may have been made: a new request does them again")
-	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered: they leave the record, but a drain that is behind may still deliver them")
+	fs.BoolVar(&loss.Held, "lose-attempt", false, "forget it although an attempt may be at work")
+	fs.BoolVar(&loss.Work, "lose-work", false, "forget it although work or calls may be done: a new request does them again")
+	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget it although jobs are undelivered (a late drain may still deliver them)")
 	return changeExits(cmd)
 }
 
@@ -208,11 +208,16 @@ func newSettle(env environment) *cobra.Command {
 		return records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: s.answer, Result: s.raw(), NotMade: s.notMade, RiskTwice: s.riskTwice, Ask: s.ask}}
 	}}
 	cmd := &cobra.Command{
-		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Decide about a stuck operation",
-		Long: `Ends a stuck or abandoned operation with an answer, which its client gets from now on
-(--answer). Or says what a call with an unknown outcome came to: its result, that it had
-no effect, or that it may be made twice; the operation then goes on. samekey get
-shows the fields of the result. A wrong one can be given again until it is used.`,
+		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Settle a stuck operation or a call in doubt",
+		Long: `Ends a stuck or abandoned operation with the answer that its client gets from now on
+(--answer). Or records the outcome of a call in doubt, and the operation continues:
+
+  --result JSON   the call was made, and this is its result (samekey get shows the fields)
+  --not-made      the call had no effect, and is made once more
+  --risk-twice    nobody knows: the call is made once more, and may happen twice
+  --ask           the completer asks the provider, if the phase has a look-up (idem.LookUp)
+
+A wrong outcome can be corrected until an attempt has used it.`,
 	}
 	newDecider(env, cmd, false, d)
 	s.register(cmd.Flags())
@@ -221,14 +226,14 @@ shows the fields of the result. A wrong one can be given again until it is used.
 
 func (s *settling) register(fs *pflag.FlagSet) {
 	fs.IntVar(&s.status, "answer", 0, "end the operation with this HTTP `STATUS`, 200 to 599")
-	fs.IntVar(&s.status, "status", 0, "the same as --answer")
-	fs.StringVar(&s.body, "body", "", "of the answer: its body")
-	fs.StringVar(&s.bodyFile, "body-file", "", "of the answer: a `FILE` with its body")
-	fs.StringVar(&s.contentType, "content-type", "application/json", "of the answer: its Content-Type")
-	fs.StringVar(&s.result, "result", "", "the call with an unknown outcome came to this, as `JSON`")
-	fs.BoolVar(&s.notMade, "not-made", false, "the call with an unknown outcome had no effect: it is made once more")
-	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call with an unknown outcome again, though it may then happen twice")
-	fs.BoolVar(&s.ask, "ask", false, "let a completer's attempt look the call up at its provider (idem.LookUp)")
+	fs.IntVar(&s.status, "status", 0, "same as --answer")
+	fs.StringVar(&s.body, "body", "", "body of the answer")
+	fs.StringVar(&s.bodyFile, "body-file", "", "read the answer's body from `FILE`")
+	fs.StringVar(&s.contentType, "content-type", "application/json", "Content-Type of the answer")
+	fs.StringVar(&s.result, "result", "", "result of the call in doubt, as `JSON`")
+	fs.BoolVar(&s.notMade, "not-made", false, "the call in doubt had no effect: make it once more")
+	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call in doubt once more, although it may then happen twice")
+	fs.BoolVar(&s.ask, "ask", false, "have the completer look the call up at its provider (idem.LookUp)")
 	_ = fs.MarkHidden("status")
 }
 
@@ -248,9 +253,9 @@ func (s *settling) check() error {
 	}
 	switch {
 	case n != 1:
-		return errors.New("give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it")
+		return errors.New("give exactly one of --answer, --result, --not-made, --risk-twice and --ask")
 	case s.status != 0 && (s.status < 200 || s.status > 599):
-		return fmt.Errorf("--answer %d: 200 to 599", s.status)
+		return fmt.Errorf("--answer is %d: give a status from 200 to 599", s.status)
 	case s.result != "" && !json.Valid(s.raw()):
 		return fmt.Errorf(`--result %[1]s is not JSON (a string needs quotes: --result '"%[1]s"')`, s.result)
 	case s.status == 0:

@@ -12,16 +12,14 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
 )
 
-const doctorLong = `Looks for mistakes in the deployment of a table, its worker and the functions on it.
+const doctorLong = `Finds mistakes in the deployment of a table, its worker and its functions. Each finding says
+what is wrong, what follows, and how to mend it. doctor changes nothing: it reads, and tries
+writes whose conditions are always false. A check that AWS refuses or doesn't answer is
+listed as not checked.
 
-It only reads, and tries writes whose conditions can't be true. Each finding says
-what is wrong, what becomes of it and how to mend it. What can't be looked at, for
-lack of rights or of an answer, is listed as not checked, never as good, and with
---strict it is a failure.
-
-Functions are found by their variable IDEM_TABLE, by the table's stream, and by the
-worker's SAMEKEY_FUNCTIONS; --stack takes those of a CloudFormation stack and of its
-nested stacks, and the table too. docs/operate/doctor.md lists the checks.`
+doctor finds functions by their variable IDEM_TABLE, by the table's stream and by the
+worker's SAMEKEY_FUNCTIONS. With --stack it takes table and functions from a CloudFormation
+stack and its nested stacks. docs/operate/doctor.md lists the checks.`
 
 func newDoctor(env environment) *cobra.Command {
 	var opt doctor.Options
@@ -34,21 +32,21 @@ func newDoctor(env environment) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
-	fs.StringVar(&opt.Stack, "stack", "", "the CloudFormation `STACK` with the functions")
-	fs.StringArrayVar(&opt.Functions, "function", nil, "one more `FUNCTION` on the table; may be repeated")
-	fs.StringVar(&opt.As, "as", "", "the `ROLE` as which the caller looks, function, worker or operator: what it needs on the table and may not do is a finding")
-	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "the longest `TIME` over which a client retries, as 72h")
-	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "the `TIME` for which the provider remembers a key: Stripe's API v1 24h, v2 720h")
-	fs.BoolVar(&strict, "strict", false, "fail on checks that AWS gave no answer for, too")
-	fs.IntVar(&opt.Sample, "sample", 200, "how many items of the table are looked at")
+	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` with the functions")
+	fs.StringArrayVar(&opt.Functions, "function", nil, "also examine this `FUNCTION`; may be repeated")
+	fs.StringVar(&opt.As, "as", "", "check the permissions of a `ROLE` on the table, with the caller's credentials: function, worker or operator")
+	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
+	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
+	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")
+	fs.IntVar(&opt.Sample, "sample", 200, "examine so many items of the table")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case opt.As != "" && !slices.Contains(doctor.Roles(), opt.As):
-			return wrongCallf("--as is %q: %s", opt.As, strings.Join(doctor.Roles(), ", "))
+			return wrongCallf("--as is %q: give one of %s", opt.As, strings.Join(doctor.Roles(), ", "))
 		case opt.Sample < 1 || opt.Sample > 1000:
-			return wrongCallf("--sample is 1 to 1000")
+			return wrongCallf("--sample must be 1 to 1000")
 		case op.table == "" && opt.Stack == "":
-			return wrongCallf("which table? Set --table, IDEM_TABLE or --stack")
+			return wrongCallf("no table: set --table, IDEM_TABLE or --stack")
 		}
 		if opt.Stack == "" || fs.Changed("table") { // the stack's own table before IDEM_TABLE
 			opt.Table = op.table
@@ -74,15 +72,15 @@ func newDoctor(env environment) *cobra.Command {
 		case report.Mistakes() > 0:
 			return exitWith(exitFound, nil)
 		case strict && report.Unanswered() > 0:
-			return exitWith(exitFound, fmt.Errorf("--strict: %d checks had no answer from AWS", report.Unanswered()))
+			return exitWith(exitFound, fmt.Errorf("--strict: %d checks could not be made", report.Unanswered()))
 		case len(report.Good)+len(report.Findings) == 0:
-			return errors.New("nothing could be checked: that is no good sign, but none at all")
+			return errors.New("nothing could be checked")
 		}
 		return nil
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone: "no mistake was found in what could be checked", exitFailed: "failed, or nothing could be checked",
-		exitFound: "there are mistakes, or with --strict checks without an answer",
+		exitDone: "the checks that could be made found no mistake", exitFailed: "failed, or nothing could be checked",
+		exitFound: "mistakes found; with --strict also: a check could not be made",
 	})
 }
 
@@ -96,7 +94,7 @@ func (op *operator) onlyTable() string {
 	if at == "" || op.env.getenv("AWS_ENDPOINT_URL") != "" {
 		return ""
 	}
-	return "not asked: DynamoDB is at " + at + ", and AWS_ENDPOINT_URL names no place of the other services"
+	return "not asked: DynamoDB is at " + at + "; to ask the other services too, set AWS_ENDPOINT_URL"
 }
 
 func (e environment) printDoctor(r *doctor.Report) (err error) {

@@ -78,8 +78,8 @@ func TestDoctorWorstInputs(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{nil, nil, 2, "which table?"},
-		{[]string{"--table", "t", "--as", "king"}, nil, 2, `--as is "king": function, worker, operator`},
+		{nil, nil, 2, "no table: set"},
+		{[]string{"--table", "t", "--as", "king"}, nil, 2, `--as is "king": give one of function, worker, operator`},
 		{[]string{"--table", "t", "--sample", "0"}, nil, 2, "--sample"},
 		{[]string{"--table", "t", "--sample", "1001"}, nil, 2, "--sample"},
 		{[]string{"--table", "nothing", "--sample", "1000"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
@@ -113,7 +113,7 @@ func TestDoctorWorstInputs(t *testing.T) {
 		code   int
 		stderr string
 		flags  []string
-	}{{1, "nothing could be checked", nil}, {3, "checks had no answer from AWS", []string{"--strict"}}} {
+	}{{1, "nothing could be checked", nil}, {3, "checks could not be made", []string{"--strict"}}} {
 		code, stdout, stderr := callAt(t, refusing{"AccessDeniedException"}, append([]string{"doctor", "--table", "records", "--json"}, tt.flags...)...)
 		var r doctor.Report
 		if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != tt.code || !strings.Contains(stderr, tt.stderr) ||
@@ -132,8 +132,8 @@ func TestOnlyTheTableIsAsked(t *testing.T) {
 		want string
 	}{
 		{"", nil, ""},
-		{"http://flag", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://flag, and AWS_ENDPOINT_URL names no place of the other services"},
-		{"", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://env, and AWS_ENDPOINT_URL names no place of the other services"},
+		{"http://flag", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://flag; to ask the other services too, set AWS_ENDPOINT_URL"},
+		{"", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://env; to ask the other services too, set AWS_ENDPOINT_URL"},
 		{"http://flag", map[string]string{"AWS_ENDPOINT_URL": "http://all"}, ""},
 	} {
 		op := &operator{account: account{endpoint: tt.flag, env: environment{getenv: func(name string) string { return tt.env[name] }}}}

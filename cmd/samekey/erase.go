@@ -42,32 +42,31 @@ type erased struct {
 func newErase(env environment) *cobra.Command {
 	e := &eraser{}
 	cmd := &cobra.Command{
-		Use: "erase --caller SCOPE [FLAGS]", Short: "Remove a caller and the answers from its finished records",
-		Long: `Removes a caller, and all answers that were stored for it, from the finished and the expired
-records of the table, for a person who asks for it. The keys stay taken until the records
-expire, so no retry runs again: it hears 410. Operations that are not finished, and those
-with undelivered jobs, are listed and left: settle, redrive or cancel them, and erase again.
+		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and its answers from finished records",
+		Long: `Erases a caller and all answers that were stored for it, when a person asks for deletion.
+The command reads the whole table, shows the scopes with their numbers of records, and asks.
+It erases finished and expired records that are still as it read them; each keeps who decided,
+and when. The keys stay taken until the records expire: a retry gets 410 and does not run.
 
-A SCOPE means the caller in every tenant, operation and namespace; a bare subject means it
-under every issuer and API, too. With --namespace as a flag, the records elsewhere are left
-and counted. The whole table is read. The scopes that were found are shown with the number of
-their records, and asked about; each record is erased only if it is still as it was read, and
-keeps who decided, and when. Sealed records need --keys-from.
+Unfinished operations and undelivered jobs are listed and left: settle, redrive or cancel
+them, then erase again. Sealed records need --keys-from.
 
-A bucket of failed batches (samekey redrive --removed) keeps images of records for 30 days: erase can't
-reach them.`,
+A SCOPE matches the caller in every tenant, operation and namespace; a bare subject also under
+every issuer and API. With --namespace as a flag, records of other namespaces are left.
+
+FailedBucket keeps images of records for 30 days: erase can't reach them.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
 	e.op, e.s, e.c = newOperator(env, fs), newScan(env, fs), newChange(env, fs)
 	e.op.registerKeys(fs)
-	fs.StringVar(&e.caller, "caller", "", "the `SCOPE` of the caller, as samekey get prints it, such as 'jwt:ISSUER|SUBJECT', or a bare subject; required")
+	fs.StringVar(&e.caller, "caller", "", "`SCOPE` of the caller as samekey get prints it, such as 'jwt:ISSUER|SUBJECT', or a bare subject; required")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case e.caller == "":
-			return wrongCallf("whose records? --caller names the scope, as samekey get prints it")
+			return wrongCallf("no caller: give --caller SCOPE, as samekey get prints the scope")
 		case e.c.by == "":
-			return wrongCallf("who decides? Set --by or USER; it stays in the records")
+			return wrongCallf("no name of the person who decides: set --by or USER; the name is stored in the records")
 		}
 		if err := e.s.check(); err != nil {
 			return err
@@ -75,8 +74,8 @@ reach them.`,
 		return e.run(cmd.Context(), env)
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone: "all are erased, or shown only with --dry-run", exitFailed: "failed, or not confirmed: nothing or some of them are erased; the same command goes on",
-		exitFound: "no record is of this caller; or some are left: not finished, with undelivered jobs, sealed, or in another namespace",
+		exitDone: "all records are erased, or shown with --dry-run", exitFailed: "failed or not confirmed; some records may be erased: run the command again",
+		exitFound: "the caller has no record; or some are left: unfinished, with undelivered jobs, sealed, or in another namespace",
 	})
 }
 
@@ -91,7 +90,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	var todo []*records.Plan
 	for _, rec := range e.found.Records {
 		if e.op.limited() && state.Namespace(rec.PK) != e.op.namespace {
-			rep.Left[rec.PK] = "it is in another namespace"
+			rep.Left[rec.PK] = "the record is in another namespace"
 			continue
 		}
 		plan, err := records.May(rec, env.now(), records.Wish{Do: records.Erase, By: e.c.by})
@@ -103,11 +102,11 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		rep.Callers[rec.Scope]++
 	}
 	if len(todo) > 0 {
-		says := []string{fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo))}
+		says := []string{fmt.Sprintf("Records to erase: %d. Their keys stay taken until they expire; retries get 410.", len(todo))}
 		for _, of := range slices.Sorted(maps.Keys(rep.Callers)) {
 			says = append(says, fmt.Sprintf("  %d of %s", rep.Callers[of], plain.Line(of)))
 		}
-		yes, err := e.c.agreed(env, e.op.place, append(says, "This can't be corrected.")...)
+		yes, err := e.c.agreed(env, e.op.place, append(says, "This can't be undone.")...)
 		if err != nil {
 			return err
 		}
@@ -118,11 +117,11 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	for _, plan := range todo {
 		switch _, err := plan.Run(ctx, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
-			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
+			rep.Left[plan.PK()] = "the record changed meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("sealed: %s; %d records are erased: with the keys the same command goes on", sealedText(e.op.sealer, err), rep.Erased)
+			return fmt.Errorf("sealed: %s; %d records are erased: run the command again with the keys", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
-			return fmt.Errorf("%w; %d records are erased: the same command goes on", err, rep.Erased)
+			return fmt.Errorf("%w; %d records are erased: run the command again", err, rep.Erased)
 		default:
 			rep.Erased++
 		}
@@ -151,10 +150,10 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			err = errors.Join(err, env.say("%d sealed records may be of this caller, and are left: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
+			err = errors.Join(err, env.say("%d sealed records may belong to this caller and were left: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
 		}
 		if rep.Unreadable > 0 {
-			err = errors.Join(err, env.say("%d records that this version can't read may be of this caller, and are left", rep.Unreadable))
+			err = errors.Join(err, env.say("%d records that this version can't read may belong to this caller and were left", rep.Unreadable))
 		}
 		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}
@@ -164,7 +163,7 @@ func (e *eraser) print(env environment, rep *erased) error {
 	case len(rep.Left)+rep.Sealed+rep.Unreadable > 0:
 		return exitWith(exitFound, nil)
 	case len(e.found.Records) == 0:
-		return notFound(fmt.Sprintf("no record is of %s: %d records were compared", plain.Line(e.caller), e.found.Seen-e.found.Missing))
+		return notFound(fmt.Sprintf("no record of %s: %d records were compared", plain.Line(e.caller), e.found.Seen-e.found.Missing))
 	}
 	return nil
 }

@@ -12,10 +12,10 @@ import (
 // their own names in it, by the command's path.
 var examples = map[string][]string{
 	"samekey": {
-		"samekey init                                   # begin an application in this folder",
-		"samekey list --table orders                    # what waits for people",
-		"samekey get --key KEY --table orders           # one request, by its customer's key",
-		"samekey help settle                            # the help of a command",
+		"samekey init                                   # create an application in this folder",
+		"samekey list --table orders                    # list the operations that wait for people",
+		"samekey get --key KEY --table orders           # explain one request by its key",
+		"samekey help settle                            # show the help of a command",
 	},
 	"samekey init":    {"mkdir shop && cd shop && samekey init --module example.com/shop"},
 	"samekey local":   {"samekey local --watch", "samekey local --template backend/template.yaml --api-port 8080"},
@@ -57,7 +57,7 @@ func exemplify(cmd *cobra.Command) {
 // didYouMean is the end of a sentence about a word that is no command of cmd.
 func didYouMean(cmd *cobra.Command, word string) string {
 	if known := meant[strings.ToLower(word)]; known != "" && !cmd.HasParent() {
-		return "; did you mean samekey " + known + "?"
+		return " (did you mean samekey " + known + "?)"
 	}
 	var names []string
 	for _, sub := range cmd.Commands() {
@@ -66,7 +66,7 @@ func didYouMean(cmd *cobra.Command, word string) string {
 		}
 	}
 	if near := nearest(word, names); near != "" {
-		return "; did you mean " + cmd.CommandPath() + " " + near + "?"
+		return " (did you mean " + cmd.CommandPath() + " " + near + "?)"
 	}
 	return ""
 }
@@ -80,7 +80,7 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if near := nearest(typed, names); near != "" {
-		return "; did you mean --" + near + "?"
+		return " (did you mean --" + near + "?)"
 	}
 	return ""
 }

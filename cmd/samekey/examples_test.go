@@ -49,12 +49,12 @@ func TestExamples(t *testing.T) {
 func TestDidYouMean(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]string{
-		"setle":              "there is no command setle; did you mean samekey settle? samekey help lists them all",
+		"setle":              "unknown command setle (did you mean samekey settle?); samekey help lists the commands",
 		"show v1#a#b":        "did you mean samekey get?",
 		"LS":                 "did you mean samekey list?",
 		"redr":               "did you mean samekey redrive?",
-		"referenc":           "there is no command referenc; samekey help lists them all",
-		"settle --reslt {}":  "unknown flag: --reslt; did you mean --result?",
+		"referenc":           "unknown command referenc; samekey help lists the commands",
+		"settle --reslt {}":  "unknown flag: --reslt (did you mean --result?)",
 		"list --resaon x":    "did you mean --reason?",
 		"get -namspace shop": "did you mean --namespace?",
 	} {

@@ -26,7 +26,7 @@ func exitMeanings() map[int]string {
 	return map[int]string{
 		exitDone:   "done",
 		exitFailed: "failed",
-		exitWrong:  "called the wrong way: flags, arguments, no table, no region, no credentials",
+		exitWrong:  "usage error: bad flags or arguments; no table, Region or credentials",
 	}
 }
 
@@ -88,11 +88,11 @@ func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return wrongCallf("%d arguments, of %d; usage: %s", len(args), least, cmd.UseLine())
+			return wrongCallf("got %d arguments, want %d; usage: %s", len(args), least, cmd.UseLine())
 		case len(args) > most && most == 0:
-			return wrongCallf("%q is not a flag; usage: %s", args[0], cmd.UseLine())
+			return wrongCallf("unexpected argument %q; usage: %s", args[0], cmd.UseLine())
 		case len(args) > most:
-			return wrongCallf("%q is one argument too many; usage: %s", args[most], cmd.UseLine())
+			return wrongCallf("too many arguments, from %q on; usage: %s", args[most], cmd.UseLine())
 		}
 		return nil
 	}

@@ -52,7 +52,7 @@ func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 		if !strings.Contains(exits, "  0  ") || !strings.Contains(exits, "  1  ") || !strings.Contains(exits, "  2  ") {
 			t.Errorf("%s: the exit codes are %q: use exitCodes", c.CommandPath(), exits)
 		}
-		if strings.Contains(c.Use, "REF") != strings.Contains(c.Long, refHelp) || strings.Contains(c.Use, "REF") && c.Name() != "get" != strings.Contains(c.Long, "The change is shown and asked about.") {
+		if strings.Contains(c.Use, "REF") != strings.Contains(c.Long, refHelp) || strings.Contains(c.Use, "REF") && c.Name() != "get" != strings.Contains(c.Long, "The command shows the change and asks.") {
 			t.Errorf("%s: its help says other things of REF and of the question than its use", c.CommandPath())
 		}
 		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {

@@ -11,22 +11,22 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
-the id of a job (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider
-got), or the short name of the record in a log line. A customer's key needs --key
-instead; --key - reads the key from standard input, so that it is in no history of a
-shell. The key is never printed.
+const refHelp = `REF is one of: the record's partition key (v1#NAMESPACE#HASH), the operation's id, a job's
+id (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider got), or the short
+name in a log line. A customer's key needs --key; --key - reads the key from standard input,
+which keeps it out of the shell's history. The key is never printed.
 
---scope is the caller, as a record shows it: jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or
-iam:SUBJECT for an authorizer's subject, program:NAME for the result of Options.Scope,
-source:NAME for a queue's or a function's, or one for callers whom nobody verifies
-(OneScope). tenant:T| stands before it in a function with tenants, operation:NAME| before
-that for Request.Operation. A bare SUBJECT means the subject in each of these forms.
+--scope is the caller:
+  jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT, iam:SUBJECT   an authorizer's subject
+  program:NAME   the result of Options.Scope
+  source:NAME    a queue, or another source of events
+  one            callers whom nobody verifies (OneScope)
+  SUBJECT        the subject in each of these forms
+A scope may begin with operation:NAME| (Request.Operation) and tenant:NAME|.
 
-A partition key, and --key with the whole --scope and --namespace, cost one read. Anything
-else is looked for in what waits for people, and then by a scan of the whole table; for a
-key the command asks first. A key is looked for in all namespaces, unless --namespace is
-given as a flag. Not found (3) means that everything was compared.`
+A partition key, or --key with the whole --scope and --namespace, costs one read. Otherwise
+the command searches the index of waiting operations, then the whole table. Before it scans
+for a --key, it asks. The search covers all namespaces unless --namespace is a flag.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -44,14 +44,14 @@ type finder struct {
 func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	f := &finder{op: op, progress: newProgress(op.env, fs)}
 	op.registerKeys(fs)
-	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
-	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME, or a bare subject; one for callers whom nobody verifies")
-	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
-	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key that an attempt which never came back may have called; may be repeated")
-	fs.DurationVar(&f.since, "since", 0, "look only at records with an attempt in the last `TIME`, such as 2h")
-	fs.Float64Var(&f.pages, "pages", 8, "of a scan: pages of 1 MB a second, each of 128 read units")
-	fs.IntVar(&f.segments, "segments", 8, "of a scan: the parts that are read at once")
-	fs.BoolVar(&f.noScan, "no-scan", false, "don't scan the table: fail if the index doesn't have it")
+	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads the key from standard input")
+	fs.StringVar(&f.scope, "scope", "", "`SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME; or a bare subject")
+	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
+	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key that an abandoned attempt may have called; may be repeated")
+	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
+	fs.Float64Var(&f.pages, "pages", 8, "scan: read so many pages of 1 MB a second; a page costs 128 read units")
+	fs.IntVar(&f.segments, "segments", 8, "scan: read so many parts of the table at once")
+	fs.BoolVar(&f.noScan, "no-scan", false, "search only the index: fail instead of scanning the table")
 	return f
 }
 
@@ -63,9 +63,9 @@ func (f *finder) check(args []string) error {
 	case f.key != "" && len(args) > 0:
 		return wrongCallf("give REF or --key, not both")
 	case f.key == "" && len(args) == 0:
-		return wrongCallf("which record? Give REF, or --key KEY")
+		return wrongCallf("no record named: give REF or --key KEY")
 	case f.pages <= 0 || f.segments < 1 || f.segments > 1000 || f.since < 0:
-		return wrongCallf("--pages is above 0, --segments 1 to 1000, --since not negative")
+		return wrongCallf("--pages must be above 0, --segments 1 to 1000, and --since not negative")
 	}
 	return nil
 }
@@ -114,11 +114,11 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 // scanning says how much a scan of the whole table is, and for a key asks first.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
-		f.op.env.note("no record has this key under the callers that can be named, and none that waits for people has it")
+		f.op.env.note("no record found for this key under any known caller; searching the table")
 	}
 	items = f.op.tellScan(f.pages)
 	if of.Key != "" && !agreed(f.op.env) {
-		return 0, errors.New("the table was not scanned: records of other callers, and of callers with an issuer or API before the subject, were not compared")
+		return 0, errors.New("the table was not scanned: records of other callers were not compared. To find the record by one read, give the whole --scope, such as 'jwt:ISSUER|SUBJECT'")
 	}
 	f.progress.start("items seen")
 	return items, nil
@@ -129,12 +129,12 @@ func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 func (op *operator) tellScan(pages float64) int64 {
 	items, bytes := op.size()
 	if op.about == nil {
-		op.env.note("a scan reads the whole table, by %g pages of 1 MB a second (128 read units each)", pages)
+		op.env.note("the scan reads the whole table: %g pages of 1 MB a second, 128 read units a page", pages)
 		return 0
 	}
 	const page = 1 << 20
 	n := (bytes + page - 1) / page
-	op.env.note("a scan reads the whole table: about %d items in %d pages, %d read units, %v at %g pages a second",
+	op.env.note("the scan reads the whole table: about %d items in %d pages, %d read units, %v at %g pages a second",
 		items, n, n*128, time.Duration(float64(n)/pages*float64(time.Second)).Round(time.Second), pages)
 	return items
 }

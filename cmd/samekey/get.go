@@ -22,14 +22,14 @@ func newGet(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get {REF | --key KEY [--scope SCOPE]} [FLAGS]",
 		Short: "Explain one operation: what happened, and what comes next",
-		Long: "Tells the story of one operation from its record: attempts, phases, calls with\n" +
-			"their derived keys, jobs, answer, decisions of people, cost, and what comes next.\n\n" + refHelp,
+		Long: "Explains one operation from its record: attempts, phases, calls with their derived keys,\n" +
+			"jobs, answer, decisions of people, cost, and what comes next.\n\n" + refHelp,
 		Args: takes(0, 1),
 	}
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
 	find := newFinder(op, fs)
-	fs.BoolVar(&opt.Data, "data", false, "with results of phases, args of jobs, the request and the answer, which may be personal")
+	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; they may be personal data")
 	fs.DurationVar(&opt.Grace, "grace", jobs.DefaultGrace, "the completer's grace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
@@ -52,7 +52,7 @@ func newGet(env environment) *cobra.Command {
 		}
 		return env.printStory(story)
 	}
-	return exitCodes(cmd, map[int]string{exitFound: "there is no such record"})
+	return exitCodes(cmd, map[int]string{exitFound: "no record matches"})
 }
 
 // readLine reads one line, without its end.

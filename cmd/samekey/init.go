@@ -24,13 +24,13 @@ func newInit(env environment) *cobra.Command {
 	var check bool
 	cmd := &cobra.Command{
 		Use:   "init [--module PATH] [--example NAME] [--check]",
-		Short: "Write a handler, its test, a template and CI into your module",
-		Long: `Writes into the current folder: a handler that is safe to retry, with its test, a SAM
-template, samconfig.toml, a Makefile and a CI workflow. A folder without a go.mod
-becomes a module. No file is overwritten, and after an error nothing is left behind.
+		Short: "Create an application: handler, test, template and CI",
+		Long: `Creates an application in the current folder: a handler that is safe to retry, its test, a
+SAM template, samconfig.toml, a Makefile and a CI workflow. A folder without a go.mod
+becomes a module. init overwrites no file, and leaves nothing behind if it fails.
 
-With --check nothing is written: a diff shows the changes of a newer version of
-samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
+With --check, init writes nothing. It prints the diff between your files and the files of
+this version of samekey.`,
 		Args: takes(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
@@ -44,10 +44,10 @@ samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&opts.Module, "module", "", "`PATH` of the new module; default the folder's name")
-	cmd.Flags().StringVar(&opts.Example, "example", "", "another application than a first handler, by its `NAME`: "+strings.Join(scaffold.Examples(), ", "))
-	cmd.Flags().BoolVar(&check, "check", false, "show what this version would change, and write nothing")
-	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: there are changes", exitWrong: "called the wrong way; with --check: failed"})
+	cmd.Flags().StringVar(&opts.Module, "module", "", "`PATH` of the new module (default: the folder's name)")
+	cmd.Flags().StringVar(&opts.Example, "example", "", "create the example application `NAME` instead of a first handler: "+strings.Join(scaffold.Examples(), ", "))
+	cmd.Flags().BoolVar(&check, "check", false, "show what this version would change, without writing")
+	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: the files differ", exitWrong: "usage error; with --check: failed"})
 }
 
 func tellInit(env environment, result scaffold.Result, command string) {
@@ -63,10 +63,10 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		fmt.Fprintf(env.stdout, "%-11s go.mod of module %s\n", "completed", result.Module)
 	}
 	if len(result.LeftAlone) > 0 {
-		fmt.Fprintln(env.stdout, "Files that were left alone may need parts of those that samekey init writes in an empty folder.")
+		fmt.Fprintln(env.stdout, "The files that were left alone may lack parts. To see them, run samekey init in an empty folder.")
 	}
 	if len(result.Old) > 0 {
-		fmt.Fprintf(env.stdout, "These modules compile beside today's aws-sdk-go-v2, and each of their calls fails. Raise them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
+		fmt.Fprintf(env.stdout, "These modules are too old for today's aws-sdk-go-v2: they compile, but every call fails. Upgrade them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
 	}
 	others := func(name string) bool {
 		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")

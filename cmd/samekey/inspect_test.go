@@ -62,16 +62,16 @@ func TestNamesAndStats(t *testing.T) {
 	}{
 		"names": {"vet --open --lock ../../examples/samekey.lock", 3, []string{
 			"twice  call tax  open  POST /orders  1  1h0m0s  v1#orders#6", "refused  phase tax_added  open  POST /rides  2  50h0m0s  v1#orders#4", "refused  phase  [2Jevil  stuck  POST /orders  1",
-			"12 items seen, 6 open operations, 4 that the build's 7 handlers don't fit, 0 not understood",
+			"12 items seen; 6 open operations: 4 incompatible with the build's 7 handlers, 0 unreadable",
 		}},
 		"names as JSON": {"vet --open --lock ../../examples/samekey.lock --json", 3, []string{`"danger": "twice"`, `"unknown": "phase tax_added"`, `"seen": 12`}},
 		"stats": {"list --stats --scan", 0, []string{
-			"about 12 items, 12345 bytes; seen 12 (the whole table): 11 records, 1 others, 0 not understood", "done  its jobs are not delivered  1", "open  waits for the completer  3",
+			"about 12 items, 12345 bytes; read 12 (the whole table): 11 records, 1 other items, 0 unreadable", "done  its jobs are not delivered  1", "open  waits for the completer  3",
 			"open  blocked: its program refuses to go on  1", "POST /orders  8\nPOST /rides  3", "up to 1 hour  10\nup to 7 days  1", "orders  24h0m0s  24h0m0s  2\nreceipts  672h0m0s  672h0m0s  1",
-			"jobs: 1 waiting, 0 for their time, 1 parked\nwaiting for people (of the whole table, by its index): 0\noldest open operation: 40000000, claimed 50h0m0s ago\n",
-			"202 bytes in the mean, 236 at most, 0 above 1 KB", "at the rate of the last day: about 600\n",
+			"jobs: 1 waiting, 0 later, 1 parked\nwaiting for people (in the whole table): 0\noldest open operation: 40000000, claimed 50h0m0s ago\n",
+			"202 bytes on average, 236 at most; 0 records are above 1 KB", "at the rate of the last day: about 600\n",
 		}},
-		"of a sample":         {"list --stats", 0, []string{"about 120 items, 12345 bytes; seen 12 (a sample)", "at the rate of the last day: about 6000\n"}},
+		"of a sample":         {"list --stats", 0, []string{"about 120 items, 12345 bytes; read 12 (a sample)", "at the rate of the last day: about 6000\n"}},
 		"stats as JSON":       {"list --stats --scan --json", 0, []string{`"whole": true`, `"records": 11`, `"jobs_parked": 1`}},
 		"fingerprints":        {"list --stats --fingerprints", 0, []string{"(none)  (default)  8  6  2000-01-28T23:00:01Z\n2025-07  (default)  1  0  2000-01-01T23:00:01Z\n2026-01  (default)  1  1"}},
 		"fingerprints (JSON)": {"list --stats --fingerprints --json", 0, []string{`"secret": "2025-07"`}},
@@ -103,16 +103,16 @@ func TestInspectWorstInputs(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		{[]string{"vet", "--open"}, "", 2, "--lock names its lock file"},
+		{[]string{"vet", "--open"}, "", 2, "no lock file: give --lock FILE"},
 		{[]string{"vet", "--open", "--lock", empty}, "", 2, "has no handlers"},
 		{[]string{"vet", "--open", "--lock", "names.go"}, "", 2, "is no lock file"},
 		{[]string{"vet", "--open", "--lock", locks, "--pages", "0"}, "", 2, "--pages above 0"},
-		{[]string{"vet", "--open", "--lock", locks}, "", 2, "which table?"},
+		{[]string{"vet", "--open", "--lock", locks}, "", 2, "no table: set"},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "nothing"}, "", 1, "there is no table nothing at "},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
 		{[]string{"get", "--table", "records", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"}, // not: there is none
-		{[]string{"list", "--stats"}, "", 2, "which table?"},
+		{[]string{"list", "--stats"}, "", 2, "no table: set"},
 		{[]string{"list", "--stats", "--table", "nothing"}, "", 1, "there is no table nothing at "},
 		{[]string{"list", "--stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
 		{[]string{"list", "--stats", "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
@@ -134,11 +134,11 @@ func TestInspectWorstInputs(t *testing.T) {
 		w := doctortest.Good(time.Now())
 		w.Items[2]["v"] = object{"N": "3"}
 		code, stdout, _ := callAt(t, w, "vet", "--open", "--table", "records", "--lock", locks)
-		if code != 3 || !strings.Contains(stdout, "1 not understood") {
+		if code != 3 || !strings.Contains(stdout, "1 unreadable") {
 			t.Errorf("names: code %d, %s", code, stdout)
 		}
 		code, stdout, _ = callAt(t, w, "list", "--stats", "--table", "records")
-		if code != 0 || !strings.Contains(stdout, "1 not understood") {
+		if code != 0 || !strings.Contains(stdout, "1 unreadable") {
 			t.Errorf("stats: code %d, %s", code, stdout)
 		}
 	})

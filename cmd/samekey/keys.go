@@ -16,7 +16,7 @@ import (
 // registerKeys registers --keys-from, for commands that read contents of records.
 func (op *operator) registerKeys(fs *pflag.FlagSet) {
 	fs.StringVar(&op.keysFrom, "keys-from", op.env.getenv("SAMEKEY_KEYS_FROM"),
-		"the `PROGRAM`, with its arguments, that has the keys of sealed records, such as samekey-keys; default SAMEKEY_KEYS_FROM")
+		"`PROGRAM`, with arguments, that has the keys of sealed records, such as samekey-keys (default: SAMEKEY_KEYS_FROM)")
 }
 
 // openKeys makes the sealer of --keys-from; it runs nothing.
@@ -53,13 +53,13 @@ func (op *operator) readable(rec *store.Record, err error) (*store.Record, error
 
 func sealedText(sealer *seal.Sealer, err error) string {
 	if sealer == nil {
-		return "no permission to open the contents: --keys-from names no program that has the keys"
+		return "no data key: give --keys-from a program that has the keys"
 	}
-	return "no permission to open the contents, or their key can't be had now: " + err.Error()
+	return "no data key: the program of --keys-from failed: " + err.Error()
 }
 
 // sealedWrite says why a decision about a sealed record was refused.
 func (op *operator) sealedWrite(err error) error {
-	return fmt.Errorf("sealed: %s; nothing was changed: an answer or a result would be sealed, too, which needs the permission on the keys",
+	return fmt.Errorf("sealed: %s; nothing was changed: to store an answer or a result, the command needs the key too",
 		sealedText(op.sealer, err))
 }

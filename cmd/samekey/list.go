@@ -58,22 +58,18 @@ func newList(env environment) *cobra.Command {
 	l := &lister{}
 	cmd := &cobra.Command{
 		Use:   "list [FLAGS]",
-		Short: "List what waits for people, the oldest first",
-		Long: `Lists what waits for people, from the table's index of it. With --scan, or without an
-index, it reads the whole table slowly, and lists everything that is left undone: also
-abandoned operations and late jobs, which the worker ends.
+		Short: "List the operations that wait for people, the oldest first",
+		Long: `Lists the operations and jobs that wait for people, from the table's index "waiting".
+Entries with the same reason, route and place share a row, which shows the oldest record.
 
-Entries with the same reason, route and place are one row, with their count; the row has
-the record and the error of the oldest. --each prints every record, and so does --json.
-
-With --caller it reads the whole table, and lists all operations of one caller, finished
-ones too, the newest first: a SCOPE as samekey get prints it, or a bare subject, which means
-it in every form and namespace.
-
-With --stats it counts the records by state and cause, by route and by age: of a sample, a
-page of each segment, or with --scan of the whole table. --fingerprints counts the records
-that still need each secret and each scheme of fingerprints, of the whole table: one that no
-record needs can be removed.`,
+--scan         reads the whole table, and also lists abandoned operations and late jobs,
+               which the worker ends without people
+--caller       reads the whole table, and lists all operations of one caller, finished
+               ones too, the newest first
+--stats        counts the records by state, route and age: of a sample, or with --scan of
+               the whole table
+--fingerprints reads the whole table, and counts the records that need each secret and
+               scheme of fingerprints; a secret that no record needs can be removed`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -81,7 +77,7 @@ record needs can be removed.`,
 	l.register(env, fs)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if l.max < 0 || l.pages <= 0 || l.grace < 0 || l.older < 0 {
-			return wrongCallf("--max, --grace and --older are not negative, --pages is above 0")
+			return wrongCallf("--pages must be above 0; --max, --grace and --older must not be negative")
 		}
 		if err := l.op.open(cmd.Context()); err != nil {
 			return err
@@ -112,23 +108,23 @@ record needs can be removed.`,
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete", exitFound: "no operation is of the --caller"})
+	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete", exitFound: "the --caller has no operation"})
 }
 
 func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	l.progress = newProgress(env, fs)
-	fs.StringSliceVar(&l.reasons, "reason", nil, "only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
-	fs.StringVar(&l.route, "route", "", "only operations of this `ROUTE`")
-	fs.DurationVar(&l.older, "older", 0, "only entries that are older than `TIME`")
-	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")
-	fs.BoolVar(&l.each, "each", false, "a row for each record")
-	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
-	fs.StringVar(&l.caller, "caller", "", "all operations of this caller: a `SCOPE`, or a bare subject")
-	fs.BoolVar(&l.stats, "stats", false, "count the records by state, cause, route and age")
-	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secrets and schemes of fingerprints")
+	fs.StringSliceVar(&l.reasons, "reason", nil, "list only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
+	fs.StringVar(&l.route, "route", "", "list only operations of this `ROUTE`")
+	fs.DurationVar(&l.older, "older", 0, "list only entries that are older than `TIME`")
+	fs.IntVar(&l.max, "max", 1000, "print at most so many rows, or entries of --json; the rest is counted")
+	fs.BoolVar(&l.each, "each", false, "print a row for each record")
+	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject, which matches the subject in every kind of scope and in every namespace")
+	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
+	fs.BoolVar(&l.needs, "fingerprints", false, "count the records that need each secret and scheme of fingerprints")
 	l.op.registerKeys(fs)
-	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 1000 records of 1 KB takes 128 read units")
-	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")
+	fs.Float64Var(&l.pages, "pages", 4, "scan: read so many pages of 1 MB a second; a page costs 128 read units")
+	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "scan: the completer's grace")
 }
 
 // list returns nil only with an error.
@@ -138,7 +134,7 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 		if !errors.Is(err, stream.ErrNoIndex) {
 			return rep, err
 		}
-		l.op.env.note("the table %s has no index named waiting, of what waits for people: the whole table is read", l.op.table)
+		l.op.env.note("table %s has no index \"waiting\": scanning the whole table", l.op.table)
 	}
 	return l.sweep(ctx)
 }
@@ -146,7 +142,7 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 func (l *lister) index(ctx context.Context) (*listed, error) {
 	for _, why := range l.reasons {
 		if !slices.Contains(stream.WaitingReasons(), stream.Reason(why)) {
-			return nil, wrongCallf("--reason %s is not in the index; --scan looks for it", plain.Line(why))
+			return nil, wrongCallf("the index has no entries with --reason %s; add --scan", plain.Line(why))
 		}
 	}
 	rep := &listed{From: "index", ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
@@ -179,7 +175,7 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 	}).List(ctx)
 	if err == nil && !got.Complete {
 		if err = ctx.Err(); err == nil {
-			err = errors.New("the table was not seen to its end")
+			err = errors.New("the scan stopped before the table's end")
 		}
 	}
 	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
@@ -237,7 +233,7 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	if err := l.op.ours(ctx); err != nil {
 		return err
 	}
-	return notFound(fmt.Sprintf("no operation is of %s: %d records were compared", plain.Line(l.caller), found.Seen))
+	return notFound(fmt.Sprintf("no operation of %s: %d records were compared", plain.Line(l.caller), found.Seen))
 }
 
 // add adds an entry that the flags ask for.
@@ -299,9 +295,9 @@ func (l *lister) print(rep *listed) error {
 	case !rep.Complete:
 		counts = append(counts, "the list is incomplete")
 	case len(rep.ByReason) == 0 && rep.Others == 1:
-		counts = append(counts, "none matches; 1 other waits")
+		counts = append(counts, "no entry matches; 1 other waits")
 	case len(rep.ByReason) == 0 && rep.Others > 0:
-		counts = append(counts, fmt.Sprintf("none matches; %d others wait", rep.Others))
+		counts = append(counts, fmt.Sprintf("no entry matches; %d others wait", rep.Others))
 	case len(rep.ByReason) == 0:
 		counts = append(counts, "nothing waits for people")
 	}

@@ -16,16 +16,19 @@ import (
 	"github.com/samekey/samekey/internal/local/stack"
 )
 
-const localLong = `Runs the functions of a SAM template as real bootstraps: behind an HTTP front,
-fed by DynamoDB Local's streams, by local queues and by schedules. Everything is
-on 127.0.0.1. When all is ready, one line of JSON on standard output tells where;
-logs go to standard error. Ends with Ctrl-C or SIGTERM.
+const localLong = `Runs the functions of a SAM template on 127.0.0.1, with an HTTP API in front,
+DynamoDB Local with streams, queues and schedules. When all functions are ready, samekey
+local prints one line of JSON with the addresses to standard output. Logs go to standard
+error. Ctrl-C ends it.
 
-Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT; AWS_ENDPOINT_URL_DYNAMODB and
-AWS_ENDPOINT_URL_DYNAMODB_STREAMS, to use a database that is there, and
-AWS_ENDPOINT_URL_SQS, for queues; LOCAL_CONCURRENCY, a number; and, as durations
-such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
-LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/use/local.md.`
+Environment, all optional:
+  LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT                  ports
+  LOCAL_CONCURRENCY                                                  a number
+  LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
+  LOCAL_STREAM_WINDOW, LOCAL_SWEEP_EVERY                             times, such as 500ms or 2m
+  AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_DYNAMODB_STREAMS       use this database
+  AWS_ENDPOINT_URL_SQS                                               use these queues
+See docs/use/local.md.`
 
 // defaultTemplate is in the present folder.
 const defaultTemplate = "template.yaml"
@@ -34,11 +37,11 @@ func newLocal(env environment) *cobra.Command {
 	flags := newLocalFlags(env)
 	cmd := &cobra.Command{
 		Use:   "local [FLAGS]",
-		Short: "Run a SAM template's functions on this machine",
+		Short: "Run the functions of a SAM template on this machine",
 		Long:  localLong,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return wrongCallf("%q is not a flag; --template FILE names a template", args[0])
+				return wrongCallf("unexpected argument %q; to name a template, give --template FILE", args[0])
 			}
 			return nil
 		},
@@ -67,7 +70,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 			return nil //nolint:nilerr // told to end while it started
 		}
 		if _, missing := os.Stat(opts.Template); opts.Template == defaultTemplate && errors.Is(missing, fs.ErrNotExist) {
-			err = fmt.Errorf("there is no %s here: go to its folder, name it by --template FILE, or begin with samekey init", opts.Template)
+			err = fmt.Errorf("no %s in this folder: change the folder, give --template FILE, or run samekey init", opts.Template)
 		}
 		return err
 	}
@@ -83,7 +86,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 		ready.UI = page.URL()
 		go func() { served <- page.Serve(ctx) }()
 	}
-	env.note("ready at %s; Ctrl-C ends it. For samekey list, get and the other commands, in another terminal:", ready.API)
+	env.note("ready at %s; Ctrl-C ends it. To use samekey list, get and the other commands in another terminal:", ready.API)
 	for _, line := range running.Exports() {
 		env.note("  %s", line)
 	}
@@ -146,19 +149,19 @@ func newLocalFlags(env environment) *localFlags {
 
 func (f *localFlags) register(fs *pflag.FlagSet) {
 	opts := &f.opts
-	fs.StringVar(&opts.Template, "template", defaultTemplate, "the SAM template `FILE`")
-	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, with which names begin")
-	fs.IntVar(&opts.APIPort, "api-port", opts.APIPort, "port of the APIs; 0 is any free one")
-	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 is any free one")
-	fs.IntVar(&f.uiPort, "ui-port", f.uiPort, "port of the page about the table's requests; 0 is any free one")
-	fs.BoolVar(&opts.TTL, "ttl", false, "turn on the tables' time to live: items go within a second after they expire, not days")
-	fs.BoolVar(&opts.Metrics, "metrics", false, "log the functions' metrics too: lines of JSON for CloudWatch")
-	fs.BoolVar(&opts.Watch, "watch", false, "build and restart what changes: functions by their Go files or bootstraps, and all by the template")
-	fs.BoolVar(&f.follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")
-	fs.Func("parameter", "a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
-	fs.Func("env", "a variable for all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))
-	fs.Func("process", "a program to run along, `NAME=COMMAND`, split at spaces; may be repeated", add(&f.processes))
-	fs.Func("process-url", "where a process answers, `NAME=URL`; {NAME} in --parameter and --env stands for it", add(&f.urls))
+	fs.StringVar(&opts.Template, "template", defaultTemplate, "SAM template `FILE`")
+	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, the prefix of names")
+	fs.IntVar(&opts.APIPort, "api-port", opts.APIPort, "port of the APIs; 0 takes any free port")
+	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 takes any free port")
+	fs.IntVar(&f.uiPort, "ui-port", f.uiPort, "port of the page of samekey ui; 0 takes any free port")
+	fs.BoolVar(&opts.TTL, "ttl", false, "turn on TTL: DynamoDB Local removes items within a second after they expire")
+	fs.BoolVar(&opts.Metrics, "metrics", false, "also log the functions' metrics (lines of JSON for CloudWatch)")
+	fs.BoolVar(&opts.Watch, "watch", false, "rebuild and restart a function when its Go files change, and all when the template changes")
+	fs.BoolVar(&f.follow, "with-parent", false, "end with the parent process, or on Linux when the parent make gets a SIGINT")
+	fs.Func("parameter", "set a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
+	fs.Func("env", "set a variable of all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))
+	fs.Func("process", "also run this program, `NAME=COMMAND`, split at spaces; may be repeated", add(&f.processes))
+	fs.Func("process-url", "URL of a --process, `NAME=URL`; {NAME} in --parameter and --env stands for the URL", add(&f.urls))
 }
 
 // options are those of flags and environment. Flags win.
@@ -179,7 +182,7 @@ func portFrom(env environment, name string, otherwise int) (int, error) {
 	}
 	port, err := strconv.Atoi(s)
 	if err != nil || port < 0 || port > 65535 {
-		return 0, fmt.Errorf("%s is %q: not a port", name, s)
+		return 0, fmt.Errorf("%s is %q: give a port, 0 to 65535", name, s)
 	}
 	return port, nil
 }
@@ -189,7 +192,7 @@ type named struct{ name, value string }
 func splitPair(s string) (named, error) {
 	name, value, ok := strings.Cut(s, "=")
 	if !ok || name == "" {
-		return named{}, errors.New("has to be NAME=VALUE")
+		return named{}, errors.New("must be NAME=VALUE")
 	}
 	return named{name, value}, nil
 }
@@ -226,7 +229,7 @@ func joinProcesses(processes, urls []named) ([]stack.Process, error) {
 	for _, u := range urls {
 		i, ok := byName[u.name]
 		if !ok {
-			return nil, fmt.Errorf("--process-url %s: there is no --process of that name", u.name)
+			return nil, fmt.Errorf("--process-url %s: no --process has this name", u.name)
 		}
 		out[i].URL = u.value
 	}

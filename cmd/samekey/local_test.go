@@ -98,14 +98,14 @@ func TestBadOptionsOfLocal(t *testing.T) {
 		env  map[string]string
 		args []string
 	}{
-		`LOCAL_API_PORT is "http"`:                        {env: map[string]string{"LOCAL_API_PORT": "http"}},
-		`LOCAL_CONTROL_PORT is "70000"`:                   {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
-		`LOCAL_GRACE is "5"`:                              {env: map[string]string{"LOCAL_GRACE": "5"}},
-		`LOCAL_API_PORT is "65536"`:                       {env: map[string]string{"LOCAL_API_PORT": "65536"}},
-		`LOCAL_UI_PORT is "-1"`:                           {env: map[string]string{"LOCAL_UI_PORT": "-1"}},
-		`"=x" for "--process" flag: has to be NAME=VALUE`: {args: []string{"--process", "=x"}},
-		"has to be NAME=VALUE":                            {args: []string{"--env", "X"}},
-		"no --process of that name":                       {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
+		`LOCAL_API_PORT is "http"`:                      {env: map[string]string{"LOCAL_API_PORT": "http"}},
+		`LOCAL_CONTROL_PORT is "70000"`:                 {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
+		`LOCAL_GRACE is "5"`:                            {env: map[string]string{"LOCAL_GRACE": "5"}},
+		`LOCAL_API_PORT is "65536"`:                     {env: map[string]string{"LOCAL_API_PORT": "65536"}},
+		`LOCAL_UI_PORT is "-1"`:                         {env: map[string]string{"LOCAL_UI_PORT": "-1"}},
+		`"=x" for "--process" flag: must be NAME=VALUE`: {args: []string{"--process", "=x"}},
+		"must be NAME=VALUE":                            {args: []string{"--env", "X"}},
+		"no --process has this name":                     {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
 	} {
 		code, _, stderr := call(t, tt.env, append([]string{"local"}, tt.args...)...)
 		if code != 2 || !strings.Contains(stderr, want) {
@@ -192,7 +192,7 @@ func TestLocalServesAPage(t *testing.T) {
 				if tt.page && localtest.Send(t, http.MethodGet, line.UI, "").Status != http.StatusOK {
 					t.Error("there is no page")
 				}
-				tells := "ready at " + line.API + "; Ctrl-C ends it. For samekey list, get and the other commands, in another terminal:\n"
+				tells := "ready at " + line.API + "; Ctrl-C ends it. To use samekey list, get and the other commands in another terminal:\n"
 				if tt.page {
 					tells += "  export IDEM_TABLE=" + line.Table + "\n"
 				}

@@ -155,7 +155,7 @@ func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 // A decision that was not made, since somebody else was faster, is reported so; one of
 // which the record can't tell any more is said to be unknown.
 func TestDecisionWithoutAnAnswer(t *testing.T) {
-	const unknown = "whether it was done is not known: look at it again, and at its decisions"
+	const unknown = "the change may have been made: look at the record again"
 	for name, tt := range map[string]struct {
 		begin func(t *testing.T, d *desk)
 		args  []string

@@ -1,6 +1,5 @@
-// Command samekey begins applications, runs their functions locally, answers for
-// operations that people look at, examines APIs and checks handlers. samekey help
-// lists the commands; docs/use/cli.md has their flags and exit codes.
+// Command samekey runs, inspects and repairs Samekey applications. samekey help lists
+// the commands; docs/use/cli.md has their flags and exit codes.
 package main
 
 import (
@@ -70,7 +69,7 @@ const (
 func newRoot(env environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "samekey",
-		Short:         "Makes handlers safe to retry, and answers for their operations",
+		Short:         "Run, inspect and repair Samekey applications",
 		Version:       fmt.Sprintf("%s, with the library %s", version(), libraryVersion()),
 		SilenceErrors: true, // tellExit prints them
 		SilenceUsage:  true,
@@ -145,7 +144,7 @@ func plainUse(cmd *cobra.Command) {
 
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return wrongCallf("there is no command %s%s samekey help lists them all", args[0], cmp.Or(didYouMean(cmd, args[0]), ";"))
+		return wrongCallf("unknown command %s%s; samekey help lists the commands", args[0], didYouMean(cmd, args[0]))
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
 	_ = cmd.Usage() // to a stream whose errors nobody can be told

@@ -84,7 +84,7 @@ func TestTerminal(t *testing.T) {
 func TestNoArguments(t *testing.T) {
 	t.Parallel()
 	for name := range strings.FieldsSeq("doctor init local reference ui") {
-		if code, stdout, stderr := call(t, map[string]string{"IDEM_TABLE": "records"}, name, "more"); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "samekey "+name+`: "more" is not a flag`) {
+		if code, stdout, stderr := call(t, map[string]string{"IDEM_TABLE": "records"}, name, "more"); code != 2 || stdout != "" || !strings.HasPrefix(stderr, "samekey "+name+`: unexpected argument "more"`) {
 			t.Errorf("%s: code %d, %q, %q", name, code, stdout, stderr)
 		}
 	}
@@ -123,21 +123,21 @@ func TestUsage(t *testing.T) {
 		{nil, 2, "", "Usage:\n  samekey"},
 		{[]string{"help"}, 0, "Usage:\n  samekey", ""},
 		{[]string{"-version"}, 0, "samekey ", ""},
-		{[]string{"version"}, 2, "", "there is no command version; did you mean samekey --version?"},
-		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
+		{[]string{"version"}, 2, "", "unknown command version (did you mean samekey --version?)"},
+		{[]string{"nonsense"}, 2, "", "unknown command nonsense"},
 		{[]string{"--version"}, 0, "samekey " + version() + ", with the library " + libraryVersion() + "\n", ""},
 		{[]string{"vet", "-h"}, 0, "Rules:\n", ""},
 		{[]string{"vet", "-h"}, 0, "\n  keys       ", ""},
 		{[]string{"help", "local"}, 0, "--process-url NAME=URL", ""},
 		{[]string{"local", "-h"}, 0, "--process-url", ""},
-		{[]string{"local", "-help"}, 0, "Exit codes:\n  0  ended by a signal\n  1  failed\n  2  called the wrong way", ""},
+		{[]string{"local", "-help"}, 0, "Exit codes:\n  0  ended by a signal\n  1  failed\n  2  usage error", ""},
 		{[]string{"local", "--nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
 		{[]string{"local", "-nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
-		{[]string{"local", "more"}, 2, "", `"more" is not a flag; --template FILE names a template`},
+		{[]string{"local", "more"}, 2, "", `unexpected argument "more"; to name a template, give --template FILE`},
 		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "samekey local: open /nowhere.yaml: "},
 		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local", "-template=/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
-		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by --template FILE, or begin with samekey init"},
+		{[]string{"local"}, 1, "", "no template.yaml in this folder: change the folder, give --template FILE, or run samekey init"},
 	} {
 		code, stdout, stderr := call(t, nil, tt.args...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {

@@ -14,7 +14,7 @@ import (
 // vetOpen holds the phases and calls of open operations against a build: that of a lock file.
 func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file string) error {
 	if file == "" {
-		return wrongCallf("which build? --lock names its lock file; samekey vet --lock FILE --update ./... writes it")
+		return wrongCallf("no lock file: give --lock FILE (samekey vet --lock FILE --update ./... writes it)")
 	}
 	if err := s.check(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file s
 	}
 	build := names.Read(f)
 	if build.Handlers() == 0 {
-		return wrongCallf("%s has no handlers: samekey vet --lock %s --update ./... writes them", file, file)
+		return wrongCallf("%s has no handlers: run samekey vet --lock %s --update ./...", file, file)
 	}
 	if err := op.open(ctx); err != nil {
 		return err
@@ -63,8 +63,8 @@ func (e environment) printNames(op *operator, rep *names.Report) error {
 		for i, r := range rep.Rows {
 			rows[i] = []string{string(r.Danger), r.Unknown, r.State, r.Route, strconv.Itoa(r.Count), e.now().Sub(r.Oldest).Round(time.Second).String(), r.PK}
 		}
-		err = e.printTable([]string{"DANGER", "NOT IN THE BUILD", "STATE", "ROUTE", "COUNT", "OLDEST", "PK OF THE OLDEST"}, rows)
-		err = errors.Join(err, e.say("%d items seen, %d open operations, %d that the build's %d handlers don't fit, %d not understood", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable))
+		err = e.printTable([]string{"DANGER", "NOT IN THE BUILD", "STATE", "ROUTE", "COUNT", "OLDEST", "OLDEST RECORD"}, rows)
+		err = errors.Join(err, e.say("%d items seen; %d open operations: %d incompatible with the build's %d handlers, %d unreadable", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable))
 	}
 	if err == nil && (rep.Misfits() > 0 || rep.Unreadable > 0) {
 		return exitWith(exitFound, nil)

@@ -54,15 +54,15 @@ func TestGetByEverything(t *testing.T) {
 	says(t, "list", scrubbed(d.ok(t, "list")), `unknown  1  DURATION  0  POST /rides  charge_created  v1#rides#HASH  the outcome of phase "charge_created" is unknown: timeout`)
 	says(t, "list --json", scrubbed(d.ok(t, "list", "--json")), `"reason": "unknown",`, `"pk": "v1#rides#HASH",`, `"phase": "charge_created",`, `"complete": true`)
 	// A key in doubt of a released record isn't in the index: the scan finds it.
-	d.fails(t, 1, "not among what waits", "get", "--no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
+	d.fails(t, 1, "not found in the index", "get", "--no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
 	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
 	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "--since", "1ms", "AAAAAAAA")
 	d.fails(t, 1, "were not compared", "get", "--key", "another", "--scope", "jwt:jane")
 	d.fails(t, 1, "were not compared", "get", "--key", customersKey, "--scope", "jwt:omar")
-	d.fails(t, 3, "there is no record", "get", "v1##nobody")
-	d.fails(t, 2, "which record?", "get")
+	d.fails(t, 3, "no record", "get", "v1##nobody")
+	d.fails(t, 2, "no record named", "get")
 	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
-	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
+	d.fails(t, 2, "is not a partition key", "get", "nonsense\x1b[2J")
 }
 
 // A call with an unknown outcome: it was made, or it was not.
@@ -79,7 +79,7 @@ func TestSettleACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d, calls := newDesk(t), 1
 			pk := d.stuck(t).PK
-			d.fails(t, 1, "samekey settle says so", "retry", "--yes", pk)
+			d.fails(t, 1, "use samekey settle with", "retry", "--yes", pk)
 			before := d.record(t)
 			d.ok(t, append([]string{"settle", "--dry-run", pk}, tt.flags...)...)
 			if now := d.record(t); now.Ver != before.Ver {
@@ -110,10 +110,10 @@ func TestSettleAnswerAsks(t *testing.T) {
 		args  []string
 		shown string
 	}{
-		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" came to the text ch_1\n"},
+		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" returned the text ch_1\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. It is made once more.\n"},
-		"risk twice":  {[]string{"--risk-twice"}, "may then have its effect twice.\n"},
-		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides is over: its client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
+		"risk twice":  {[]string{"--risk-twice"}, "may have its effect twice.\n"},
+		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides ends: the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
 		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
 	} {
 		for _, typed := range []string{"", "n\n", "yesterday\n"} {
@@ -127,13 +127,13 @@ func TestSettleAnswerAsks(t *testing.T) {
 		d.fails(t, 1, `; the program reads "TEXT"`, "settle", "--yes", "--result", result, pk)
 	}
 	d.fails(t, 2, "one of --answer", "settle", "--yes", pk)
-	d.fails(t, 2, "contradict", "settle", "--yes", "--not-made", "--risk-twice", pk)
+	d.fails(t, 2, "give exactly one of", "settle", "--yes", "--not-made", "--risk-twice", pk)
 	d.fails(t, 2, "not JSON", "settle", "--yes", "--result", "ch_1", pk)
-	d.fails(t, 2, "--answer 99", "settle", "--yes", "--answer", "99", pk)
+	d.fails(t, 2, "--answer is 99", "settle", "--yes", "--answer", "99", pk)
 	d.fails(t, 2, "no such file", "settle", "--yes", "--answer", "410", "--body-file", filepath.Join(t.TempDir(), "none"), pk)
 	who := d.env["USER"]
 	delete(d.env, "USER")
-	d.fails(t, 2, "who decides?", "settle", "--yes", "--answer", "410", pk)
+	d.fails(t, 2, "no name of the person who decides", "settle", "--yes", "--answer", "410", pk)
 	d.env["USER"] = who
 	if now := d.record(t); now.Ver != ver {
 		t.Errorf("version %d: was written without a yes", now.Ver)
@@ -142,13 +142,13 @@ func TestSettleAnswerAsks(t *testing.T) {
 	if code != 0 || strings.Contains(stdout+stderr, customersKey) {
 		t.Fatalf("code %d, %s%s", code, stdout, stderr)
 	}
-	says(t, "settle --json", stdout, `"by": "jane"`, `"from": "stuck"`, `"done": "done: its client gets 410 from now on"`)
-	says(t, "settle", scrubbed(stderr), "POST /rides is over: its client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nIt is replayed until TIME", "This can't be corrected.\n")
+	says(t, "settle --json", stdout, `"by": "jane"`, `"from": "stuck"`, `"done": "done: the client gets 410 from now on"`)
+	says(t, "settle", scrubbed(stderr), "POST /rides ends: the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
 	res, err := d.pay(t.Context(), &calls)
 	if err != nil || res.Status != 410 || string(res.Body) != `{"error":"refunded"}` || !res.Replayed || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
 	}
-	says(t, "get of a settled one", scrubbed(d.ok(t, "get", pk)), "Done: retries are answered 410.", "people gave the answer", "TIME  jane  answer 410  stuck  done")
+	says(t, "get of a settled one", scrubbed(d.ok(t, "get", pk)), "Done: retries get 410.", "a person gave the answer", "TIME  jane  answer 410  stuck  done")
 }
 
 // What people wait for beside a record's own state: a command shows it, and a command ends it.
@@ -203,8 +203,8 @@ func TestListedBesideTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(t, d, pk, "list", "--each")
-		d.fails(t, exitFound, "this is no record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" takes it off the list", "get", pk)
-		d.fails(t, exitFound, "no message is listed under", "forget", "--yes", state.NoTicket+"m2")
+		d.fails(t, exitFound, "not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes it from the list", "get", pk)
+		d.fails(t, exitFound, "the list has no message", "forget", "--yes", state.NoTicket+"m2")
 		d.fails(t, exitFailed, "not confirmed", "forget", pk)
 		shows(t, d, "dismissed", "forget", "--yes", pk)
 		shows(t, d, "", "list")
@@ -287,7 +287,7 @@ func TestMovedRecordsAreRefused(t *testing.T) {
 					t.Error(err)
 				}
 			}, strings.NewReader("y\n")}}
-			if code := run(t.Context(), env, append(args, rec.PK)); code != 1 || !strings.Contains(stderr.String(), "nothing was changed: look at it again") || stdout.String() != "" {
+			if code := run(t.Context(), env, append(args, rec.PK)); code != 1 || !strings.Contains(stderr.String(), "nothing was changed: look at the record again") || stdout.String() != "" {
 				t.Errorf("code %d, %s%s", code, stdout.String(), stderr.String())
 			}
 			if now := d.record(t); now.State != store.Open || len(now.Settled) != 1 || now.Settled[0].By != "omar" {
@@ -308,7 +308,7 @@ func TestRelease(t *testing.T) {
 			pk := d.record(t).PK
 			d.fails(t, 1, "an attempt holds it", "forget", "--yes", pk)
 			out := d.ok(t, "release", "--yes", pk)
-			says(t, "release", out, "released: its client's next retry goes on at once\n")
+			says(t, "release", out, "released: the client's next retry continues at once\n")
 			d.fails(t, 1, "no attempt holds it", "release", "--yes", pk)
 			res, err := d.engine.Do(t.Context(), request(), func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: []byte("retry")}, nil
@@ -338,7 +338,7 @@ func TestForget(t *testing.T) {
 	d.fails(t, 1, "committed work", "forget", "--yes", "--lose-jobs", rec.PK)
 	d.fails(t, 1, "not confirmed", "forget", "--lose-jobs", "--lose-work", rec.PK)
 	code, stdout, stderr := call(t, d.env, "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
-	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; its jobs are taken from the record", `its work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
+	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; its jobs are removed, ", `its work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
 	if code != 0 {
 		t.Fatal(stderr)
 	}
@@ -402,12 +402,12 @@ func TestRetry(t *testing.T) {
 		t.Fatal("answered")
 	}
 	rec := d.record(t)
-	d.fails(t, 1, "it is not stuck", "retry", "--yes", rec.PK)
+	d.fails(t, 1, "is not stuck", "retry", "--yes", rec.PK)
 	if err := d.engine.MarkStuck(t.Context(), jobs.TicketFor(rec), "the bank is gone"); err != nil {
 		t.Fatal(err)
 	}
 	fails = false
-	says(t, "retry", d.ok(t, "retry", "--yes", rec.ID), "open: only its client's next retry with the same key takes it up")
+	says(t, "retry", d.ok(t, "retry", "--yes", rec.ID), "open: only the client's next retry with the same key continues it")
 	if res, err := do(); err != nil || res.Status != 201 {
 		t.Errorf("got %+v, %v", res, err)
 	}
@@ -422,7 +422,7 @@ func TestRedrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := d.record(t)
-	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK)
+	d.fails(t, 1, "the record has no such parked job", "redrive", "--yes", rec.PK)
 	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
 		if strings.HasSuffix(job.JobID, ".0.0") {
 			return errors.New("550 no such\nuser\x1b[2J")
@@ -439,9 +439,9 @@ func TestRedrive(t *testing.T) {
 		says(t, args, scrubbed(d.ok(t, strings.Fields(args)...)), "parked  1  DURATION  1  POST /rides  job OPERATION.0.0 mail  v1#rides#HASH  550 no such user [2J")
 	}
 	says(t, "get of a parked job", scrubbed(d.ok(t, "get", rec.PK)), "OPERATION.0.0  mail  parked  1  550 no such user [2J", "samekey redrive v1#rides#HASH 0.0")
-	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK, "0.1")
+	d.fails(t, 1, "the record has no such parked job", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
-	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 handed out again: the drain sees them in the stream\n")
+	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 redriven: the drain delivers them from the stream\n")
 	now := d.record(t)
 	if now.Jobs["0.0"].Failed != "" || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "redrive 0.0" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
@@ -466,7 +466,7 @@ func TestCancel(t *testing.T) {
 	if out := d.ok(t, "list", "--scan", "--pages", "1000"); out != "" {
 		t.Errorf("listed %s", out)
 	}
-	d.fails(t, 1, "no such job waits for its time", "cancel", "--yes", rec.PK, "0.0")
+	d.fails(t, 1, "the record has no such later job", "cancel", "--yes", rec.PK, "0.0")
 	d.fails(t, 1, "another operation", "cancel", "--yes", rec.PK, "ANOTHER.0.1")
 	if out := d.ok(t, "cancel", "--dry-run", rec.PK); strings.Contains(out, "cancelled") {
 		t.Errorf("a dry run says %s", out)
@@ -476,7 +476,7 @@ func TestCancel(t *testing.T) {
 	if _, there := now.Jobs["0.1"]; there || len(now.Jobs) != 2 || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "cancel 0.1" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
 	}
-	d.fails(t, 1, "no such job waits for its time", "cancel", "--yes", rec.ID+".0.1")
+	d.fails(t, 1, "the record has no such later job", "cancel", "--yes", rec.ID+".0.1")
 	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "1 cancelled") {
 		t.Errorf("the rest: %s", out)
 	}

@@ -30,13 +30,13 @@ type account struct {
 
 func (a *account) register(fs *pflag.FlagSet) {
 	a.registerPlace(fs)
-	fs.StringVar(&a.endpoint, "endpoint-url", "", "the `URL` of DynamoDB, such as a local one; default AWS_ENDPOINT_URL_DYNAMODB")
+	fs.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of DynamoDB, for a local database (default: AWS_ENDPOINT_URL_DYNAMODB)")
 }
 
 // registerPlace is register for a command that doesn't ask DynamoDB.
 func (a *account) registerPlace(fs *pflag.FlagSet) {
-	fs.StringVar(&a.region, "region", "", "the AWS `REGION`; default as for AWS's own tools: AWS_REGION, or that of the profile")
-	fs.StringVar(&a.profile, "profile", "", "a `PROFILE` of AWS's config files, also one with SSO; default AWS_PROFILE")
+	fs.StringVar(&a.region, "region", "", "AWS `REGION` (default: AWS_REGION, then the profile's Region)")
+	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
 }
 
 // open finds region and credentials: by the environment, by profiles with SSO, roles
@@ -49,10 +49,10 @@ func (a *account) open(ctx context.Context) error {
 		return wrongCall(err)
 	}
 	if cfg.Region == "" {
-		return wrongCallf("no region: set --region, AWS_REGION or AWS_DEFAULT_REGION, or give the profile in AWS_PROFILE a region")
+		return wrongCallf("no Region: set --region, AWS_REGION or AWS_DEFAULT_REGION, or add a region to the AWS profile")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return wrongCallf("no credentials: set --profile or AWS_PROFILE (and log in, if it uses SSO: aws sso login), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+		return wrongCallf("no credentials: set --profile or AWS_PROFILE (with SSO, run aws sso login first), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 	}
 	if a.sdk = cfg; a.endpoint != "" {
 		a.optionalEndpoint = &a.endpoint
@@ -97,8 +97,8 @@ type operator struct {
 // --namespace, --json and the account's.
 func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	op := &operator{account: account{env: env}}
-	fs.StringVar(&op.table, "table", env.getenv("IDEM_TABLE"), "the `TABLE` of the records; default IDEM_TABLE")
-	fs.StringVar(&op.namespace, "namespace", env.getenv("IDEM_NAMESPACE"), "the `NAMESPACE` of the application's records, as in idem.Options; default IDEM_NAMESPACE")
+	fs.StringVar(&op.table, "table", env.getenv("IDEM_TABLE"), "`TABLE` with the records (default: IDEM_TABLE)")
+	fs.StringVar(&op.namespace, "namespace", env.getenv("IDEM_NAMESPACE"), "`NAMESPACE` of the records, as in idem.Options (default: IDEM_NAMESPACE)")
 	fs.BoolVar(&op.json, "json", false, "print JSON")
 	op.flags = fs
 	op.register(fs)
@@ -122,7 +122,7 @@ func (op *operator) open(ctx context.Context) error {
 // connect makes the clients. It sends nothing.
 func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
-		return wrongCallf("which table? Set --table or IDEM_TABLE")
+		return wrongCallf("no table: set --table or IDEM_TABLE")
 	}
 	if err := op.account.open(ctx); err != nil {
 		return err
@@ -147,18 +147,18 @@ type change struct {
 
 func newChange(env environment, fs *pflag.FlagSet) *change {
 	c := &change{}
-	fs.BoolVar(&c.dryRun, "dry-run", false, "show the change, and make none")
-	fs.BoolVar(&c.yes, "yes", false, "don't ask")
-	fs.StringVar(&c.by, "by", cmp.Or(env.getenv("USER"), env.getenv("USERNAME")), "`WHO` decides: it stays in the record; default USER")
+	fs.BoolVar(&c.dryRun, "dry-run", false, "show the change without making it")
+	fs.BoolVar(&c.yes, "yes", false, "skip the question")
+	fs.StringVar(&c.by, "by", cmp.Or(env.getenv("USER"), env.getenv("USERNAME")), "`NAME` of the person who decides, stored in the record (default: USER)")
 	return c
 }
 
-var errUnconfirmed = errors.New("not confirmed, and nothing done; --yes doesn't ask")
+var errUnconfirmed = errors.New("not confirmed: nothing was changed (--yes skips the question)")
 
 // agreed shows a change and asks about it. It returns false for a dry run, and an
 // error unless somebody types yes, or --yes was given.
 func (c *change) agreed(env environment, place string, what ...string) (bool, error) {
-	for _, line := range append(what, "This is in the "+place+".") {
+	for _, line := range append(what, "The change is in "+place+".") {
 		env.note("%s", line)
 	}
 	switch {

@@ -34,33 +34,31 @@ func newRedrive(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
-		Long: `Hands parked jobs of a record out again: all, or those named by their id or by PHASE.INDEX.
-Without a record it hands out those of the whole table that all its filters match, or with
---namespace as a flag, those of the namespace.
-Remove the cause of their failures first.
+		Long: `Has parked jobs delivered again. Mend the cause of their failures first. With a record:
+its jobs, or those that JOB names by id or by PHASE.INDEX. Without a record: all jobs of
+the table (with --namespace as a flag: of the namespace) that match every filter.
 
-With --removed it reads objects of the stack's FailedBucket, FILEs or folders of them, which
-Lambda wrote for batches of the stream that it gave up. What DynamoDB has removed from the
-table, and only that, is handed to the worker again: the worker delivers the jobs, and
-reports what was unfinished. The rest is in the table, where the sweep finds it. Jobs that
-were delivered are delivered again, with the same ids.`,
+With --removed it replays batches of the stream that Lambda gave up. Each FILE is an object
+of the stack's FailedBucket, or a folder of objects. The worker gets only the records that
+DynamoDB has removed from the table by TTL; the sweep finds the others. Jobs that were
+delivered are delivered again, with the same ids.`,
 	}
 	m := &redriver{}
 	m.decider = newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Redrive, Jobs: names} }})
 	fs := cmd.Flags()
-	fs.BoolVar(&m.all, "all", false, "every parked job of the table")
-	fs.StringVar(&m.jobs.Kind, "kind", "", "only jobs of this `KIND`")
-	fs.StringVar(&m.jobs.Cause, "error", "", "only jobs whose last error has this `TEXT`")
-	fs.DurationVar(&m.jobs.Older, "older", 0, "only jobs of records that have waited for longer than `TIME`")
+	fs.BoolVar(&m.all, "all", false, "redrive every parked job of the table")
+	fs.StringVar(&m.jobs.Kind, "kind", "", "redrive only jobs of this `KIND`")
+	fs.StringVar(&m.jobs.Cause, "error", "", "redrive only jobs whose last error contains `TEXT`")
+	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
-	fs.BoolVar(&m.removed, "removed", false, "hand what the worker gave up, and the table no longer has, to the worker again")
-	fs.StringVar(&m.function, "function", "", "with --removed: the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
+	fs.BoolVar(&m.removed, "removed", false, "replay failed batches of the stream whose records are gone from the table")
+	fs.StringVar(&m.function, "function", "", "with --removed: name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	byName(cmd, &names)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case m.removed && (m.function == "" || len(args) == 0):
-			return wrongCallf("--removed needs --function WORKER and FILEs")
+			return wrongCallf("--removed needs --function WORKER and at least one FILE")
 		case m.removed:
 			if err := m.op.account.open(cmd.Context()); err != nil {
 				return err
@@ -69,26 +67,26 @@ were delivered are delivered again, with the same ids.`,
 		}
 		if m.all || m.jobs != (records.Parked{}) {
 			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
-				return wrongCallf("filters are for the whole table, without a record; --older is not negative, and --by or USER says who decides")
+				return wrongCallf("a filter needs --by or USER, an --older that is not negative, and no record beside it")
 			}
 			return m.run(cmd.Context())
 		}
 		return run(cmd, args)
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone:   "done, or shown only with --dry-run",
-		exitFailed: "failed, not confirmed, or refused because the record has been written since; of many records or FILEs, the same command tries the rest again",
-		exitFound:  "there is no such record, or no parked job matches",
+		exitDone:   "done, or shown with --dry-run",
+		exitFailed: "failed, not confirmed, or refused since a record has changed: run the command again for the rest",
+		exitFound:  "no record or no parked job matches",
 	})
 }
 
 func newCancel(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
-		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs that no drain has begun to deliver",
-		Long: `Removes jobs of a record that wait for their time: all, or those named by their id or by
-PHASE.INDEX. A job that a drain has begun to deliver stays: it may have arrived. The record
-decides, and no clock, so an overdue job can be cancelled while the worker is off.`,
+		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs whose delivery has not begun",
+		Long: `Removes later jobs of a record: all, or those that JOB names by id or by PHASE.INDEX. A job
+whose delivery has begun stays, since it may have arrived. An overdue job whose delivery has
+not begun can still be cancelled.`,
 	}
 	newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Cancel, Jobs: names} }})
 	byName(cmd, &names)
@@ -139,7 +137,7 @@ func (m *redriver) run(ctx context.Context) error {
 		out.Jobs += kinds[kind]
 		says = append(says, fmt.Sprintf("%s %d", plain.Line(kind), kinds[kind]))
 	}
-	yes, err := m.c.agreed(m.env, m.op.place, fmt.Sprintf("Jobs that are handed out again: %d, of %d records (%s). Their counts of failures begin anew.",
+	yes, err := m.c.agreed(m.env, m.op.place, fmt.Sprintf("Jobs to redrive: %d, of %d records (%s). Their failures are counted from zero again.",
 		out.Jobs, out.Records, strings.Join(says, ", ")))
 	if err != nil {
 		return err
@@ -152,7 +150,7 @@ func (m *redriver) run(ctx context.Context) error {
 	case m.op.json:
 		return errors.Join(m.env.printJSON(out), err)
 	case yes:
-		return errors.Join(m.env.say("%d handed out again: the drain sees them in the stream", out.Jobs), err)
+		return errors.Join(m.env.say("%d redriven: the drain delivers them from the stream", out.Jobs), err)
 	}
 	return err
 }

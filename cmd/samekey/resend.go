@@ -23,7 +23,7 @@ func (e environment) resend(ctx context.Context, sdk aws.Config, function string
 			return err
 		}
 	}
-	err := e.say("%d removed records of %d files were handed over, %d failed", r.sent, r.files, len(r.failed))
+	err := e.say("%d removed records of %d files were sent to the worker, %d failed", r.sent, r.files, len(r.failed))
 	return errors.Join(append([]error{err}, r.failed...)...)
 }
 
@@ -70,14 +70,14 @@ func (r *resender) all(ctx context.Context, at string) error {
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {
-		return nil, fmt.Errorf("not an object of the bucket: %w", err)
+		return nil, fmt.Errorf("not an object of FailedBucket: %w", err)
 	}
 	if o.Payload == nil {
-		return nil, errors.New("it has no payload: only a bucket gets the records, a queue or a topic where they were")
+		return nil, errors.New("the object has no payload: only an on-failure destination in S3 gets the records")
 	}
 	var ev struct{ Records []json.RawMessage }
 	if err := json.Unmarshal([]byte(*o.Payload), &ev); err != nil {
-		return nil, fmt.Errorf("its payload is not an event: %w", err)
+		return nil, fmt.Errorf("the payload is not a stream event: %w", err)
 	}
 	for _, raw := range ev.Records {
 		var rec struct {
@@ -85,7 +85,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 			UserIdentity struct{ PrincipalID string }
 		}
 		if err := json.Unmarshal(raw, &rec); err != nil {
-			return nil, fmt.Errorf("its payload is not an event: %w", err)
+			return nil, fmt.Errorf("the payload is not a stream event: %w", err)
 		}
 		if rec.EventName == "REMOVE" && rec.UserIdentity.PrincipalID == "dynamodb.amazonaws.com" {
 			all = append(all, raw)
@@ -110,9 +110,9 @@ func (r *resender) send(ctx context.Context, record json.RawMessage) error {
 	case out.FunctionError != nil:
 		return fmt.Errorf("the worker failed: %s", told.ErrorMessage)
 	case err != nil:
-		return fmt.Errorf("it is no worker: %w", err)
+		return fmt.Errorf("the function is not a worker: %w", err)
 	case len(told.BatchItemFailures) > 0:
-		return fmt.Errorf("the worker could not do the record with the sequence number %s: see its log", told.BatchItemFailures[0].ItemIdentifier)
+		return fmt.Errorf("the worker failed the record with the sequence number %s: see the worker's log", told.BatchItemFailures[0].ItemIdentifier)
 	}
 	return nil
 }

@@ -18,14 +18,14 @@ type scan struct {
 
 func newScan(env environment, fs *pflag.FlagSet) *scan {
 	s := &scan{progress: newProgress(env, fs)}
-	fs.IntVar(&s.opt.Segments, "segments", 4, "the number of parts of the table that are read at once")
-	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "pages a second; a page of 1 MB takes 128 read units")
+	fs.IntVar(&s.opt.Segments, "segments", 4, "scan: read so many parts of the table at once")
+	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "scan: read so many pages of 1 MB a second; a page costs 128 read units")
 	return s
 }
 
 func (s *scan) check() error {
 	if s.opt.Segments < 1 || s.opt.Segments > 1000 || s.opt.PagesPerSecond <= 0 {
-		return wrongCallf("--segments is 1 to 1000, --pages above 0")
+		return wrongCallf("--segments must be 1 to 1000, and --pages above 0")
 	}
 	return nil
 }

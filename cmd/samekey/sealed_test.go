@@ -99,7 +99,7 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 			begin(d)
 			rec := d.stuck(t)
 			out := d.ok(t, "get", "--data", rec.PK)
-			for _, want := range []string{"sealed     no permission", "stuck", "charge_created", "POST /rides"} {
+			for _, want := range []string{"sealed     no data key", "stuck", "charge_created", "POST /rides"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("get doesn't say %q:\n%s", want, out)
 				}
@@ -108,17 +108,17 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 				t.Errorf("get doesn't say why:\n%s", out)
 			}
 			var s records.Story
-			if err := json.Unmarshal([]byte(d.ok(t, "get", "--json", "--data", rec.PK)), &s); err != nil || !strings.HasPrefix(s.Sealed, "no permission") || s.Scope != "" {
+			if err := json.Unmarshal([]byte(d.ok(t, "get", "--json", "--data", rec.PK)), &s); err != nil || !strings.HasPrefix(s.Sealed, "no data key") || s.Scope != "" {
 				t.Errorf("as JSON: %+v, %v", s, err)
 			}
 			for _, args := range [][]string{{"list"}, {"list", "--scan", "--pages", "1000"}, {"list", "--stats"}, {"get", "--pages", "1000", rec.ID}} {
-				if out := d.ok(t, args...); strings.Contains(out, "unreadable") || strings.Contains(out, "corrupt") || strings.Contains(out, "1 not understood") {
+				if out := d.ok(t, args...); strings.Contains(out, "corrupt") || strings.Contains(out, "1 unreadable") {
 					t.Errorf("%v: %s", args, out)
 				}
 			}
 			before := d.items(t)
 			for _, what := range []string{"--answer=201", `--result="ch_1"`, "--not-made"} {
-				d.fails(t, 1, "sealed: no permission", "settle", "--yes", what, rec.PK)
+				d.fails(t, 1, "sealed: no data key", "settle", "--yes", what, rec.PK)
 			}
 			if diff := cmp.Diff(before, d.items(t), values); diff != "" {
 				t.Errorf("refused decisions have written (-before +after):\n%s", diff)
@@ -130,7 +130,7 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			if out := d.ok(t, "get", "--data", rec.PK); !strings.Contains(out, "Answer: sealed.") || !strings.Contains(out, "answered with the sealed answer") {
+			if out := d.ok(t, "get", "--data", rec.PK); !strings.Contains(out, "Answer: sealed.") || !strings.Contains(out, "retries get a sealed answer") {
 				t.Errorf("of an answer, get says:\n%s", out)
 			}
 		})
@@ -164,7 +164,7 @@ func TestSettlingAPlainRecordNeedsADataKey(t *testing.T) {
 	rec := d.stuck(t)
 	d.keysFrom(t, "denied")
 	before := d.items(t)
-	d.fails(t, 1, "sealed: no permission", "settle", "--yes", "--answer=201", rec.PK)
+	d.fails(t, 1, "sealed: no data key", "settle", "--yes", "--answer=201", rec.PK)
 	if diff := cmp.Diff(before, d.items(t), values); diff != "" {
 		t.Errorf("a refused answer was written (-before +after):\n%s", diff)
 	}

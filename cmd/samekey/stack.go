@@ -19,21 +19,20 @@ func newStack(env environment) *cobra.Command {
 	var check, update, standalone, terraform bool
 	cmd := &cobra.Command{
 		Use:   "stack [--check | --update] [--standalone | --terraform] [FILE]",
-		Short: "Write the template with table, worker, alarms and dashboard",
-		Long: `Writes a CloudFormation template with the table, the worker, its queue, alarms and a
-dashboard into FILE, by default ` + deploy.File + `. A SAM template nests it. A file that
-differs is not overwritten without --update. See docs/operate/deploying.md.
-
-With --check nothing is written, and the first line that differs is printed.`,
+		Short: "Write the template of table, worker, alarms and dashboard",
+		Long: `Writes a CloudFormation template to FILE (default: ` + deploy.File + `). The template has the
+table, the worker with its queue, alarms and a dashboard; your SAM template nests it. If
+FILE exists and differs, stack leaves it alone; --update overwrites it.
+See docs/operate/deploying.md.`,
 		Args: takes(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if check && update {
-				return wrongCallf("--check writes nothing, --update does: give one of them")
+				return wrongCallf("give --check or --update, not both")
 			}
 			file, want := deploy.File, deploy.Nested()
 			switch {
 			case standalone && terraform:
-				return wrongCallf("--standalone is for CloudFormation, --terraform for Terraform: give one of them")
+				return wrongCallf("give --standalone or --terraform, not both")
 			case standalone:
 				want = deploy.Standalone()
 			case terraform:
@@ -46,11 +45,11 @@ With --check nothing is written, and the first line that differs is printed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&check, "check", false, "compare FILE with this version, and write nothing")
-	flags.BoolVar(&update, "update", false, "overwrite FILE")
-	flags.BoolVar(&standalone, "standalone", false, "plain CloudFormation without local folders: the worker's program is in a bucket")
-	flags.BoolVar(&terraform, "terraform", false, "a Terraform module of the same resources, by default "+terraformFile)
-	return exitCodes(cmd, map[int]string{exitDone: "written, or up to date", exitFailed: "failed, or FILE differs"})
+	flags.BoolVar(&check, "check", false, "print the first line of FILE that differs, without writing")
+	flags.BoolVar(&update, "update", false, "overwrite FILE if it differs")
+	flags.BoolVar(&standalone, "standalone", false, "write CloudFormation that takes the worker's program from a bucket, not from a local folder")
+	flags.BoolVar(&terraform, "terraform", false, "write a Terraform module of the same resources (default FILE: "+terraformFile+")")
+	return exitCodes(cmd, map[int]string{exitDone: "FILE is written, or was up to date", exitFailed: "failed, or FILE differs"})
 }
 
 func writeStack(env environment, file, want string, check, update bool) error {
@@ -64,11 +63,11 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	case !missing && got == want:
 		return env.say("%s is up to date", file)
 	case missing && check:
-		return fmt.Errorf("there is no %s: samekey stack writes it", file)
+		return fmt.Errorf("%s does not exist: run samekey stack to write it", file)
 	case check:
-		return fmt.Errorf("%s is another version; %s", file, firstDifference(got, want))
+		return fmt.Errorf("%s differs from this version at %s", file, firstDifference(got, want))
 	case !missing && !update:
-		return fmt.Errorf("%s is another version, and is left as it is: --update overwrites it; %s", file, firstDifference(got, want))
+		return fmt.Errorf("%s differs from this version and was left alone; give --update to overwrite it. First difference: %s", file, firstDifference(got, want))
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // a folder of the module
 		return err

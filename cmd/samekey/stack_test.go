@@ -47,7 +47,7 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 			t.Errorf("%s has another text", file)
 		}
 	}
-	stack("--check", 1, "there is no samekey.yaml: samekey stack writes it")
+	stack("--check", 1, "samekey.yaml does not exist: run samekey stack to write it")
 	stack("", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())
 	stack("--check", 0, "samekey.yaml is up to date")
@@ -55,8 +55,8 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	stack("", 0, "samekey.yaml is up to date")
 	const changed = "Description: mine\n"
 	localtest.Write(t, "samekey.yaml", changed)
-	stack("--check", 1, "samekey.yaml is another version; line 1:")
-	stack("", 1, "samekey.yaml is another version, and is left as it is: --update overwrites it; line 1:")
+	stack("--check", 1, "samekey.yaml differs from this version at line 1:")
+	stack("", 1, "samekey.yaml differs from this version and was left alone; give --update to overwrite it. First difference: line 1:")
 	is("samekey.yaml", changed)
 	stack("--update", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())
@@ -66,8 +66,8 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	is("samekey.tf", deploy.Terraform())
 	stack("--terraform samekey/main.tf", 0, "wrote samekey/main.tf") // a folder that isn't there
 	is("samekey/main.tf", deploy.Terraform())
-	stack("--standalone --terraform", 2, "--standalone is for CloudFormation, --terraform for Terraform: give one of them")
-	stack("--check --update", 2, "--check writes nothing, --update does: give one of them")
+	stack("--standalone --terraform", 2, "give --standalone or --terraform, not both")
+	stack("--check --update", 2, "give --check or --update, not both")
 	stack("samekey", 1, "read samekey: is a directory")
 	stack("samekey.tf/x", 1, "open samekey.tf/x: not a directory")
 	stack("link", 1, "open link: no such file or directory")

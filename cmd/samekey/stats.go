@@ -54,7 +54,7 @@ func (e environment) printStats(rep *stats.Report) error {
 	if !rep.Whole {
 		what = "a sample"
 	}
-	err := e.say("table %s: about %d items, %d bytes; seen %d (%s): %d records, %d others, %d not understood\n",
+	err := e.say("table %s: about %d items, %d bytes; read %d (%s): %d records, %d other items, %d unreadable\n",
 		rep.Table, rep.Items, rep.Bytes, rep.Seen, what, rep.Records, rep.Others, rep.Unreadable)
 	rows := make([][]string, 0, len(rep.States))
 	for _, c := range rep.States {
@@ -67,15 +67,15 @@ func (e environment) printStats(rep *stats.Report) error {
 		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
 	}
 	err = errors.Join(err, e.section([]string{"FUNCTION", "RETENTION, LEAST", "MOST", "COUNT"}, rows))
-	err = errors.Join(err, e.say("jobs: %d waiting, %d for their time, %d parked", rep.Jobs, rep.Later, rep.Parked))
+	err = errors.Join(err, e.say("jobs: %d waiting, %d later, %d parked", rep.Jobs, rep.Later, rep.Parked))
 	if rep.Waiting != nil {
-		err = errors.Join(err, e.say("waiting for people (of the whole table, by its index): %d", rep.Waiting.Count))
+		err = errors.Join(err, e.say("waiting for people (in the whole table): %d", rep.Waiting.Count))
 	}
 	if !rep.OldestOpen.IsZero() {
 		err = errors.Join(err, e.say("oldest open operation: %s, claimed %v ago", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second)))
 	}
-	err = errors.Join(err, e.say("size of a record: %d bytes in the mean, %d at most, %d above 1 KB", rep.MeanBytes, rep.MostBytes, rep.OverKB))
-	return errors.Join(err, e.say("write units of records in a month, at the rate of the last day: about %d", rep.WriteUnits))
+	err = errors.Join(err, e.say("size of a record: %d bytes on average, %d at most; %d records are above 1 KB", rep.MeanBytes, rep.MostBytes, rep.OverKB))
+	return errors.Join(err, e.say("write units for records a month, at the rate of the last day: about %d", rep.WriteUnits))
 }
 
 func seconds(n int64) string { return (time.Duration(n) * time.Second).String() }
@@ -104,8 +104,8 @@ func (e environment) printNeeds(rep *stats.Report) error {
 		}
 		rows = append(rows, []string{cmp.Or(s.Secret, "(none)"), cmp.Or(s.Scheme, "(default)"), strconv.Itoa(s.Count), strconv.Itoa(s.Open), until})
 	}
-	if err := e.printTable([]string{"SECRET", "SCHEME", "NEEDED BY", "OF THEM WITHOUT AN END", "THE OTHERS UNTIL"}, rows); err != nil {
+	if err := e.printTable([]string{"SECRET", "SCHEME", "RECORDS", "OPEN", "THE OTHERS EXPIRE BY"}, rows); err != nil {
 		return err
 	}
-	return e.say("%d items seen, %d not understood", rep.Seen, rep.Unreadable)
+	return e.say("%d items seen, %d unreadable", rep.Seen, rep.Unreadable)
 }

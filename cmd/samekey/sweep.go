@@ -25,20 +25,20 @@ func newSweep(env environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "sweep --function WORKER [FLAGS]",
-		Short: "Have the worker sweep the table now",
-		Long: `Invokes the worker as its schedule does: it delivers late jobs, makes tickets of abandoned
-operations and brings the index of what waits for people up to date. The command waits
-for the end of the run, at most the function's timeout. samekey list --scan only looks.`,
+		Short: "Run the worker's sweep now",
+		Long: `Invokes the worker as its schedule does. The sweep delivers late jobs, makes tickets for
+abandoned operations, and updates the index of operations that wait for people. The command
+waits until the run ends. To look without changing anything, use samekey list --scan.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
 	place := account{env: env}
 	place.registerPlace(fs)
-	fs.StringVar(&function, "function", "", "the `WORKER`'s name or ARN: WorkerArn of the stack's outputs")
+	fs.StringVar(&function, "function", "", "name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	fs.BoolVar(&asJSON, "json", false, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if function == "" {
-			return wrongCallf("which worker? Set --function; samekey list --scan looks through the table and changes nothing")
+			return wrongCallf("no worker: set --function (samekey list --scan looks through the table without a worker)")
 		}
 		if err := place.open(cmd.Context()); err != nil {
 			return err
@@ -54,19 +54,19 @@ for the end of the run, at most the function's timeout. samekey list --scan only
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
 			_ = json.Unmarshal(out.Payload, &told) // else the kind of error is all there is
-			return fmt.Errorf("the run left work undone, which the next run tries first: %s: %s", *out.FunctionError, told.ErrorMessage)
+			return fmt.Errorf("the sweep failed: %s: %s; the next run tries the rest first", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report
 		if err := json.Unmarshal(out.Payload, &rep); err != nil {
-			return fmt.Errorf("it is no worker: its answer is not a sweep's: %w", err)
+			return fmt.Errorf("the function is not a worker: it did not answer with a sweep's report: %w", err)
 		}
 		if asJSON {
 			return env.printJSON(rep)
 		}
-		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations stuck, %d records let go; the pass is complete: %t",
+		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations stuck, %d records let go; whole table seen: %t",
 			rep.Scanned, rep.Delivered, rep.Queued, rep.MadeStuck, rep.LetGo, rep.Complete)
 		if rep.Young > 0 {
-			err = errors.Join(err, env.say("%d too young for a sweep: stream and completer come first; sweep again after %s", rep.Young,
+			err = errors.Join(err, env.say("%d skipped: stream and completer may still handle them; sweep again after %s", rep.Young,
 				plain.Time(rep.YoungUntil.Add(time.Second))))
 		}
 		for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
@@ -74,5 +74,5 @@ for the end of the run, at most the function's timeout. samekey list --scan only
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitDone: "done, or the time was up: the next run goes on"})
+	return exitCodes(cmd, map[int]string{exitDone: "done, or the run's time was up: the next run continues"})
 }

@@ -47,19 +47,19 @@ func TestSweepIsTheWorkers(t *testing.T) {
 		code int
 		want string // behind the function's name
 	}{
-		"swept": {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; the pass is complete: true\n" +
-			"2 too young for a sweep: stream and completer come first; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
-		"nothing": {lambdaSays{answer: `{"pages":1}`}, nil, 0, "0 items seen, 0 jobs delivered, 0 tickets made, 0 operations stuck, 0 records let go; the pass is complete: false\n"},
+		"swept": {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; whole table seen: true\n" +
+			"2 skipped: stream and completer may still handle them; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
+		"nothing": {lambdaSays{answer: `{"pages":1}`}, nil, 0, "0 items seen, 0 jobs delivered, 0 tickets made, 0 operations stuck, 0 records let go; whole table seen: false\n"},
 		"JSON":    {lambdaSays{answer: report}, []string{"--json"}, 0, asJSON(t, report)},
 		"failed": {
 			lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"},
 			nil, 1,
-			"samekey sweep: the run left work undone, which the next run tries first: Unhandled: scan of segment 1\n",
+			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run tries the rest first\n",
 		},
 		"no worker": {
 			lambdaSays{answer: `"hello"`},
 			nil, 1,
-			"samekey sweep: it is no worker: its answer is not a sweep's: json: cannot unmarshal string into Go value of type stream.Report\n",
+			"samekey sweep: the function is not a worker: it did not answer with a sweep's report: json: cannot unmarshal string into Go value of type stream.Report\n",
 		},
 		"no answer": {
 			lambdaSays{err: errors.New("reset")},
@@ -79,7 +79,7 @@ func TestSweepIsTheWorkers(t *testing.T) {
 			}
 		})
 	}
-	if code, _, stderr := callAt(t, &lambdaSays{answer: report}, "sweep", "more"); code != 2 || !strings.Contains(stderr, `"more" is not a flag`) {
+	if code, _, stderr := callAt(t, &lambdaSays{answer: report}, "sweep", "more"); code != 2 || !strings.Contains(stderr, `unexpected argument "more"`) {
 		t.Errorf("with an argument: code %d, %s", code, stderr)
 	}
 	if code, _, stderr := call(t, nil, "sweep"); code != 2 || !strings.Contains(stderr, "samekey list --scan") {

@@ -171,47 +171,47 @@ func TestDecisionsOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
 		s.run("settle --key k --not-made REF", 2, "give REF or --key, not both")
-		s.run("settle REF", 2, "give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it")
+		s.run("settle REF", 2, "give exactly one of --answer, --result, --not-made, --risk-twice and --ask")
 		later := idem.NewJob("mail", "x")
 		later.At = time.Now().Add(time.Hour)
 		s.answered("omar", "later-key", later, later)
 		s.run("cancel --key later-key --scope jwt:omar --dry-run 0.1", 0,
-			"Done: retries are answered 201. 2 jobs are not delivered.",
-			"No drain has begun to deliver these jobs. They are removed, and nobody does them:",
+			"Done: retries get 201. 2 jobs are undelivered.",
+			"The delivery of these jobs has not begun. They are removed and never done:",
 			".0.1 mail, for 2000-01-01 01:00:00 UTC")
 		for _, c := range []shown{
-			{"retry", 2, `"and" is one argument too many; usage: samekey retry {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
-			{"release", 2, `"and" is one argument too many; usage: samekey release {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
-			{"forget", 2, `"and" is one argument too many; usage: samekey forget {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
-			{"settle --not-made", 2, `"and" is one argument too many; usage: samekey settle {REF | --key KEY [--scope SCOPE]} {--answer`},
+			{"retry", 2, `too many arguments, from "and" on; usage: samekey retry {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"release", 2, `too many arguments, from "and" on; usage: samekey release {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"forget", 2, `too many arguments, from "and" on; usage: samekey forget {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"settle --not-made", 2, `too many arguments, from "and" on; usage: samekey settle {REF | --key KEY [--scope SCOPE]} {--answer`},
 		} {
 			s.run(c.args+" REF and", c.code, c.want)
 		}
 		s.run("cancel REF"+strings.Repeat(" 0.0", 50), 2,
-			`"0.0" is one argument too many; usage: samekey cancel {REF | --key KEY --scope SCOPE} [JOB...]`)
+			`too many arguments, from "0.0" on; usage: samekey cancel {REF | --key KEY --scope SCOPE} [JOB...]`)
 		s.run("retry --yes REF", 1,
 			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
-		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`, 1, "not confirmed, and nothing done; --yes doesn't ask")
+		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`, 1, "not confirmed: nothing was changed (--yes skips the question)")
 		s.run("settle --risk-twice --dry-run --json REF", 0,
 			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
-			`The call of phase "charge_created" may have been made. It is made once more, and may then have its`,
-			"It is opened: only its client's next retry with the same key takes it up, since its request is not")
+			`The call of phase "charge_created" may have been made. It is made once more, and may have its`,
+			"The operation is opened: only the client's next retry with the same key continues it, since the request is not")
 		s.run("settle --status 410 --dry-run REF", 0,
-			"POST /rides is over: its client gets 410 from now on, with 0 bytes:",
-			"It is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are not delivered; after that a")
+			"POST /rides ends: the client gets 410 from now on, with 0 bytes:",
+			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
 		s.run("settle --not-made --yes REF", 1,
 			"idem: settle 1quBvEzc: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
 		s.run("settle --not-made --yes --json --by omar REF", 0,
 			`The call of phase "charge_created" had no effect. It is made once more.`,
-			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
-			`"done": "open: only its client's next retry with the same key takes it up, since its request is not`)
+			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.run("retry --yes REF", 1,
-			"it is not stuck: only its client's next retry with the same key takes it up, since its request is")
+			"the operation is not stuck: only the client's next retry with the same key continues it, since the request is")
 		s.run("release --yes REF", 1, "no attempt holds it")
 		s.env["USER"] = ""
-		s.run("forget REF", 2, "who decides? Set --by or USER; it stays in the record")
+		s.run("forget REF", 2, "no name of the person who decides: set --by or USER; the name is stored in the record")
 		s.env["USERNAME"] = "bill"
 		calls := 1
 		s.asked(&meanwhile{func() {
@@ -223,14 +223,14 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.run("forget --lose-work --lose-jobs --yes REF", 0,
 			"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`,
-			", by bill; its jobs are taken from the record, but a drain that is behind may still deliver them:")
+			", by bill; its jobs are removed, but a late drain may still deliver them:")
 	})
 }
 
 // What erase shows of records of all kinds, and of writes that fail.
 func TestEraseOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
-		s.run("erase --caller jwt:jane", 3, "no record is of jwt:jane: 0 records were compared")
+		s.run("erase --caller jwt:jane", 3, "no record of jwt:jane: 0 records were compared")
 		s.answered("jane", "kept-key", idem.NewJob("mail", "x"))
 		s.answered("jane", "over-key")
 		s.change(func(it fakedynamo.Item) { it["exp_s"] = &types.AttributeValueMemberN{Value: "5"} })
@@ -241,10 +241,10 @@ func TestEraseOnATerminal(t *testing.T) {
 		s.answered("jane", "unreadable-key")
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		s.answered("jane", customersKey)
-		s.run("erase", 2, "whose records? --caller names the scope, as samekey get prints it")
-		s.run("erase --caller jwt:jane more", 2, `"more" is not a flag; usage: samekey erase --caller SCOPE [FLAGS]`)
-		s.run("erase --caller jwt:jane --pages 0", 2, "--segments is 1 to 1000, --pages above 0")
-		s.run("erase --caller jwt:jane", 1, "not confirmed, and nothing done; --yes doesn't ask")
+		s.run("erase", 2, "no caller: give --caller SCOPE, as samekey get prints the scope")
+		s.run("erase --caller jwt:jane more", 2, `unexpected argument "more"; usage: samekey erase --caller SCOPE [FLAGS]`)
+		s.run("erase --caller jwt:jane --pages 0", 2, "--segments must be 1 to 1000, and --pages above 0")
+		s.run("erase --caller jwt:jane", 1, "not confirmed: nothing was changed (--yes skips the question)")
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
 		s.run("erase --caller jwt:jane --yes --segments 1", 1,
 			"of 1: operation error DynamoDB: Scan, https response error StatusCode: 400,")
@@ -253,17 +253,17 @@ func TestEraseOnATerminal(t *testing.T) {
 			"idem: erase oFjsr4Rb: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
 		s.run("erase --caller jwt:jane --dry-run --json", 3,
-			"Records of this caller that are erased: 3. Their keys stay taken until they expire; retries hear",
+			"Records to erase: 3. Their keys stay taken until they expire; retries get",
 			`": "it has jobs that are not delivered"`,
 			`"unreadable": 1,`)
 		s.asked(&meanwhile{func() {
 			if _, err := s.engine.Forget(s.Context(), jobs.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records of this caller that are erased: 3. Their keys stay taken until they expire; retries hear", "it was written meanwhile: erase again", "1 records that this version can't read may be of this caller, and are left")
+		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay taken until they expire; retries get", "the record changed meanwhile: erase again", "1 records that this version can't read may belong to this caller and were left")
 		s.answered("jane", "one-more-key")
 		s.run("erase --caller jwt:jane --yes --json", 3,
-			"Records of this caller that are erased: 2. Their keys stay taken until they expire; retries hear",
+			"Records to erase: 2. Their keys stay taken until they expire; retries get",
 			"2 of jwt:jane",
 			`"jwt:jane": 2`)
 		s.as.set(func(op string) error {
@@ -275,7 +275,7 @@ func TestEraseOnATerminal(t *testing.T) {
 		s.run("erase --caller jwt:nobody", 3, "erased: 0")
 		s.as.set(nil)
 		s.env["USER"] = ""
-		s.run("erase --caller jwt:jane", 2, "who decides? Set --by or USER; it stays in the records")
+		s.run("erase --caller jwt:jane", 2, "no name of the person who decides: set --by or USER; the name is stored in the records")
 	})
 }
 
@@ -294,18 +294,18 @@ func TestRedriveOnATerminal(t *testing.T) {
 		park()
 		time.Sleep(time.Hour) // of the bubble
 		for _, c := range []shown{
-			{"--all REF", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
-			{"--all --key k", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
-			{"--older -1s", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
-			{"--all --by=", 2, "filters are for the whole table, without a record; --older is not negative, and --by or USER says"},
-			{"--older 1h --dry-run", 0, "Jobs that are handed out again: 3, of 2 records (fax 1, mail 2). Their counts of failures begin"},
+			{"--all REF", 2, "a filter needs --by or USER, an --older that is not negative, and no record beside it"},
+			{"--all --key k", 2, "a filter needs --by or USER, an --older that is not negative, and no record beside it"},
+			{"--older -1s", 2, "a filter needs --by or USER, an --older that is not negative, and no record beside it"},
+			{"--all --by=", 2, "a filter needs --by or USER, an --older that is not negative, and no record beside it"},
+			{"--older 1h --dry-run", 0, "Jobs to redrive: 3, of 2 records (fax 1, mail 2). Their failures are counted from zero"},
 			{"--older 61m", 3, "no parked job matches"},
-			{"--dry-run ID.0.1", 0, "Jobs that are handed out again: 1. Their counts of failures begin anew."},
+			{"--dry-run ID.0.1", 0, "Jobs to redrive: 1. Their failures are counted from zero again."},
 			{"--error 451", 3, "no parked job matches"},
 			{"--kind mail --dry-run --json", 0, `"jobs": 2,`},
-			{"--kind fax --error 550 --yes", 0, "1 handed out again: the drain sees them in the stream"},
-			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "no such job is parked in it"},
-			{"--dry-run REF ID.0.0", 0, "Done: retries are answered 201. 2 jobs are not delivered, 1 parked for people."},
+			{"--kind fax --error 550 --yes", 0, "1 redriven: the drain delivers them from the stream"},
+			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "the record has no such parked job"},
+			{"--dry-run REF ID.0.0", 0, "Done: retries get 201. 2 jobs are undelivered, 1 of them parked."},
 		} {
 			s.run("redrive "+c.args, c.code, c.want)
 		}
@@ -341,7 +341,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 		s.change(func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberS{Value: "?"} })
 		park()
 		s.run("redrive --all --dry-run", 1,
-			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM is left: dynamo: record is corrupt: v")
+			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM was skipped: dynamo: record is corrupt: v")
 		s.as.set(func(op string) error {
 			if op == "GetItem" {
 				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", waits) })
@@ -349,7 +349,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 			return nil
 		})
 		s.run("redrive --all --dry-run", 1,
-			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM is left: dynamo: record is corrupt: v")
+			"record v1#rides#S-zhuc2Gir857oXRVYrN8enSS8gxXndam4RQyveVntM was skipped: dynamo: record is corrupt: v")
 	})
 }
 
@@ -403,18 +403,18 @@ func TestPrintStory(t *testing.T) {
 func TestFindOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		for _, c := range []shown{
-			{"", 2, "which record? Give REF, or --key KEY"},
-			{"a b", 2, `"b" is one argument too many; usage: samekey get {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
+			{"", 2, "no record named: give REF or --key KEY"},
+			{"a b", 2, `too many arguments, from "b" on; usage: samekey get {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
 			{"--scope jwt:jane", 2, "--scope needs --key"},
-			{"--pages 0 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
-			{"--segments 0 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
-			{"--segments 1001 x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
-			{"--since -1s x", 2, "--pages is above 0, --segments 1 to 1000, --since not negative"},
+			{"--pages 0 x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
+			{"--segments 0 x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
+			{"--segments 1001 x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
+			{"--since -1s x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
 			{"--pages 1000 AAAAAAAA", 3, "no record matches: all records were compared"},
 			{"nonsense", 3, "no record matches: all records were compared"},
-			{"no-reference", 2, `"no-reference" is no partition key, operation, job, derived key or short name of a record; a`},
+			{"no-reference", 2, `"no-reference" is not a partition key, operation, job, derived key or short name`},
 			{"--key é", 2, "idem: key: idempotency key is invalid: byte 1 is not visible ASCII"},
-			{"v1##nobody", 3, "there is no record v1##nobody"},
+			{"v1##nobody", 3, "no record v1##nobody"},
 			{"--key -", 2, "no key on standard input: EOF"},
 		} {
 			s.run("get "+c.args, c.code, c.want)
@@ -426,20 +426,20 @@ func TestFindOnATerminal(t *testing.T) {
 			{"SHORT --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
 			{"ID --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
 			{"ID.7.7 --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
-			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not among what waits for people, and nothing else was compared; without --no-scan the whole table"},
+			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
 			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
-			{"--key KEY --scope jwt:omar", 1, "the table was not scanned: records of other callers, and of callers with an issuer or API before"},
-			{"--key done-key --scope jane --no-scan", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven"},
+			{"--key KEY --scope jwt:omar", 1, "the table was not scanned: records of other callers were not compared"},
+			{"--key done-key --scope jane --no-scan", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive"},
 		} {
 			s.run("retry "+c.args, c.code, c.want)
 		}
 		delete(s.env, "IDEM_NAMESPACE")
 		s.run("retry --key done-key --no-scan", 1,
-			"not among what waits for people, and nothing else was compared; without --no-scan the whole table")
-		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned: records of other callers, and of callers with an issuer or API before")
-		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven")
-		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "it is not stuck: it is done, and its answer stays; parked jobs are redriven")
+			"not found in the index of waiting operations, and --no-scan prevents")
+		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned: records of other callers were not compared")
+		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
+		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
 		s.run("retry ID", 1, "dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
@@ -466,8 +466,8 @@ func TestScansOnATerminal(t *testing.T) {
 		s.run("retry DERIVED", 1,
 			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
 		s.run("settle --not-made --yes REF", 0,
-			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
-			"open: only its client's next retry with the same key takes it up, since its request is not stored")
+			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			"open: only the client's next retry with the same key continues it, since the request is not stored")
 		if _, err := s.pay(s.Context(), &calls); err != nil {
 			s.Fatal(err)
 		}
@@ -480,7 +480,7 @@ func TestScansOnATerminal(t *testing.T) {
 			{"--since 3h ID", 1, "no attempt holds it"},
 			{"DERIVED", 1, "no attempt holds it"},
 			{"DERIVED --service maps/route", 1, "no attempt holds it"},
-			{"--no-scan ID", 1, "not among what waits for people, and nothing else was compared; without --no-scan the whole table"},
+			{"--no-scan ID", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 		} {
 			s.run("release "+c.args, c.code, c.want)
 		}
@@ -492,7 +492,7 @@ func TestScansOnATerminal(t *testing.T) {
 		})
 		s.run("release ID", 1, "no attempt holds it")
 		s.run("list --max 0", 0,
-			"the table records has no index named waiting, of what waits for people: the whole table is read",
+			"table records has no index \"waiting\": scanning the whole table",
 			"undelivered: 1; 1 items seen")
 		s.as.set(nil)
 		s.of("others")
@@ -503,7 +503,7 @@ func TestScansOnATerminal(t *testing.T) {
 		s.env["IDEM_NAMESPACE"] = ""
 		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds it")
 		s.run("release --key omar-key --scope jwt:omar --namespace nowhere", 1,
-			"the table was not scanned: records of other callers, and of callers with an issuer or API before")
+			"the table was not scanned: records of other callers were not compared")
 	})
 }
 
@@ -511,12 +511,12 @@ func TestScansOnATerminal(t *testing.T) {
 func TestListOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		for _, c := range []shown{
-			{"more", 2, `"more" is not a flag; usage: samekey list [FLAGS]`},
-			{"--max -1", 2, "--max, --grace and --older are not negative, --pages is above 0"},
-			{"--pages 0", 2, "--max, --grace and --older are not negative, --pages is above 0"},
-			{"--grace -1s", 2, "--max, --grace and --older are not negative, --pages is above 0"},
-			{"--older -1s", 2, "--max, --grace and --older are not negative, --pages is above 0"},
-			{"--reason nonsense", 2, "--reason nonsense is not in the index; --scan looks for it"},
+			{"more", 2, `unexpected argument "more"; usage: samekey list [FLAGS]`},
+			{"--max -1", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
+			{"--pages 0", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
+			{"--grace -1s", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
+			{"--older -1s", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
+			{"--reason nonsense", 2, "the index has no entries with --reason nonsense; add --scan"},
 			{"", 0, "nothing waits for people"},
 			{"--json", 0, `"by_reason": {},`},
 			{"--scan", 0, "nothing waits for people; 0 items seen"},
@@ -540,11 +540,11 @@ func TestListOnATerminal(t *testing.T) {
 			{"--max 0", 0, "parked: 4; unknown: 1"},
 			{"--each --max 2 --json", 0, `"last_err": "550 no such mail",`},
 			{"--older 62m", 0, "parked  2  1h3m0s  1  POST /rides  job mail"},
-			{"--older 2h", 0, "none matches; 5 others wait"},
-			{"--route /other", 0, "none matches; 5 others wait"},
-			{"--reason stuck", 0, "none matches; 5 others wait"},
-			{"--reason stuck,undelivered", 2, "--reason undelivered is not in the index; --scan looks for it"},
-			{"--scan --reason stuck", 0, "none matches; 9 others wait; 6 items seen"},
+			{"--older 2h", 0, "no entry matches; 5 others wait"},
+			{"--route /other", 0, "no entry matches; 5 others wait"},
+			{"--reason stuck", 0, "no entry matches; 5 others wait"},
+			{"--reason stuck,undelivered", 2, "the index has no entries with --reason undelivered; add --scan"},
+			{"--scan --reason stuck", 0, "no entry matches; 9 others wait; 6 items seen"},
 			{"--scan --reason unknown", 0, "unknown: 1; 6 items seen"},
 			{"--scan --grace 1h", 0, "parked  4  1h3m5s  1  POST /rides  job fax"},
 		} {
@@ -567,7 +567,7 @@ func TestListThatEndsEarly(t *testing.T) {
 		s.as.set(nil)
 		ctx, cancel = context.WithTimeout(s.Context(), 3*time.Second)
 		defer cancel()
-		s.until(ctx, nil, "list --scan --pages 0.5", 1, "the table was not seen to its end")
+		s.until(ctx, nil, "list --scan --pages 0.5", 1, "the scan stopped before the table's end")
 		s.slow = true
 		s.run("list --scan --pages 2", 0, "0 items seen, 0/s", "0 items seen, 0/s", "[Knothing waits for people; 0 items seen")
 		s.slow = false
@@ -599,7 +599,7 @@ func TestSettlements(t *testing.T) {
 	if err := os.WriteFile(file, []byte("from a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const one = "give one of --answer, --result, --not-made, --risk-twice and --ask: the others contradict it"
+	const one = "give exactly one of --answer, --result, --not-made, --risk-twice and --ask"
 	html := http.Header{"Content-Type": {"text/html"}}
 	for name, tt := range map[string]struct {
 		given settling
@@ -614,9 +614,9 @@ func TestSettlements(t *testing.T) {
 		"risk twice":         {settling{riskTwice: true}, nil, ""},
 		"a result":           {settling{result: "1"}, nil, ""},
 		"no JSON":            {settling{result: "ch_1"}, nil, `--result ch_1 is not JSON (a string needs quotes: --result '"ch_1"')`},
-		"199":                {settling{status: 199}, nil, "--answer 199: 200 to 599"},
-		"600":                {settling{status: 600}, nil, "--answer 600: 200 to 599"},
-		"-1":                 {settling{status: -1}, nil, "--answer -1: 200 to 599"},
+		"199":                {settling{status: 199}, nil, "--answer is 199: give a status from 200 to 599"},
+		"600":                {settling{status: 600}, nil, "--answer is 600: give a status from 200 to 599"},
+		"-1":                 {settling{status: -1}, nil, "--answer is -1: give a status from 200 to 599"},
 		"200":                {settling{status: 200, contentType: "text/html"}, &idem.Response{Status: 200, Body: []byte{}}, ""},
 		"599 with a body":    {settling{status: 599, body: "gone", contentType: "text/html"}, &idem.Response{Status: 599, Body: []byte("gone"), Header: html}, ""},
 		"one byte":           {settling{status: 400, body: "g", contentType: "text/html"}, &idem.Response{Status: 400, Body: []byte("g"), Header: html}, ""},
@@ -681,13 +681,13 @@ func TestMoreOnATerminal(t *testing.T) {
 		}
 		s.run("retry --json --yes REF", 0,
 			"Stuck, and waits for people: the bank is gone.",
-			"It is opened: only its client's next retry with the same key takes it up, since its request is not",
-			`"done": "open: only its client's next retry with the same key takes it up, since its request is not`)
+			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.answered("omar", "omar-key")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --dry-run", 3, "it is not finished")
 		s.run("erase --caller jwt:omar --dry-run", 0,
-			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear",
+			"Records to erase: 1. Their keys stay taken until they expire; retries get",
 			"1 of jwt:omar")
 	})
 }
@@ -702,23 +702,23 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.answered("jane", "plain-key")
 		s.keysFrom(s.T, "denied")
 		s.run("erase --caller jwt:jane --yes", 1,
-			"sealed: no permission to open the contents, or their key can't be had now: idem: erase seRJV7_S:")
+			"sealed: no data key: the program of --keys-from failed: idem: erase seRJV7_S:")
 		delete(s.env, "SAMEKEY_KEYS_FROM")
 		s.sealed(s.T)
 		s.stuck(s.T)
 		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
-			"sealed: no permission to open the contents: --keys-from names no program that has the keys",
+			"sealed: no data key: give --keys-from a program that has the keys",
 			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.run("settle --answer 410 --yes REF", 1,
-			"sealed: no permission to open the contents: --keys-from names no program that has the keys; nothing")
+			"sealed: no data key: give --keys-from a program that has the keys; nothing")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear",
+			"Records to erase: 1. Their keys stay taken until they expire; retries get",
 			"1 of jwt:jane",
-			"1 sealed records may be of this caller, and are left: no permission to open the contents:")
+			"1 sealed records may belong to this caller and were left: no data key:")
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"2 sealed records may be of this caller, and are left: no permission to open the contents:")
+			"2 sealed records may belong to this caller and were left: no data key:")
 		s.run("erase --caller jwt:jane --yes --json", 3, `"left": {},`, `"sealed": 2,`, `"callers": {}`)
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --yes", 1,
@@ -726,18 +726,18 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.as.set(nil)
 		s.keysFrom(s.T, "account")
 		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
-			"sealed: no permission to open the contents, or their key can't be had now: dynamo: the record's",
+			"sealed: no data key: the program of --keys-from failed: dynamo: the record's",
 			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF", 0,
-			"sealed: no permission to open the contents, or their key can't be had now: dynamo: the record's",
+			"sealed: no data key: the program of --keys-from failed: dynamo: the record's",
 			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.answered("omar", "omar-key")
 		s.keysFrom(s.T, "allowed")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear")
-		s.run("erase --caller jwt:nobody --yes --json", 3, "no record is of jwt:nobody: 2 records were compared")
+			"Records to erase: 1. Their keys stay taken until they expire; retries get")
+		s.run("erase --caller jwt:nobody --yes --json", 3, "no record of jwt:nobody: 2 records were compared")
 		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
 		s.run("get REF", 2, "--keys-from there-is-no-such-program with arguments: program: New: exec:")
 	})
@@ -753,22 +753,22 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 		s.run("list", 0, "nothing waits for people")
 		s.put("a customer", fakedynamo.Item{})
 		for _, c := range []shown{
-			{"list", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
-			{"redrive --all", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
-			{"erase --caller jwt:jane", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
-			{"get AAAAAAAA", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
-			{"list --stats", 1, "nothing is known: none of the first 2 items is a record; is it the right table? table records,"},
+			{"list", 1, "none of the first 2 items is a Samekey record: is this the right table? table records,"},
+			{"redrive --all", 1, "none of the first 2 items is a Samekey record: is this the right table? table records,"},
+			{"erase --caller jwt:jane", 1, "none of the first 2 items is a Samekey record: is this the right table? table records,"},
+			{"get AAAAAAAA", 1, "none of the first 2 items is a Samekey record: is this the right table? table records,"},
+			{"list --stats", 1, "none of the first 2 items is a Samekey record: is this the right table? table records,"},
 		} {
 			s.run(c.args, c.code, c.want)
 		}
 		s.as.set(refusingOps("AccessDeniedException", "Scan"))
-		s.run("list", 0, "whether the table is one of Samekey's is unknown: AccessDeniedException")
+		s.run("list", 0, "can't tell whether the table has Samekey records: AccessDeniedException")
 		s.as.set(afterCalls(0, "Scan", errors.New("reset")))
-		s.run("list", 0, "whether the table is one of Samekey's is unknown: no answer")
+		s.run("list", 0, "can't tell whether the table has Samekey records: no answer")
 		s.answered("jane", "a-key")
 		s.as.set(afterCalls(1, "Scan", errors.New("reset")))
 		s.run("erase --caller jwt:jane --segments 1 --dry-run", 0,
-			"Records of this caller that are erased: 1. Their keys stay taken until they expire; retries hear")
+			"Records to erase: 1. Their keys stay taken until they expire; retries get")
 		s.as.set(nil)
 		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
 		s.run("list", 0, "nothing waits for people")

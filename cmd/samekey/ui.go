@@ -11,34 +11,33 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 )
 
-const uiLong = `Serves a page about the requests of a table: by state and time, each with a
-timeline of its attempts, phases and jobs; and what waits for people, with the actions
-of the other commands, which ask first.
+const uiLong = `Serves a page on 127.0.0.1 about the requests of a table: by state and time, each with a
+timeline of attempts, phases and jobs. The page also lists what waits for people, and offers
+the actions of the other commands; each action asks first.
 
-The page listens on 127.0.0.1 only, and loads nothing from elsewhere. The printed link
-has a token, without which nothing is shown or changed: whoever has the link can do what
-your credentials can do on the table. Ends with Ctrl-C or SIGTERM. See docs/use/ui.md.`
+The printed link contains a token. Whoever has the link can do on the table what your
+credentials can do. Ctrl-C ends the page. See docs/use/ui.md.`
 
 func newUI(env environment) *cobra.Command {
 	var addr string
 	var newest int
 	cmd := &cobra.Command{
 		Use:   "ui [FLAGS]",
-		Short: "Serve a page about a table's requests",
+		Short: "Show a table's requests in the browser",
 		Long:  uiLong,
 		Args:  takes(0, 0),
 	}
 	op := newOperator(env, cmd.Flags())
 	op.registerKeys(cmd.Flags())
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`ADDRESS` of the page: 127.0.0.1 and a port; 0 is any free one")
-	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "the most requests that the page holds; older ones are left out")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`ADDRESS` of the page: 127.0.0.1 and a port; port 0 takes any free port")
+	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "hold at most so many requests, the newest")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		port, err := loopbackPort(addr)
 		if err != nil {
 			return err
 		}
 		if newest < 1 {
-			return wrongCallf("--newest is positive")
+			return wrongCallf("--newest must be above 0")
 		}
 		if err := op.open(cmd.Context()); err != nil {
 			return err
@@ -72,7 +71,7 @@ func servePage(ctx context.Context, env environment, port, newest int, source ui
 func loopbackPort(addr string) (int, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host != "127.0.0.1" {
-		return 0, wrongCallf("--addr %s: the page listens on 127.0.0.1 only, such as 127.0.0.1:3004; from elsewhere, use an SSH tunnel", addr)
+		return 0, wrongCallf("--addr %s: the page listens only on 127.0.0.1, such as 127.0.0.1:3004; from another machine, use an SSH tunnel", addr)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -23,22 +23,19 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats, results that
-a resumed run misses, calls without their key. Tests are passed over. PACKAGES are
-as for the go command; default: ./...
+const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats, results that a resumed
+run misses, calls without a derived key. Tests are skipped. PACKAGES are as for the go
+command (default: ./...). docs/use/vet.md explains the rules, and how to suppress a finding.
 
-With --lock it also compares the phases of each handler, and the scope and the
-fingerprint of each engine, with a file in your repository, and finds the changes
-that operations under way don't survive. With --open besides, it holds a build, whose
-phases the lock file has, against the open operations of the table, before the build is
-deployed, and examines no package. An operation with a phase that the build doesn't have is
-refused by it (blocked) until the old build is back; one with a call that may have been made,
-and that the build doesn't make, may make that call twice under another name. It scans the
-table: DynamoDB has no shorter way to all open operations.
+With --lock, vet also compares phases, scopes and fingerprints with a lock file in your
+repository, and finds the changes that break open operations.
 
-The rules, and how to suppress a finding: docs/use/vet.md.
+With --lock and --open, vet scans the table before a deploy, and examines no packages. It
+finds open operations that the build of the lock file can't finish:
+  blocked   the operation has a phase that the build lacks: the build refuses to continue
+  twice     the operation has a call in doubt that the build lacks: the call may happen twice
 
-As a tool of go vet, with its cache, and without the lock file:
+As a tool of go vet, with its cache and without the lock file:
     go vet -vettool=$(which samekey) ./...
 
 Rules:
@@ -70,7 +67,7 @@ func newVet(env environment) *cobra.Command {
 			case opt.update && opt.lock == "":
 				return wrongCallf("--update needs --lock")
 			case opt.open && (opt.update || opt.tags != "" || len(args) > 0):
-				return wrongCallf("--open looks at a table, and at no packages: it goes with --lock alone")
+				return wrongCallf("--open examines the table, not packages: give only --lock beside it")
 			case opt.open:
 				return vetOpen(cmd.Context(), env, op, s, opt.lock)
 			}
@@ -79,20 +76,20 @@ func newVet(env environment) *cobra.Command {
 			}
 			n, err := vetPackages(cmd.Context(), env, opt)
 			if err == nil && n > 0 {
-				err = fmt.Errorf("%d found; docs/use/vet.md explains the rules", n)
+				err = fmt.Errorf("%d findings; docs/use/vet.md explains the rules", n)
 			}
 			return err
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that phases, scopes and fingerprints are compared with")
-	fs.BoolVar(&opt.update, "update", false, "with --lock: write them as they are now")
+	fs.StringVar(&opt.lock, "lock", "", "compare phases, scopes and fingerprints with the lock `FILE`")
+	fs.BoolVar(&opt.update, "update", false, "with --lock: write FILE for the present code")
 	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
-	fs.BoolVar(&opt.open, "open", false, "with --lock: hold its phases and calls against the open operations of the table")
+	fs.BoolVar(&opt.open, "open", false, "with --lock: check that the build can finish the table's open operations")
 	op, s = newOperator(env, fs), newScan(env, fs)
 	return exitCodes(cmd, map[int]string{
-		exitDone: "nothing found; with --open: the build fits every open operation", exitFailed: "findings, or packages that don't compile",
-		exitFound: "with --open: the build doesn't fit some operations, or some are not understood",
+		exitDone: "no findings; with --open: the build can finish every open operation", exitFailed: "findings, or packages that don't compile",
+		exitFound: "with --open: the build can't finish some operations, or some are unreadable",
 	})
 }
 
@@ -202,11 +199,11 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	case opt.update:
 		return 0, next.Write(opt.lock)
 	case errors.Is(missing, fs.ErrNotExist):
-		fmt.Fprintf(env.stdout, "%s: lock: there is no such file yet: write it by samekey vet --lock %s --update %s, and commit it\n",
+		fmt.Fprintf(env.stdout, "%s: lock: the file does not exist: run samekey vet --lock %s --update %s, and commit the file\n",
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes: write them down by samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: open operations survive the changes: record them with samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

@@ -32,7 +32,7 @@ func TestVetPrintsWhatItFinds(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^(\S+\.go):(\d+):(\d+): `).FindAllStringSubmatch(stdout, -1) {
 		places = append(places, fmt.Sprintf("%s %5s %5s", m[1], m[2], m[3]))
 	}
-	if code != 1 || !strings.Contains(stdout, want) || !slices.IsSorted(places) || stderr != fmt.Sprintf("samekey vet: %d found; docs/use/vet.md explains the rules\n", len(places)) {
+	if code != 1 || !strings.Contains(stdout, want) || !slices.IsSorted(places) || stderr != fmt.Sprintf("samekey vet: %d findings; docs/use/vet.md explains the rules\n", len(places)) {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -58,7 +58,7 @@ func TestVetRefusesWrongCalls(t *testing.T) {
 	}
 }
 
-const oneFound = "samekey vet: 1 found; docs/use/vet.md explains the rules\n"
+const oneFound = "samekey vet: 1 findings; docs/use/vet.md explains the rules\n"
 
 // What isn't looked at stays in the file as it is, unless its package is gone.
 func TestVetKeepsOtherPackages(t *testing.T) {
@@ -76,7 +76,7 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	both := localtest.Read(t, path)
 	for _, tt := range []struct{ gone, looked, says string }{
 		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is gone, with "},
-		{"testdata/engines", vetHandlers, "operations under way survive the changes"},
+		{"testdata/engines", vetHandlers, "open operations survive the changes"},
 	} {
 		localtest.Write(t, path, both)
 		if out := vet(0, tt.looked); out != "" {
@@ -120,7 +120,7 @@ func TestVetFromHere(t *testing.T) {
 			t.Errorf("%s is named %s", name, got)
 		}
 	}
-	if _, stdout, stderr := call(t, nil, "vet", "-lock", file); !strings.HasSuffix(stdout, "--update ./..., and commit it\n") {
+	if _, stdout, stderr := call(t, nil, "vet", "-lock", file); !strings.HasSuffix(stdout, "--update ./..., and commit the file\n") {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 	ended, end := context.WithCancel(t.Context())
@@ -138,7 +138,7 @@ func TestVetWritesTheLockFile(t *testing.T) {
 		golden := folder + "/samekey.lock"
 		path := filepath.Join(t.TempDir(), "samekey.lock")
 		code, stdout, stderr := call(t, nil, "vet", "-lock", path, folder)
-		if code != 1 || stderr != oneFound || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet --lock "+path+" --update "+folder+", and commit it") {
+		if code != 1 || stderr != oneFound || !strings.Contains(stdout, "the file does not exist: run samekey vet --lock "+path+" --update "+folder+", and commit the file") {
 			t.Errorf("without a file: code %d\n%s", code, stdout)
 		}
 		if code, stdout, stderr := call(t, nil, "vet", "-lock", path, "-update", folder); code != 0 || stdout+stderr != "" {
@@ -181,7 +181,7 @@ func TestVetKnowsBranches(t *testing.T) {
 		t.Fatalf("%s is another file: %v", vetHandlers, err)
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
-	if code != 1 || stderr != oneFound || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "operations under way survive the changes") {
+	if code != 1 || stderr != oneFound || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "open operations survive the changes") {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 }
@@ -238,7 +238,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 			t.Errorf("it doesn't say %s", want)
 		}
 	}
-	if code != 1 || !strings.Contains(stderr, "3 found") {
+	if code != 1 || !strings.Contains(stderr, "3 findings") {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 	if after, err := os.ReadFile(path); err != nil || string(after) != old {

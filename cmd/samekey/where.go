@@ -40,7 +40,7 @@ func (op *operator) tell(ctx context.Context) error {
 	}
 	if op.about != nil && len(op.about.KeySchema) > 0 {
 		if k := op.about.KeySchema; len(k) > 1 || aws.ToString(k[0].AttributeName) != "pk" {
-			op.unfit = "its key is not pk, so it has no records; is it the right table? " + op.place
+			op.unfit = "the table's partition key is not pk, so the table has no Samekey records: is this the right table? " + op.place
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ const sampled = 1000
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {
-		op.env.note("whether the table is one of Samekey's is unknown: %s", cmp.Or(reason(err), "no answer"))
+		op.env.note("can't tell whether the table has Samekey records: %s", cmp.Or(reason(err), "no answer"))
 		return nil
 	}
 	others := int(out.ScannedCount)
@@ -69,7 +69,7 @@ func (op *operator) ours(ctx context.Context) error {
 		}
 	}
 	if others > 0 {
-		return fmt.Errorf("nothing is known: none of the first %d items is a record; is it the right table? %s", out.ScannedCount, op.place)
+		return fmt.Errorf("none of the first %d items is a Samekey record: is this the right table? %s", out.ScannedCount, op.place)
 	}
 	return nil
 }

@@ -52,7 +52,7 @@ func TestTableOfAnother(t *testing.T) {
 			}
 			d.env["IDEM_TABLE"] = table
 			for _, args := range onEveryTable() {
-				if code, _, stderr := call(t, d.env, args...); (code != 0 && code != 3) != (name == "of another layout") || strings.Contains(stderr, "is it the right table") != (name == "of another layout") {
+				if code, _, stderr := call(t, d.env, args...); (code != 0 && code != 3) != (name == "of another layout") || strings.Contains(stderr, "is this the right table") != (name == "of another layout") {
 					t.Errorf("%v of an empty table: code %d, %s", args, code, stderr)
 				}
 			}
@@ -66,7 +66,7 @@ func TestTableOfAnother(t *testing.T) {
 				}
 			}
 			for _, args := range onEveryTable() {
-				if code, stdout, stderr := call(t, d.env, args...); code != 1 || stdout != "" || !strings.Contains(stderr, "is it the right table? table "+table) || strings.Contains(stderr, "nothing waits") {
+				if code, stdout, stderr := call(t, d.env, args...); code != 1 || stdout != "" || !strings.Contains(stderr, "is this the right table? table "+table) || strings.Contains(stderr, "nothing waits") {
 					t.Errorf("%v: code %d, %q, %q", args, code, stdout, stderr)
 				}
 			}
@@ -87,7 +87,7 @@ func TestEveryCommandNamesItsTable(t *testing.T) {
 		}
 	}
 	_, _, stderr := call(t, d.env, "settle", "--not-made", rec.PK)
-	if !strings.Contains(stderr, "This is in the table "+table+" at http://") || strings.Index(stderr, "This is in") > strings.Index(stderr, "Go on?") {
+	if !strings.Contains(stderr, "The change is in table "+table+" at http://") || strings.Index(stderr, "This is in") > strings.Index(stderr, "Go on?") {
 		t.Errorf("asked %s", stderr)
 	}
 	d.env["IDEM_TABLE"] = "missing"
@@ -108,7 +108,7 @@ func TestAccountOfTheTable(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	const arn = `"TableArn":"arn:aws:dynamodb:eu-west-1:123456789012:table/records"`
-	const place, unknown, not = "table records, Region eu-west-1, account 123456789012", "table records, Region eu-west-1, account unknown", "its key is not pk, so it has no records; is it the right table? "
+	const place, unknown, not = "table records, Region eu-west-1, account 123456789012", "table records, Region eu-west-1, account unknown", "the table's partition key is not pk, so the table has no Samekey records: is this the right table? "
 	for describe, want := range map[string]struct {
 		code int
 		says string // but for nothing waits for people
@@ -140,8 +140,8 @@ func TestAccountOfTheTable(t *testing.T) {
 func TestScansTellTheirPrice(t *testing.T) {
 	t.Parallel()
 	for describe, want := range map[string]string{
-		"items, bytes": "a scan reads the whole table: about 7 items in 3 pages, 384 read units, 6s at 0.5 pages a second\n",
-		"":             "a scan reads the whole table, by 0.5 pages of 1 MB a second (128 read units each)\n",
+		"items, bytes": "the scan reads the whole table: about 7 items in 3 pages, 384 read units, 6s at 0.5 pages a second\n",
+		"":             "the scan reads the whole table: 0.5 pages of 1 MB a second, 128 read units a page\n",
 	} {
 		var out strings.Builder
 		op := &operator{account: account{env: environment{stderr: &out}}}

@@ -60,7 +60,7 @@ func TestWorstInputs(t *testing.T) {
 		}
 	}
 	for _, args := range everyCommand() {
-		if code, _, stderr := call(t, map[string]string{"USER": "jane"}, args...); code != 2 || !strings.Contains(stderr, "which table") {
+		if code, _, stderr := call(t, map[string]string{"USER": "jane"}, args...); code != 2 || !strings.Contains(stderr, "no table") {
 			t.Errorf("%v without a table: code %d, %s", args, code, stderr)
 		}
 	}

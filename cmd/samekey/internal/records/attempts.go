@@ -27,7 +27,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	}
 	all := []Attempt{first}
 	if dropped(r) {
-		all[0].End, all[0].Note = endUnknown, "attempts after this one are no longer in the record"
+		all[0].End, all[0].Note = endUnknown, "the record no longer has the attempts after this attempt"
 	}
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
@@ -60,7 +60,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
 		// A take-over of an earlier version, which wrote no handovers.
 		if last.End == "" {
-			last.End, last.Note = endUnknown, "attempts between this one and the last are not in the record"
+			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the last"
 		}
 		all = append(all, Attempt{By: endUnknown, Began: r.Run.UTC(), Function: r.Handler.Function})
 		last = &all[len(all)-1]
@@ -72,7 +72,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	case r.State == store.Done:
 		last.End = endAnswered
 		if byPeople(r) {
-			last.End, last.Note = endStuck, "people gave the answer"
+			last.End, last.Note = endStuck, "a person gave the answer"
 		}
 		if r.Keep == store.KeepJobs {
 			last.Ended = r.Run.UTC()
@@ -86,7 +86,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	case r.Lease.IsZero():
 		last.End, last.Ended, last.Error = endReleased, r.Run.UTC(), r.LastErr
 	default:
-		last.End, last.Note = endDied, "its lease ended at "+plain.Time(r.Lease)
+		last.End, last.Note = endDied, "the lease ended at "+plain.Time(r.Lease)
 	}
 	return all
 }

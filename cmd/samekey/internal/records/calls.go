@@ -36,7 +36,7 @@ func calls(r *store.Record) (all []Call, note string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
 		switch service, numbered := strings.CutSuffix(name, "#"); {
 		case name == state.Skipped:
-			note = "people settled a phase, whose calls are not counted: of the numbered calls to a service, some may not exist"
+			note = "a person settled a phase, and its calls are not counted: some of the numbered calls may not exist"
 		case numbered:
 			for n := range r.Calls[name] + skipped {
 				all = append(all, callOf(r, service+"#"+strconv.Itoa(n+1), "recorded", r.Created))
@@ -51,7 +51,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 	}
 	if slices.ContainsFunc(r.Doubts, state.IsMark) {
-		note = "an attempt never came back: it may have made further calls since " + plain.Time(r.DoubtSince) + "; the next call to each known service is listed"
+		note = "an abandoned attempt may have made more calls since " + plain.Time(r.DoubtSince) + "; the list has the next call to each known service"
 		for service := range r.Calls {
 			if base, numbered := strings.CutSuffix(service, "#"); numbered {
 				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
@@ -64,9 +64,9 @@ func calls(r *store.Record) (all []Call, note string) {
 	keyless := !slices.ContainsFunc(r.Doubts, func(name string) bool { return !state.IsMark(name) })
 	if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent && keyless {
 		call := r.Phases[n-1]
-		says := fmt.Sprintf("the record has no derived key of the call of phase %q: look for it at the other system by its data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
+		says := fmt.Sprintf("the record has no derived key of the call of phase %q: search the other system by the call's data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
 		if note != "" {
-			says = fmt.Sprintf("%s; the call of phase %q may have had none of these keys: look for it by its data, too, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
+			says = fmt.Sprintf("%s; the call of phase %q may have had another key or no key: search also by the call's data, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
 		}
 		note = says
 	}

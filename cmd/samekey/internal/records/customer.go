@@ -228,7 +228,7 @@ func newestFirst(records []*store.Record) {
 }
 
 // NoCaller says in [Found.Untold] why a record's caller could not be compared.
-const NoCaller = "whose caller was erased, or whose path is not stored: give the whole --scope and the --namespace, or --key-route 'METHOD PATH'"
+const NoCaller = "whose caller was erased or whose path is not stored: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
 
 // kinds are those of callers that can be named.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
@@ -259,8 +259,8 @@ func whose(r *idem.Request, text string) error {
 		operation, tenant, caller, ok = scope.Parse(text + ":")
 	}
 	if !ok {
-		return fmt.Errorf("the scope %q has no kind: a scope is program:NAME for what the program names (Options.Scope), jwt:ISSUER|SUBJECT, iam:SUBJECT or "+
-			"lambda:APIID|SUBJECT for an authorizer's subject, source:NAME for a queue's or a function's, or one for callers whom nobody verifies", text)
+		return fmt.Errorf("the scope %q has no kind: give jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or iam:SUBJECT for an authorizer's subject, "+
+			"program:NAME for the result of Options.Scope, source:NAME for a queue or another source, or one for callers whom nobody verifies", text)
 	}
 	r.Operation, r.Tenant = operation, tenant
 	switch caller.Kind {

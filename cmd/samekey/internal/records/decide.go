@@ -71,11 +71,11 @@ type Plan struct {
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
-		return nil, errors.New("who decides? The name stays in the record")
+		return nil, errors.New("no name of the person who decides; the name is stored in the record")
 	}
 	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
 	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
-		return nil, errors.New("not with others at once: look at the record, and decide about it alone")
+		return nil, errors.New("decide about this record alone, not together with others: look at it first")
 	}
 	var err error
 	switch w.Do {
@@ -94,7 +94,7 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	case Erase:
 		_, err = state.Erased(rec, now, w.By)
 	default:
-		err = fmt.Errorf("there is no action %q", w.Do)
+		err = fmt.Errorf("unknown action %q", w.Do)
 	}
 	if err != nil {
 		return nil, err
@@ -109,19 +109,19 @@ func (p *Plan) retry(now time.Time) error {
 	if p.rec.State != store.Stuck {
 		return refused(p.rec, now)
 	}
-	p.Says, p.done = []string{"It is opened: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
+	p.Says, p.done = []string{"The operation is opened: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
 	return nil
 }
 
 // Continues says who takes an open operation up.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
-		return "only its message's next delivery takes it up: if the message is in the dead-letter queue, redrive that queue now"
+		return "only the next delivery of the message continues it: if the message is in the dead-letter queue, redrive that queue now"
 	}
 	if rec.Input == nil {
-		return "only its client's next retry with the same key takes it up, since its request is not stored"
+		return "only the client's next retry with the same key continues it, since the request is not stored"
 	}
-	return "its client's next retry takes it up, or the completer"
+	return "the client's next retry continues it, or the completer"
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
@@ -135,16 +135,16 @@ func FromSource(rec *store.Record) bool {
 func refused(rec *store.Record, now time.Time) error {
 	switch state.Word(rec, now) {
 	case "free":
-		return errors.New("it is not stuck: its key is free")
+		return errors.New("the operation is not stuck: the key is free")
 	case "held":
-		return fmt.Errorf("it is not stuck: an attempt works on it until %s; samekey release ends the lease of a dead one", plain.Time(rec.Lease))
+		return fmt.Errorf("the operation is not stuck: an attempt works on it until %s; if the attempt is dead, use samekey release", plain.Time(rec.Lease))
 	case "abandoned", "released":
 		if rec.Blocked {
-			return errors.New("it is not stuck: its program refuses to go on, and takes it up when it is mended; people may only end it with an answer")
+			return errors.New("the operation is blocked, not stuck: the deployed program refuses to continue it; deploy a program that can, or use samekey settle --answer")
 		}
-		return errors.New("it is not stuck: " + Continues(rec) + "; people may only end it with an answer")
+		return errors.New("the operation is not stuck: " + Continues(rec) + "; to end it now, use samekey settle --answer")
 	}
-	return errors.New("it is not stuck: it is done, and its answer stays; parked jobs are redriven")
+	return errors.New("the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
 }
 
 func (p *Plan) settle(now time.Time) error {
@@ -164,32 +164,32 @@ func (p *Plan) settle(now time.Time) error {
 	p.done = "open: " + Continues(p.rec)
 	switch {
 	case s.Answer != nil && (s.Answer.Status < 200 || s.Answer.Status > 599):
-		return fmt.Errorf("a status is 200 to 599, not %d", s.Answer.Status)
+		return fmt.Errorf("status %d: give a status from 200 to 599", s.Answer.Status)
 	case s.Answer != nil && carried(s.Answer.Body) > maxAnswer:
-		return fmt.Errorf("the body takes %d bytes of Lambda's answer, which has at most %d (6 MB): no gateway could return it", carried(s.Answer.Body), maxAnswer)
+		return fmt.Errorf("the body takes %d bytes, and Lambda returns at most %d (6 MB): give a smaller body", carried(s.Answer.Body), maxAnswer)
 	case s.Answer != nil:
-		p.done = fmt.Sprintf("done: its client gets %d from now on", s.Answer.Status)
+		p.done = fmt.Sprintf("done: the client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
-			fmt.Sprintf("%s is over: its client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
-			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be corrected.",
+			fmt.Sprintf("%s ends: the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be undone.",
 		}
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
-		p.Says[0] = call + " came to " + p.Says[0]
-		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't say of which shape")+".",
-			"The call is not made again. A mistake can be corrected until an attempt has gone on from it.")
+		p.Says[0] = call + " returned " + p.Says[0]
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't have the shape")+".",
+			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
 		p.Says = []string{call + " had no effect. It is made once more."}
 	case s.RiskTwice:
-		p.Says = []string{call + " may have been made. It is made once more, and may then have its effect twice."}
+		p.Says = []string{call + " may have been made. It is made once more, and may have its effect twice."}
 	case s.Ask:
-		p.done = "open: the completer takes it up"
-		p.Says = []string{call + " is looked up by the program, as a completer takes the operation up. Without a look-up in its phase, the operation is stuck again."}
+		p.done = "open: the completer runs the operation"
+		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again."}
 	default:
-		return errors.New("say an answer, or what the call came to")
+		return errors.New("no decision: give an answer or the outcome of the call")
 	}
 	if s.Answer == nil {
-		p.Says = append(p.Says, "It is opened: "+Continues(p.rec)+".")
+		p.Says = append(p.Says, "The operation is opened: "+Continues(p.rec)+".")
 	}
 	return nil
 }
@@ -211,11 +211,11 @@ func carried(body []byte) int {
 
 // replayed says until when the answer of a finished record is replayed, and what follows.
 func replayed(r *store.Record) string {
-	says := "It is replayed until " + plain.Time(state.Lifetime(r))
+	says := "The answer is replayed until " + plain.Time(state.Lifetime(r))
 	if len(r.Jobs) > 0 {
-		says += ", or longer while jobs are not delivered"
+		says += ", or longer while jobs are undelivered"
 	}
-	return says + "; after that a retry runs anew."
+	return says + "; after that a retry runs as a new request."
 }
 
 // Example is a result of a call as its program can read it; "" if the record doesn't say.
@@ -226,10 +226,10 @@ func (p *Plan) release(now time.Time) error {
 		return err
 	}
 	p.Says = []string{
-		"The lease of its attempt, which lasts until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, is ended: a retry takes the operation over at once.",
-		"Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap.",
+		"The attempt's lease, until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, is ended: the next retry takes the operation over at once.",
+		"Do this only if the attempt is dead. If it still works, the calls of attempt and retry overlap.",
 	}
-	p.done = "released: its client's next retry goes on at once"
+	p.done = "released: the client's next retry continues at once"
 	if FromSource(p.rec) {
 		p.done = "released: " + Continues(p.rec)
 	}
@@ -243,13 +243,13 @@ func (p *Plan) forget(now time.Time) error {
 		lost = append(lost, plain.Line(l))
 	}
 	if _, err := state.Forgotten(p.rec, now, p.wish.By, p.wish.Loss); err != nil {
-		return fmt.Errorf("%w\nlost would be:\n%s", err, strings.Join(lost, "\n"))
+		return fmt.Errorf("%w\nforget would lose:\n%s", err, strings.Join(lost, "\n"))
 	}
-	p.Says = []string{"The key becomes free: a request with it runs anew, as another operation. Lost is:"}
-	for _, l := range append(lost, "its history, once a request with the key or the table's TTL has removed the record") {
+	p.Says = []string{"The key becomes free: the next request with the key runs as a new operation. This is lost:"}
+	for _, l := range append(lost, "the history, once a new request or the table's TTL has removed the record") {
 		p.Says = append(p.Says, "  "+l)
 	}
-	p.Says = append(p.Says, "This can't be corrected.")
+	p.Says = append(p.Says, "This can't be undone.")
 	p.done = fmt.Sprintf("forgotten: operation %s, by %s", plain.Line(p.rec.ID), plain.Line(p.wish.By))
 	return nil
 }
@@ -281,9 +281,9 @@ func (p *Plan) redrive() error {
 		}
 	}
 	if len(p.jobs) == 0 {
-		return errors.New("no such job is parked in it")
+		return errors.New("the record has no such parked job")
 	}
-	p.Says = []string{fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(p.jobs))}
+	p.Says = []string{fmt.Sprintf("Jobs to redrive: %d. Their failures are counted from zero again.", len(p.jobs))}
 	return nil
 }
 
@@ -296,18 +296,18 @@ func (p *Plan) cancel() error {
 	var begun []string
 	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
 		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
-			begun = append(begun, fmt.Sprintf("%s %s stays: a drain began to deliver it at %s, so it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
+			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, and it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
-		return errors.New(strings.Join(append([]string{"no such job waits for its time in the record"}, begun...), "\n"))
+		return errors.New(strings.Join(append([]string{"the record has no such later job"}, begun...), "\n"))
 	}
-	p.Says = []string{"No drain has begun to deliver these jobs. They are removed, and nobody does them:"}
+	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never done:"}
 	for _, name := range p.jobs {
 		j := p.rec.Jobs[name]
 		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
 	}
-	p.Says = append(append(p.Says, begun...), "This can't be corrected.")
+	p.Says = append(append(p.Says, begun...), "This can't be undone.")
 	return nil
 }
 
@@ -317,7 +317,7 @@ func (p *Plan) named() ([]string, error) {
 	for _, id := range p.wish.Jobs {
 		if parts := strings.Split(id, "."); len(parts) == 3 {
 			if parts[0] != p.rec.ID {
-				return nil, fmt.Errorf("%s is of another operation: that of the record is %s", plain.Line(id), plain.Line(p.rec.ID))
+				return nil, fmt.Errorf("the job %s belongs to another operation than the record's, %s", plain.Line(id), plain.Line(p.rec.ID))
 			}
 			id = parts[1] + "." + parts[2]
 		}
@@ -341,8 +341,8 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
 			// The decision is made, whatever becomes of the list.
-			if err := stream.Refer(ctx, s, seen, errors.New("decided by people, and its message has not come since: redrive the dead-letter queue")); err != nil {
-				return p.done + "; but it is not on the list of what waits: " + plain.Line(err.Error()), nil
+			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, and its message has not come since: redrive the dead-letter queue")); err != nil {
+				return p.done + "; but samekey list doesn't show it: " + plain.Line(err.Error()), nil
 			}
 		}
 	case Release:
@@ -350,23 +350,23 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 	case Forget:
 		var lost []string
 		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
-			return p.done + "; its jobs are taken from the record, but a drain that is behind may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
+			return p.done + "; its jobs are removed, but a late drain may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
 		}
 	case Redrive:
 		var n int
 		n, err = stream.Redrive(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
 		if err == nil && n == 0 {
-			err = fmt.Errorf("%w: no such job is parked any more", jobs.ErrMoved)
+			err = fmt.Errorf("%w: the job is no longer parked", jobs.ErrMoved)
 		}
-		return fmt.Sprintf("%d handed out again: the drain sees them in the stream", n), err
+		return fmt.Sprintf("%d redriven: the drain delivers them from the stream", n), err
 	case Cancel:
 		var n int
 		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
 		done = fmt.Sprintf("%d cancelled", n)
 		if left := len(p.jobs) - n; err == nil && n == 0 {
-			err = fmt.Errorf("%w: a drain has begun to deliver it, or somebody else has cancelled it", jobs.ErrMoved)
+			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled it", jobs.ErrMoved)
 		} else if left > 0 {
-			done += fmt.Sprintf(", and not the other %d: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", left)
+			done += fmt.Sprintf(", %d not: their delivery has begun, or somebody else has cancelled them", left)
 		}
 		return done, err
 	case Erase:

@@ -83,7 +83,7 @@ func TestVerbsOfReasons(t *testing.T) {
 func TestContinues(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[string]string{
-		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "its client's next retry", "": "its client's next retry",
+		"source:arn:aws:sqs:us-east-1:1:mails": "redrive that queue", "tenant:acme|source:mails": "redrive that queue", "jwt:ISS|jane": "the client's next retry", "": "the client's next retry",
 	} {
 		if got := records.Continues(&store.Record{State: store.Open, Scope: scope}); !strings.Contains(got, want) {
 			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
@@ -163,29 +163,29 @@ func TestReasons(t *testing.T) {
 		wish records.Wish
 		want string
 	}{
-		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "who decides?"},
-		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
+		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "no name of the person"},
+		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `unknown action "delete"`},
 		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
 		"ask, no request":      {stuck, settle(idem.Settlement{Ask: true}), "its request is not stored"},
 		"ask, no doubt":        {withRequest(open), settle(idem.Settlement{Ask: true}), "no call of this operation"},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
-		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
-		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "a status is 200 to 599"},
-		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
-		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
-		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck: it is done"},
-		"retry, in flight":     {held, retry, "it is not stuck: an attempt works on it until"},
-		"retry, its client's":  {released, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
-		"retry, anybody's":     {&stored, retry, "it is not stuck: its client's next retry takes it up, or the completer; people may only end it"},
-		"retry, blocked":       {&blocked, retry, "it is not stuck: its program refuses to go on"},
-		"retry, abandoned":     {abandoned, retry, "it is not stuck: only its client's next retry with the same key takes it up"},
-		"retry, free":          {free, retry, "it is not stuck: its key is free"},
-		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
-		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
-		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "no such job waits for its time"},
-		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "give a status from 200 to 599"},
+		"no status of HTTP":    {open, settle(idem.Settlement{Answer: &idem.Response{Status: 199}}), "give a status from 200 to 599"},
+		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "give a status from 200 to 599"},
+		"nothing said":         {open, settle(idem.Settlement{}), "no decision: give an answer"},
+		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "the operation is done, not stuck"},
+		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt works on it until"},
+		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
+		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry continues it, or the completer; to end it now, use samekey settle --answer"},
+		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
+		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
+		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
+		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "the record has no such parked job"},
+		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
+		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "the record has no such later job"},
+		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
 		"jobs":                 {kept, records.Wish{Do: records.Erase, By: "jane"}, state.ErrJobs.Error()},
-		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "lost would be:\n"},
+		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "forget would lose:\n"},
 	} {
 		if _, err := records.May(tt.rec, now, tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
@@ -194,26 +194,26 @@ func TestReasons(t *testing.T) {
 	if _, err := records.May(kept, now, records.Wish{Do: records.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
-	const only = "It is opened: only its client's next retry with the same key takes it up, since its request is not stored."
+	const only = "The operation is opened: only the client's next retry with the same key continues it, since the request is not stored."
 	for name, tt := range map[string]struct {
 		rec  *store.Record
 		wish records.Wish
 		says []string
 	}{
 		"not made": {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
-		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may then have its effect twice.`, only}},
+		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may have its effect twice.`, only}},
 		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
-			`The call of phase "charged" is looked up by the program, as a completer takes the operation up. Without a look-up in its phase, the operation is stuck again.`,
-			"It is opened: its client's next retry takes it up, or the completer.",
+			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.`,
+			"The operation is opened: the client's next retry continues it, or the completer.",
 		}},
 		"retry":        {open, retry, []string{only}},
-		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides is over: its client gets 599 from now on, with 4 bytes:", "gone", "It is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs anew.", "This can't be corrected."}},
-		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The lease of its attempt, which lasts until 2027-01-15 09:00:00.000 UTC, is ended: a retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap."}},
-		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs that are handed out again: 1. Their counts of failures begin anew."}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
+		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease, until 2027-01-15 09:00:00.000 UTC, is ended: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, the calls of attempt and retry overlap."}},
+		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
-			"The key becomes free: a request with it runs anew, as another operation. Lost is:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
-			"  its history, once a request with the key or the table's TTL has removed the record", "This can't be corrected.",
+			"  the history, once a new request or the table's TTL has removed the record", "This can't be undone.",
 		}},
 	} {
 		plan, err := records.May(tt.rec, now, tt.wish)
@@ -226,8 +226,8 @@ func TestReasons(t *testing.T) {
 		}
 	}
 	for said, want := range map[string]string{
-		`"ch_1"`: "came to the text ch_1", `7`: "came to the number 7", `"7"`: "came to the text 7", `null`: "came to null", `true`: "came to the value true",
-		`{"id":1}`: "came to an object:\n{\n  \"id\": 1\n}", `[1]`: "came to a list:\n[\n  1\n]",
+		`"ch_1"`: "returned the text ch_1", `7`: "returned the number 7", `"7"`: "returned the text 7", `null`: "returned null", `true`: "returned the value true",
+		`{"id":1}`: "returned an object:\n{\n  \"id\": 1\n}", `[1]`: "returned a list:\n[\n  1\n]",
 	} {
 		plan, err := records.May(stuck, now, settle(idem.Settlement{Result: json.RawMessage(said)}))
 		if err != nil {
@@ -246,9 +246,9 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
 	for want, rec := range map[string]store.Record{
-		"until 2027-01-16 08:00:00 UTC; after that a retry runs anew.":                                         {},
-		"until 2027-02-14 08:00:00 UTC; after that a retry runs anew.":                                         {Retention: 720 * time.Hour},
-		"until 2027-01-16 08:00:00 UTC, or longer while jobs are not delivered; after that a retry runs anew.": {Jobs: jobs},
+		"until 2027-01-16 08:00:00 UTC; after that a retry runs as a new request.":                                         {},
+		"until 2027-02-14 08:00:00 UTC; after that a retry runs as a new request.":                                         {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are undelivered; after that a retry runs as a new request.": {Jobs: jobs},
 	} {
 		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
 		if rec.Retention == 0 {
@@ -258,7 +258,7 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Contains(plan.Says, "It is replayed "+want) {
+		if !slices.Contains(plan.Says, "The answer is replayed "+want) {
 			t.Errorf("says %q, want %s", plan.Says, want)
 		}
 	}
@@ -269,8 +269,8 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{
-		"answer": "done: its client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: its client's next retry goes on at once",
-		"erase": "", "redrive": "2 handed out again: the drain sees them in the stream", "redrive 0.0": "1 handed out again: the drain sees them in the stream", "cancel": "2 cancelled",
+		"answer": "done: the client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: the client's next retry continues at once",
+		"erase": "", "redrive": "2 redriven: the drain delivers them from the stream", "redrive 0.0": "1 redriven: the drain delivers them from the stream", "cancel": "2 cancelled",
 	}
 	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
 		for wish, w := range wishes() {
@@ -289,7 +289,7 @@ func TestRun(t *testing.T) {
 				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
 				for i, job := range slices.Sorted(maps.Keys(rec.Jobs)) {
 					if i == 0 {
-						want += "; its jobs are taken from the record, but a drain that is behind may still deliver them:"
+						want += "; its jobs are removed, but a late drain may still deliver them:"
 					}
 					want += " " + plain.Line(jobs.JobID(rec.ID, job))
 				}
@@ -333,7 +333,7 @@ func tableOf(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *sto
 // Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
 func TestRunWithoutSomeJobs(t *testing.T) {
 	t.Parallel()
-	const none = ": no such job is parked any more"
+	const none = ": the job is no longer parked"
 	for name, tt := range map[string]struct {
 		wish   string
 		gone   int
@@ -342,12 +342,12 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		record string
 		broken bool
 	}{
-		"redrive, refused": {wish: "redrive", done: "0 handed out again: the drain sees them in the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, and not the other 2: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
-		"redrive one":      {"redrive", 1, "1 handed out again: the drain sees them in the stream", "", "kept", false},
-		"redrive none":     {"redrive", 2, "0 handed out again: the drain sees them in the stream", jobs.ErrMoved.Error() + none, "kept", false},
-		"cancel one":       {"cancel", 1, "1 cancelled, and not the other 1: a drain has begun to deliver them meanwhile, or somebody else has cancelled them", "", "later", false},
-		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": a drain has begun to deliver it, or somebody else has cancelled it", "later", false},
+		"redrive, refused": {wish: "redrive", done: "0 redriven: the drain delivers them from the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not: their delivery has begun, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers them from the stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers them from the stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, 1 not: their delivery has begun, or somebody else has cancelled them", "", "later", false},
+		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled it", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
 		plan, err := records.May(rec, time.Now(), wishes()[tt.wish])
@@ -414,13 +414,13 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 func TestResultIsShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ shape, result, want string }{
-		{"", `"ch\u005f1"`, "The call of phase \"pay\" came to the text ch_1"},
-		{"", `1e3`, "came to the number 1e3\n"},
-		{"", `null`, "came to null\n"},
-		{"", `true`, "came to the value true\n"},
-		{"", `{"id":"ch_1"}`, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		{"", `["ch_1"]`, "came to a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't say of which shape.\n"},
-		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A mistake can be corrected"},
+		{"", `"ch\u005f1"`, "The call of phase \"pay\" returned the text ch_1"},
+		{"", `1e3`, "returned the number 1e3\n"},
+		{"", `null`, "returned null\n"},
+		{"", `true`, "returned the value true\n"},
+		{"", `{"id":"ch_1"}`, "returned an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
+		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't have the shape.\n"},
+		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
 		plan, err := records.May(rec, now, records.Wish{Do: records.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
@@ -441,7 +441,7 @@ func TestManyAtOnce(t *testing.T) {
 			_, alone := records.May(rec, now, w)
 			w.Many = true
 			_, err := records.May(rec, now, w)
-			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "not with others at once")) {
+			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "decide about this record alone")) {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
 			may := alone == nil && (w.Do == records.Redrive || w.Do == records.Retry && name == "stuck")
@@ -492,21 +492,21 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 	rec := &store.Record{PK: "v1#rides#h", ID: "ID", State: store.Done, Jobs: map[string]store.Job{
 		"0.0": job(time.Hour, time.Time{}), "0.1": job(-time.Hour, time.Time{}), "0.2": job(-time.Hour, now), "0.3": {Kind: "mail"},
 	}}
-	const stays = "ID.0.2 remind stays: a drain began to deliver it at 2027-01-15 08:00:00 UTC, so it may have arrived"
+	const stays = "ID.0.2 remind stays: its delivery began at 2027-01-15 08:00:00 UTC, and it may have arrived"
 	for name, tt := range map[string]struct {
 		jobs []string
 		says []string
 		err  string
 	}{
 		"all": {nil, []string{
-			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
-			stays, "This can't be corrected.",
+			"The delivery of these jobs has not begun. They are removed and never done:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
+			stays, "This can't be undone.",
 		}, ""},
 		"an overdue job": {[]string{"ID.0.1"}, []string{
-			"No drain has begun to deliver these jobs. They are removed, and nobody does them:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be corrected.",
+			"The delivery of these jobs has not begun. They are removed and never done:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
 		}, ""},
-		"a job on its way":   {[]string{"0.2"}, nil, "no such job waits for its time in the record\n" + stays},
-		"a job without time": {[]string{"0.3"}, nil, "no such job waits for its time in the record"},
+		"a job on its way":   {[]string{"0.2"}, nil, "the record has no such later job\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "the record has no such later job"},
 	} {
 		plan, err := records.May(rec, now, records.Wish{Do: records.Cancel, By: "jane", Jobs: tt.jobs})
 		if tt.err != "" {

@@ -59,7 +59,7 @@ func IsJob(text string) bool { return isJob.MatchString(text) }
 // [Unclear], or says that not everything could be compared.
 func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	if strings.Count(ref, "#") == 2 {
-		return f.load(ctx, ref, "there is no record "+plain.Line(ref))
+		return f.load(ctx, ref, "no record "+plain.Line(ref))
 	}
 	w, in, err := f.wanted(ref)
 	if err != nil {
@@ -95,19 +95,19 @@ func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f.load(ctx, pk, "the record has gone since it was found")
+	return f.load(ctx, pk, "the record was deleted after the search found it")
 }
 
 // found loads the record that the index or a scan showed for ref. Both are older than the
 // record, whose key another operation may have by now.
 func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
-	rec, err := f.load(ctx, pk, "the record has gone since it was found")
+	rec, err := f.load(ctx, pk, "the record was deleted after the search found it")
 	if rec == nil {
 		return nil, err
 	}
 	ref = operationOf(ref)
 	if is, _ := derives(rec, ref, f.Services...); !is && ref != rec.ID && ref != redact.Record(rec.PK) {
-		return nil, NotFound(fmt.Sprintf("the record has changed since it was found: its operation is %s by now, and not that of %s", plain.Line(rec.ID), plain.Line(ref)))
+		return nil, NotFound(fmt.Sprintf("the record changed after the search found it: its operation is now %s, not that of %s", plain.Line(rec.ID), plain.Line(ref)))
 	}
 	return rec, err
 }
@@ -135,7 +135,7 @@ func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ err
 		w.Match = func(r *store.Record) (is, known bool) { return derives(r, ref, f.Services...) }
 		return w, nil, nil
 	}
-	return w, nil, Unclear(fmt.Sprintf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key", plain.Line(ref)))
+	return w, nil, Unclear(fmt.Sprintf("%q is not a partition key, operation, job, derived key or short name; for a customer's key, give --key", plain.Line(ref)))
 }
 
 // waiting looks for a record in the index of what waits for people.
@@ -161,7 +161,7 @@ func only(found []*store.Record) (string, error) {
 	if len(found) == 1 {
 		return found[0].PK, nil
 	}
-	says := []string{fmt.Sprintf("%d records match: which one? Give its partition key", len(found))}
+	says := []string{fmt.Sprintf("%d records match; give the partition key of one:", len(found))}
 	for _, r := range found {
 		says = append(says, plain.Line(strings.TrimSpace("  "+r.PK+"  "+r.Scope+"  "+r.Route)))
 	}
@@ -171,7 +171,7 @@ func only(found []*store.Record) (string, error) {
 // scan looks at the whole table.
 func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error) {
 	if f.NoScan {
-		return "", errors.New("not among what waits for people, and nothing else was compared; without --no-scan the whole table is scanned")
+		return "", errors.New("not found in the index of waiting operations, and --no-scan prevents a search of the whole table")
 	}
 	if err := f.Scanning(c); err != nil {
 		return "", err
@@ -184,7 +184,7 @@ func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error)
 	if c.Key != "" {
 		found, err = Search(ctx, f.Client, f.Store, opt, c, w.Since)
 	} else {
-		unknown = "whose attempt never came back: --service names what it may have called"
+		unknown = "with an abandoned attempt: give --service for each service that the attempt may have called"
 		w.Load = f.Store.Load
 		found, err = find(ctx, f.Client, opt, w)
 	}
@@ -200,7 +200,7 @@ func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error)
 		}
 	}
 	if says := found.Untold(unknown); says != "" {
-		return "", errors.New("no other record matches; " + plain.Line(says))
+		return "", errors.New("no record matches, but the search is incomplete: " + plain.Line(says))
 	}
 	compared := "all records were compared"
 	if !w.Since.IsZero() {
@@ -231,8 +231,8 @@ func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	case err != nil:
 		return err
 	case len(e) == 0:
-		return NotFound("no message is listed under " + plain.Line(pk))
+		return NotFound("the list has no message " + plain.Line(pk))
 	default:
-		return NotFound("this is no record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " takes it off the list")
+		return NotFound("not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes it from the list")
 	}
 }

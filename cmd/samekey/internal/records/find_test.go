@@ -39,7 +39,7 @@ func TestFoundIsWhatWasAskedFor(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want it found: %t", ref, got, err, is)
 		}
 	}
-	if got, err := f.found(t.Context(), "v1#rides#gone", rec.ID); got != nil || err == nil || err.Error() != "the record has gone since it was found" {
+	if got, err := f.found(t.Context(), "v1#rides#gone", rec.ID); got != nil || err == nil || err.Error() != "the record was deleted after the search found it" {
 		t.Errorf("a record that has gone: got %v, %v", got, err)
 	}
 }

@@ -28,23 +28,23 @@ func next(r *store.Record, o StoryOptions) (summary string, all []Next) {
 	case "kept":
 		return kept(r, o.Now)
 	}
-	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), plain.Time(r.Expires)), append(all,
-		Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))},
-		Next{When: r.Expires.UTC(), Who: "time", What: "the record expires: a request with its key runs anew"})
+	return fmt.Sprintf("Done: retries get %s until %s.", status(r), plain.Time(r.Expires)), append(all,
+		Next{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))},
+		Next{When: r.Expires.UTC(), Who: "time", What: "the record expires: a request with the key runs as a new operation"})
 }
 
 func free(r *store.Record) (string, []Next) {
 	all := []Next{
-		{Who: "client", What: "a request with the key runs anew, as another operation"},
+		{Who: "client", What: "a request with the key runs as a new operation"},
 		{Who: "time", What: "the table's TTL removes the record, usually within days"},
 	}
 	by := state.ForgottenBy(r)
 	switch {
 	case by != nil:
 		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
-			". Work that it did stays done.", all
+			". Work that the operation did stays done.", all
 	case state.Freed(r):
-		return "The key is free: the attempt gave it back with nothing done.", all
+		return "The key is free: the attempt released it with nothing done.", all
 	}
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
@@ -56,7 +56,7 @@ func corrects(r *store.Record, now time.Time) []Next {
 		return nil
 	}
 	return []Next{{
-		Who: "people", What: fmt.Sprintf("if the result given for the call of phase %q is wrong: correct it", call.Name),
+		Who: "people", What: fmt.Sprintf("correct the result of the call of phase %q, if it is wrong", call.Name),
 		Command: plain.Command("samekey", "settle", r.PK, "--result", cmp.Or(shape.Example(call.Shape), "JSON")),
 	}}
 }
@@ -65,67 +65,67 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	people := func(what string, flags ...string) Next {
 		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
 	}
-	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
+	all := []Next{{Who: "client", What: "retries are refused until a person settles the operation"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "deliveries of its message fail until people settle the operation; a message in a dead-letter queue comes again only after a redrive of that queue"}}
+		all = []Next{{Who: "source", What: "deliveries of the message fail until a person settles the operation; from a dead-letter queue, the message comes again only after a redrive"}}
 	}
 	n := len(r.Phases)
 	switch {
 	case n > 0 && r.Phases[n-1].Intent:
 		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
 		all = append(all,
-			people(call+" was made: give its result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
-			people(call+" had no effect: it is made once more", "--not-made"),
-			people("nobody knows: it is made once more, and may happen twice", "--risk-twice"))
+			people(call+" was made: give the result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
+			people(call+" had no effect: make it once more", "--not-made"),
+			people("nobody knows: make it once more, although it may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
 		all = append(all,
-			people("the calls in doubt had no effect: they are made once more", "--not-made"),
-			people("nobody knows: they are made once more, and may happen twice", "--risk-twice"),
-			Next{Who: "people", What: "the cause is removed, and the calls may be repeated under their keys", Command: plain.Command("samekey", "retry", r.PK)})
+			people("the calls in doubt had no effect: make them once more", "--not-made"),
+			people("nobody knows: make them once more, although they may happen twice", "--risk-twice"),
+			Next{Who: "people", What: "the cause is mended, and the provider knows the calls' keys: try again", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
-		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
+		all = append(all, Next{Who: "people", What: "the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
-		all = append(all, people("the provider is asked again, by the look-up of the phase", "--ask"))
+		all = append(all, people("have the look-up of the phase ask the provider again", "--ask"))
 	}
-	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
+	all = append(all, people("end the operation with this answer, which the client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
 }
 
 func held(r *store.Record, o StoryOptions) (string, []Next) {
-	return "An attempt works on it. Its lease ends at " + plain.Time(r.Lease) + ", unless it renews it.", append([]Next{
-		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
-		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
+	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews it.", append([]Next{
+		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
+		{Who: "client", What: "until then a retry is refused as in flight, or waits (as the route is configured)"},
 		{
-			When: r.Lease.UTC(), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
+			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: the lease ends, and a retry takes the operation over",
 			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
 }
 
 func open(r *store.Record, o StoryOptions) (string, []Next) {
-	how := "Its attempt gave it back"
+	how := "The attempt released the operation"
 	if !r.Lease.IsZero() {
-		how = "Its attempt never came back, and the lease ended at " + plain.Time(r.Lease)
+		how = "Abandoned: the attempt's lease ended at " + plain.Time(r.Lease)
 	}
 	if r.Blocked {
-		how = "Its program refuses to go on"
+		how = "Blocked: the deployed program refuses to continue the operation"
 	}
 	if r.LastErr != "" {
 		how += ": " + r.LastErr
 	}
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
-	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
+	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and continues after the last phase"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "the next delivery of its message takes the operation over; from a dead-letter queue, after a redrive of that queue"}}
+		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; from a dead-letter queue, redrive the queue first"}}
 	}
 	if r.Blocked {
 		all = []Next{
-			{Who: "people", What: "deploy a program that can go on; the next try then does"},
+			{Who: "people", What: "deploy a program that can continue the operation; the next try continues it"},
 			{Who: "people", What: "or end the operation with an answer", Command: answers},
 		}
 	} else if state.Settleable(r, state.Settlement{Answer: &store.Response{}}, o.Now) {
-		all = append(all, Next{Who: "people", What: "if its work is done all the same: the operation ends with this answer, which its client gets from now on", Command: answers})
+		all = append(all, Next{Who: "people", What: "if the work is done: end the operation with this answer, which the client gets from now on", Command: answers})
 	}
 	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
 }
@@ -136,18 +136,18 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	var all []Next
 	switch waits {
 	case state.ReasonOpen:
-		what := "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)
+		what := "the completer runs the operation, if no retry has come: try " + strconv.Itoa(r.Tries+1)
 		if o.Now.Sub(since) > state.SweepLate {
-			what = "the completer should have taken it up, and the next sweep asks it again: samekey list and the worker's log say why it doesn't"
+			what = "the completer is late: see samekey list and the worker's log; the next sweep asks the completer again"
 		}
 		all = []Next{{When: since.UTC(), Who: "completer", What: what}}
 	case state.ReasonNoRequest:
 		all = []Next{{
 			When: state.LeftUntil(r).UTC(), Who: "people",
-			What: "its request is not stored: only its client can end it; after this time it is stuck",
+			What: "the request is not stored: only the client's retry can finish the operation; after this time it is stuck",
 		}}
 		if FromSource(r) {
-			all[0].What = "only its message can end it; after this time it is stuck"
+			all[0].What = "only the message can finish the operation; after this time it is stuck"
 		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
@@ -158,7 +158,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 
 func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
-		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
+		[]Next{{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))}},
 		jobsNext(r, now),
 		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
 	)
@@ -168,12 +168,12 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 			parked++
 		}
 	}
-	summary := fmt.Sprintf("Done: retries are answered %s. %s not delivered", status(r), count(len(r.Jobs), "job is", "jobs are"))
+	summary := fmt.Sprintf("Done: retries get %s. %s undelivered", status(r), count(len(r.Jobs), "job is", "jobs are"))
 	switch {
 	case len(r.Jobs) == 0:
-		summary = fmt.Sprintf("Done: retries are answered %s. Its jobs are delivered, and the next sweep lets the record go", status(r))
+		summary = fmt.Sprintf("Done: retries get %s. All jobs are delivered; the next sweep lets the record go", status(r))
 	case parked > 0:
-		summary += fmt.Sprintf(", %d parked for people", parked)
+		summary += fmt.Sprintf(", %d of them parked", parked)
 	}
 	return summary + ".", all
 }
@@ -202,7 +202,7 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	}
 	if len(parked) > 0 {
 		all = append(all, Next{
-			Who: "people", What: count(len(parked), "job is", "jobs are") + " parked: remove the cause of the failures, then redrive",
+			Who: "people", What: count(len(parked), "job is", "jobs are") + " parked: mend the cause of the failures, then redrive",
 			Command: plain.Command(append([]string{"samekey", "redrive", r.PK}, parked...)...),
 		})
 	}
@@ -227,7 +227,7 @@ func orNothing(s string) string {
 // status is that of the stored answer, in words if the answer is sealed.
 func status(r *store.Record) string {
 	if r.Response.Status == 0 {
-		return "with the sealed answer"
+		return "a sealed answer"
 	}
 	return strconv.Itoa(r.Response.Status)
 }

@@ -40,7 +40,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 		rec, err := s.Load(ctx, e.PK)
 		switch {
 		case errors.Is(err, store.ErrCorrupt):
-			unread = append(unread, fmt.Errorf("record %s is left: %w", plain.Line(e.PK), err))
+			unread = append(unread, fmt.Errorf("record %s was skipped: %w", plain.Line(e.PK), err))
 		case err != nil && !errors.Is(err, store.ErrSealed):
 			return nil, nil, err
 		case len(p.Of(rec)) > 0:

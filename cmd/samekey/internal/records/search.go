@@ -53,12 +53,12 @@ func (f *Found) Untold(missing string) string {
 	for _, p := range []struct {
 		n   int
 		why string
-	}{{f.Sealed, "sealed: --keys-from names the program that has their keys"}, {f.Missing, missing}, {f.Unreadable, "not readable by this version"}} {
+	}{{f.Sealed, "sealed: give --keys-from a program that has the keys"}, {f.Missing, missing}, {f.Unreadable, "not readable by this version"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.why))
 		}
 	}
-	text := fmt.Sprintf("couldn't compare %d of %d records (%s)", f.Unknown(), f.Seen, strings.Join(parts, "; "))
+	text := fmt.Sprintf("%d of %d records could not be compared (%s)", f.Unknown(), f.Seen, strings.Join(parts, "; "))
 	if f.Why != nil {
 		text += ": " + f.Why.Error()
 	}

@@ -186,13 +186,13 @@ func Explain(r *store.Record, o StoryOptions) *Story {
 		s.Listed = append(s.Listed, fmt.Sprintf("%s since %s: %s", e.Reason, plain.Time(e.Since), plain.Line(e.LastErr)))
 	}
 	if o.ListedUnknown != "" {
-		s.Listed = append(s.Listed, "whether it is listed is not known: "+plain.Line(o.ListedUnknown))
+		s.Listed = append(s.Listed, "can't tell whether samekey list shows the operation: "+plain.Line(o.ListedUnknown))
 	}
 	for _, why := range s.Listed {
 		s.Facts = append(s.Facts, Fact{"Listed", why})
 	}
 	if len(o.Listed) > 0 {
-		s.Next = append([]Next{{Who: "people", What: "what is listed is mended: docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
+		s.Next = append([]Next{{Who: "people", What: "mend the listed cause: docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
 	}
 	return s
 }

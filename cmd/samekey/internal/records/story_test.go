@@ -437,7 +437,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 		return Explain(rec, StoryOptions{Now: at(2 * time.Hour)})
 	}
 	got := freedBy(func(r *store.Record) string { return r.ID })
-	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that it did stays done."; got.State != "free" || got.Summary != want {
+	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that the operation did stays done."; got.State != "free" || got.Summary != want {
 		t.Errorf("got %s: %q, want %q", got.State, got.Summary, want)
 	}
 	if got := freedBy(func(*store.Record) string { return "THEOPERATIONBEFORE" }); !strings.Contains(got.Summary, "nothing done") {
@@ -449,7 +449,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	got := Explain(base(), StoryOptions{Now: at(time.Second)})
-	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless it renews it") {
+	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless the attempt renews it") {
 		t.Errorf("got %q", got.Summary)
 	}
 }
@@ -462,7 +462,7 @@ func TestAnswerStaysThatOfPeople(t *testing.T) {
 		r.Settled = []store.Decision{{By: "jane", What: "answer 201", From: "stuck", To: "done"}, {By: "omar", What: "redrive 1.0", From: "kept", To: "waiting"}}
 	})
 	got := Explain(rec, StoryOptions{Now: at(time.Hour)})
-	if last := got.Attempts[len(got.Attempts)-1]; !got.Answer.Settled || last.End != "stuck" || last.Note != "people gave the answer" {
+	if last := got.Attempts[len(got.Attempts)-1]; !got.Answer.Settled || last.End != "stuck" || last.Note != "a person gave the answer" {
 		t.Errorf("answer %+v of attempt %+v", got.Answer, last)
 	}
 }

@@ -137,9 +137,9 @@ func TestActs(t *testing.T) {
 		is            error
 		asks, says    string // "" for asks: the question says it, too
 	}{
-		"done":    {do: answer, asks: "This is in the table of orders.", says: "done: its client gets 201 from now on"},
+		"done":    {do: answer, asks: "This is in the table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: no call of this operation has an unknown outcome"},
-		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: no such job waits for its time in the record"},
+		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no such later job"},
 		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "there is no such record"},
 		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record was written since it was shown: look at it again. Nothing was changed"},
 		"changes": {do: answer, is: ErrMoved, asks: "This is in", says: "the record was written since it was shown: look at it again. Nothing was changed", fault: func(k *kept, op string) dynamotest.Fault {

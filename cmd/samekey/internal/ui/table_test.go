@@ -106,7 +106,7 @@ func TestRetryOnce(t *testing.T) {
 		}
 	}
 	a.NotMade = true
-	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.HasPrefix(ask, `The call of phase "charge_created" had no effect. It is made once more.`+"\nIt is opened: only its client's next retry") {
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.HasPrefix(ask, `The call of phase "charge_created" had no effect. It is made once more.`+"\nThe operation is opened: only the client's next retry") {
 		t.Errorf("asks %q, %v", ask, err)
 	}
 	other := a
@@ -162,7 +162,7 @@ func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	})
 	s := d.stuck(t, "k")
 	a := ui.Action{Do: "settle", PK: s.PK, Seen: s.Seen, By: "jane", Status: 200, Body: "ch_1", ContentType: "text/plain"}
-	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.Contains(ask, "It is replayed until ") {
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.Contains(ask, "The answer is replayed until ") {
 		t.Errorf("asks %q, %v", ask, err)
 	}
 	if _, err := d.Act(t.Context(), a); err != nil {
