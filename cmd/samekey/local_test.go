@@ -105,7 +105,7 @@ func TestBadOptionsOfLocal(t *testing.T) {
 		`LOCAL_UI_PORT is "-1"`:                         {env: map[string]string{"LOCAL_UI_PORT": "-1"}},
 		`"=x" for "--process" flag: must be NAME=VALUE`: {args: []string{"--process", "=x"}},
 		"must be NAME=VALUE":                            {args: []string{"--env", "X"}},
-		"no --process has this name":                     {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
+		"no --process has this name":                    {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
 	} {
 		code, _, stderr := call(t, tt.env, append([]string{"local"}, tt.args...)...)
 		if code != 2 || !strings.Contains(stderr, want) {

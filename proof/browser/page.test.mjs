@@ -123,11 +123,11 @@ test("a stuck request is settled from the page, and the client's retry gets that
   await page.type("#ask-status", "201");
   await page.type("#ask-answer", '{"ride":"by hand"}');
   await page.click("#ask-yes");
-  await says(page, "#ask-body .sure", "its client gets 201 from now on, with 18 bytes");
+  await says(page, "#ask-body .sure", "the client gets 201 from now on, with 18 bytes");
   const before = await client(stage, { table: "requests", key: stage.key, lost: true });
   assert.ok(before.error, `answered before anybody agreed: ${JSON.stringify(before)}`);
   await page.click("#ask-yes");
-  await says(page, "#status", "done: its client gets 201 from now on");
+  await says(page, "#status", "done: the client gets 201 from now on");
   await says(page, "#story", "Done: retries are answered 201");
   const after = await client(stage, { table: "requests", key: stage.key });
   assert.deepEqual([after.status, after.body, after.replayed], [201, '{"ride":"by hand"}', true]);
@@ -197,7 +197,7 @@ test("keys alone: find, open, act, close", async () => {
   await page.keyboard.press("Enter");
   await says(page, "#ask-body", "had no effect. It is made once more.");
   await page.keyboard.press("Enter");
-  await says(page, "#status", "open: only its client's next retry with the same key takes it up");
+  await says(page, "#status", "open: only the client's next retry with the same key continues it");
   const now = await client(stage, { table: "requests", key: "order-keys" });
   assert.equal(now.status, 201, JSON.stringify(now));
   await sound(page);
@@ -300,12 +300,12 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await page.click("#several [data-many=redrive]");
   await says(page, "#ask-head", "2 requests");
   await page.keyboard.press("Enter");
-  await says(page, "#ask-body", "Jobs that are handed out again: 1");
+  await says(page, "#ask-body", "Jobs to redrive: 1");
   await other.click("#story [data-do=redrive]");
   await other.click("#ask-yes");
   await other.waitForSelector("#ask-body .sure");
   await other.click("#ask-yes");
-  await says(other, "#status", "1 handed out again");
+  await says(other, "#status", "1 redriven");
   await sound(other);
   await third.waitForFunction((n) => document.querySelectorAll("#rows tr").length === n - 1, {}, rows);
   assert.ok(await third.evaluate(() => document.querySelector("#rows tr:last-child").contains(document.activeElement)), "a row that goes takes the focus from another");
@@ -337,7 +337,7 @@ test("release and forget, with their warnings", async (t) => {
   assert.equal(await page.$(".sure"), null, "forgotten without a yes to the loss");
   for (const box of await page.$$("#ask [type=checkbox]")) await box.click();
   await page.click("#ask-yes");
-  await says(page, "#ask-body .sure", "This can't be corrected.");
+  await says(page, "#ask-body .sure", "This can't be undone.");
   await page.click("#ask-yes");
   await says(page, "#status", "forgotten: operation");
   await page.keyboard.press("Escape");

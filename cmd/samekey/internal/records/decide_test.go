@@ -246,8 +246,8 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
 	for want, rec := range map[string]store.Record{
-		"until 2027-01-16 08:00:00 UTC; after that a retry runs as a new request.":                                         {},
-		"until 2027-02-14 08:00:00 UTC; after that a retry runs as a new request.":                                         {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC; after that a retry runs as a new request.":                                       {},
+		"until 2027-02-14 08:00:00 UTC; after that a retry runs as a new request.":                                       {Retention: 720 * time.Hour},
 		"until 2027-01-16 08:00:00 UTC, or longer while jobs are undelivered; after that a retry runs as a new request.": {Jobs: jobs},
 	} {
 		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now

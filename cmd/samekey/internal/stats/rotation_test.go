@@ -46,7 +46,7 @@ type fleet struct {
 	queue  map[int][]func()
 
 	sent, replays, resumed, mismatches int
-	secret                                      int // retries that were refused for an unknown secret
+	secret                             int // retries that were refused for an unknown secret
 }
 
 func newFleet(t *testing.T, opt func(*idem.Options)) *fleet {
