@@ -119,7 +119,7 @@ func licenceOf(dir string) (string, error) {
 	return strings.Join(found, " AND "), nil
 }
 
-// licenceTable returns the table of docs/inside/licences.md, and an error for each module whose
+// licenceTable returns the table of LICENCES.md, and an error for each module whose
 // licence is unknown or not allowed.
 func licenceTable(modules []module) (string, error) {
 	var b strings.Builder

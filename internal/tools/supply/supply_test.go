@@ -16,7 +16,7 @@ import (
 
 const root = "../../.."
 
-var update = flag.Bool("update", false, "write docs/inside/licences.md anew")
+var update = flag.Bool("update", false, "write LICENCES.md anew")
 
 // Each module that is linked has a licence on the list, and the page has them all.
 func TestLicences(t *testing.T) {
@@ -37,7 +37,7 @@ func TestLicences(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	const page = root + "/docs/inside/licences.md"
+	const page = root + "/LICENCES.md"
 	raw, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
