@@ -30,7 +30,7 @@ func refer(w io.Writer, cmd *cobra.Command) {
 			continue
 		}
 		if sub.Runnable() {
-			fmt.Fprintf(w, "### `%s`\n%s.\n\n```\n%s\n```\n\n", sub.CommandPath(), sub.Short, sub.UseLine())
+			fmt.Fprintf(w, "### `%s`\n%s: `%s`.\n\n", sub.CommandPath(), sub.Short, sub.UseLine())
 			common, own := exitMeanings(), make([]string, 0, 4)
 			for line := range strings.SplitSeq(sub.Annotations[annotationExits], "\n") {
 				code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
