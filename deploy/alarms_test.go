@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
-	"github.com/samekey/samekey/lambda/metrics"
 )
 
 const runbook = "../docs/operate/runbook.md"
@@ -187,7 +187,7 @@ func wrong(t *testing.T, text string) (all []string) {
 	for name := range measured {
 		delete(left, name)
 	}
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		a, there := left[m.Alarm.Name]
 		switch {
 		case m.Alarm.Name == "":
@@ -195,7 +195,7 @@ func wrong(t *testing.T, text string) (all []string) {
 		case !there:
 			all = append(all, m.Name+": there is no alarm "+m.Alarm.Name)
 			continue
-		case len(a.Queries) != 1 || !cmp.Equal(a.Queries[0].Metric, alarmtest.Metric{Namespace: metrics.Namespace, Name: m.Name, Dimensions: map[string]string{"App": "rides"}}):
+		case len(a.Queries) != 1 || !cmp.Equal(a.Queries[0].Metric, alarmtest.Metric{Namespace: metrictable.Namespace, Name: m.Name, Dimensions: map[string]string{"App": "rides"}}):
 			all = append(all, fmt.Sprintf("%s: it is on %v, and not on %s", a.Name, a.Metrics(), m.Name))
 		case a.Condition() != m.Alarm.Condition:
 			all = append(all, fmt.Sprintf("%s: it fires at %q, by the list at %q", a.Name, a.Condition(), m.Alarm.Condition))
@@ -227,7 +227,7 @@ func TestEachStackHasItsOwnAlarms(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, a := range all {
-			if m := a.Queries[0].Metric; m.Namespace == metrics.Namespace && m.Dimensions["App"] != stack {
+			if m := a.Queries[0].Metric; m.Namespace == metrictable.Namespace && m.Dimensions["App"] != stack {
 				t.Errorf("%s of stack %s is on App %q", name, stack, m.Dimensions["App"])
 			}
 		}
@@ -277,7 +277,7 @@ func TestDashboard(t *testing.T) {
 					m[i] = last[i]
 				}
 			}
-			if last = m; len(m) < 4 || m[0] != metrics.Namespace {
+			if last = m; len(m) < 4 || m[0] != metrictable.Namespace {
 				continue // of AWS, or an expression
 			}
 			if m[2] != "App" || m[3] != "${Name}" {
@@ -292,7 +292,7 @@ func TestDashboard(t *testing.T) {
 		}
 	}
 	want := make(map[string]bool)
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		want[m.Name] = true
 	}
 	if diff := cmp.Diff(want, shown); diff != "" {

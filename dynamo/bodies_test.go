@@ -18,12 +18,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
@@ -125,11 +125,11 @@ func TestAnswerThatIsNotKept(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		answer idem.Response
-		fault  dynamotest.Fault // of the finish
+		fault  dbfault.Fault // of the finish
 	}{
 		"a body over the limit": {idem.Response{Status: 201, Body: []byte(randomText(defaults.MaxBody + 1))}, nil},
 		"headers over an item":  {idem.Response{Status: 201, Header: http.Header{"Link": {strings.Repeat("x", 401<<10)}}}, nil},
-		"the table refuses it":  {idem.Response{Status: 201, Body: []byte("done")}, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded")},
+		"the table refuses it":  {idem.Response{Status: 201, Body: []byte("done")}, dbfault.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,17 +154,17 @@ func TestAnswerThatIsNotKept(t *testing.T) {
 // its next attempt stores the answer.
 func TestAnswerWhosePartsAreNotWritten(t *testing.T) {
 	t.Parallel()
-	denied := dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+	denied := dbfault.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
 	for name, tt := range map[string]struct {
-		fault        dynamotest.Fault
+		fault        dbfault.Fault
 		fails        int
 		handler      string
 		first, retry error
 	}{
 		"denied once": {denied, 1, "plain", nil, nil},
-		"throttled for longer than the client tries": {dynamotest.Throttle, 13, "plain", nil, nil},
-		"throttled for good":                         {dynamotest.Throttle, 1000, "plain", nil, idem.ErrNotKept},
-		"throttled for good, of a finish":            {dynamotest.Throttle, 1000, "finish", idem.ErrUnavailable, nil},
+		"throttled for longer than the client tries": {dbfault.Throttle, 13, "plain", nil, nil},
+		"throttled for good":                         {dbfault.Throttle, 1000, "plain", nil, idem.ErrNotKept},
+		"throttled for good, of a finish":            {dbfault.Throttle, 1000, "finish", idem.ErrUnavailable, nil},
 		"denied, after a phase":                      {denied, 1000, "phase", idem.ErrUnavailable, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +180,7 @@ func TestAnswerWhosePartsAreNotWritten(t *testing.T) {
 					}
 					return tabletest.Created(body)(ctx)
 				}
-				tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+				tab.Transport.Fault = func(op string, n int) dbfault.Fault {
 					if op == "PutItem" && n > 1 && n <= 1+tt.fails { // the first is the claim
 						return tt.fault
 					}
@@ -295,7 +295,7 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	finishes := 0
-	tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, _ int) dbfault.Fault {
 		if op != "UpdateItem" {
 			return nil
 		}
@@ -321,11 +321,11 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 // However often a finish is tried, its body is written once.
 func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]dynamotest.Fault{
-		"no answer, and not applied": dynamotest.LoseRequest,
-		"no answer, but applied":     dynamotest.LoseAnswer,
-		"refused":                    dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
-		"a conflict":                 dynamotest.Conflict,
+	for name, fault := range map[string]dbfault.Fault{
+		"no answer, and not applied": dbfault.LoseRequest,
+		"no answer, but applied":     dbfault.LoseAnswer,
+		"refused":                    dbfault.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
+		"a conflict":                 dbfault.Conflict,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -360,7 +360,7 @@ func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	app := tab.App(t)
-	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dynamotest.Conflict)
+	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dbfault.Conflict)
 	runs, last := 0, ""
 	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
@@ -382,23 +382,23 @@ func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 func TestBatchesOfCompanions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		fault func(op string, n int) dynamotest.Fault
+		fault func(op string, n int) dbfault.Fault
 		want  calls // for the answer and one replay
 	}{
 		"one call": {want: calls{"PutItem": 2, "BatchWriteItem": 1, "UpdateItem": 1, "BatchGetItem": 1}},
 		"not allowed": {
-			fault: func(op string, _ int) dynamotest.Fault {
+			fault: func(op string, _ int) dbfault.Fault {
 				if strings.HasPrefix(op, "Batch") {
-					return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+					return dbfault.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
 				}
 				return nil
 			},
 			want: calls{"PutItem": 2 + 4, "BatchWriteItem": 1, "UpdateItem": 1, "BatchGetItem": 1, "GetItem": 4},
 		},
 		"only reads are allowed, as by FunctionPolicy": {
-			fault: func(op string, _ int) dynamotest.Fault {
+			fault: func(op string, _ int) dbfault.Fault {
 				if op == "BatchWriteItem" {
-					return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+					return dbfault.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
 				}
 				return nil
 			},

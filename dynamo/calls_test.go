@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
@@ -175,7 +176,7 @@ func TestCallsOfATicket(t *testing.T) {
 				}
 				tab.Transport.Reset()
 			}
-			ticket := jobs.TicketFor(tab.Only(t))
+			ticket := state.TicketFor(tab.Only(t))
 			tab.Transport.Reset()
 			other := tab.Engine(options, func(o *idem.Options) { o.Function = "refunds" })
 			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, jobs.ErrNotMine) {

@@ -17,10 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
@@ -99,18 +99,18 @@ func TestLostAnswers(t *testing.T) {
 // A store that stays away: refused before the handler runs.
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]dynamotest.Fault{
-		"unreachable":      dynamotest.LoseRequest,
-		"throttled":        dynamotest.Throttle,
-		"broken":           dynamotest.Answer500,
-		"access denied":    dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
-		"KMS denied":       dynamotest.AnswerError(http.StatusBadRequest, "KMSAccessDeniedException", "injected"),
-		"table is missing": dynamotest.AnswerError(http.StatusBadRequest, "ResourceNotFoundException", "injected"),
+	for name, fault := range map[string]dbfault.Fault{
+		"unreachable":      dbfault.LoseRequest,
+		"throttled":        dbfault.Throttle,
+		"broken":           dbfault.Answer500,
+		"access denied":    dbfault.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
+		"KMS denied":       dbfault.AnswerError(http.StatusBadRequest, "KMSAccessDeniedException", "injected"),
+		"table is missing": dbfault.AnswerError(http.StatusBadRequest, "ResourceNotFoundException", "injected"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			virtual(t, func(t *testing.T, tab *table) {
-				tab.Transport.Fault = func(string, int) dynamotest.Fault { return fault }
+				tab.Transport.Fault = func(string, int) dbfault.Fault { return fault }
 				short := func() context.Context {
 					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 					t.Cleanup(cancel)
@@ -148,9 +148,9 @@ func TestStoreDown(t *testing.T) {
 func TestFinishFailsForGood(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, tab *table) {
-		tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
+		tab.Transport.Fault = func(op string, _ int) dbfault.Fault {
 			if op == "UpdateItem" {
-				return dynamotest.LoseRequest
+				return dbfault.LoseRequest
 			}
 			return nil
 		}
@@ -182,11 +182,11 @@ func TestWriteCapIsReached(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			tab.SendOnce(t)
-			engine, throttle := tab.Engine(), dynamotest.AnswerError(http.StatusBadRequest, code, "injected")
+			engine, throttle := tab.Engine(), dbfault.AnswerError(http.StatusBadRequest, code, "injected")
 			// on throttles some requests of an operation.
 			on := func(op string, which func(n int) bool) {
 				tab.Transport.Reset()
-				tab.Transport.Fault = func(o string, n int) dynamotest.Fault {
+				tab.Transport.Fault = func(o string, n int) dbfault.Fault {
 					if o == op && which(n) {
 						return throttle
 					}
@@ -256,7 +256,7 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 				t.Parallel()
 				tab := newTable(t)
 				app := tab.App(t)
-				tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
+				tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dbfault.CancelTransaction(reasons...))
 				engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 				_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -284,7 +284,7 @@ func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			t.Parallel()
 			withRetries(t, func(t *testing.T, tab *table) {
-				tab.Transport.Fault = tabletest.On(op, 2, dynamotest.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
+				tab.Transport.Fault = tabletest.On(op, 2, dbfault.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
 				engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 				if _, err := engine.Do(t.Context(), req, tabletest.Created("made")); err != nil {
 					t.Fatal(err)
@@ -302,7 +302,7 @@ func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
 func TestHangingAttemptIsSentAgain(t *testing.T) {
 	t.Parallel()
 	virtual(t, func(t *testing.T, tab *table) {
-		tab.Transport.Fault = tabletest.On("PutItem", 1, dynamotest.Hang)
+		tab.Transport.Fault = tabletest.On("PutItem", 1, dbfault.Hang)
 		client := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) {
 			o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: time.Second}
 		})
@@ -470,8 +470,8 @@ func TestPhasesSurviveLostAnswers(t *testing.T) {
 	tab := newLocal(t)
 	app := tab.App(t)
 	var n atomic.Int64
-	faults := []dynamotest.Fault{dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.LoseRequest, dynamotest.Answer500Applied}
-	tab.Transport.Fault = func(string, int) dynamotest.Fault {
+	faults := []dbfault.Fault{dbfault.LoseAnswer, dbfault.TearAnswer, dbfault.LoseRequest, dbfault.Answer500Applied}
+	tab.Transport.Fault = func(string, int) dbfault.Fault {
 		if i := n.Add(1); i%3 == 0 {
 			return faults[int(i/3)%len(faults)]
 		}

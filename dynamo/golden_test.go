@@ -21,8 +21,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/itemjson"
@@ -174,7 +174,7 @@ func settled(s idem.Settlement) func(*testing.T, *goldenProcess) {
 	return func(t *testing.T, p *goldenProcess) {
 		t.Helper()
 		r := p.record(t)
-		s.Seen = jobs.TicketFor(r)
+		s.Seen = state.TicketFor(r)
 		if err := p.engine.Settle(t.Context(), r.PK, s); err != nil {
 			t.Fatal(err)
 		}
@@ -255,14 +255,14 @@ func goldenStories() map[string]goldenStory {
 			},
 			opt: resumable, err: errDown, req: func(r *idem.Request) { r.Body = []byte(incompressible(700)) },
 			after: func(t *testing.T, p *goldenProcess) {
-				if _, err := p.engine.Resume(t.Context(), jobs.TicketFor(p.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+				if _, err := p.engine.Resume(t.Context(), state.TicketFor(p.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 					return ride(p, errDown)(ctx)
 				}); err == nil || p.record(t).Tries != 1 {
 					t.Fatalf("the first try returned %v", err)
 				}
 			},
 			later: func(t *testing.T, p *goldenProcess) {
-				re, err := p.engine.Resume(t.Context(), jobs.TicketFor(p.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+				re, err := p.engine.Resume(t.Context(), state.TicketFor(p.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 					if string(r.Body) != incompressible(700) || !strings.HasPrefix(tabletest.Planted, r.Query+"&token=") || r.Path != "/orders" {
 						t.Errorf("the request is %s %s?%s with %d bytes", r.Method, r.Path, r.Query, len(r.Body))
 					}

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
@@ -22,6 +21,7 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
@@ -35,7 +35,7 @@ func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	if _, err := engine.Do(t.Context(), req, down); err == nil {
 		t.Fatal("no error")
 	}
-	ticket := jobs.TicketFor(tab.Only(t))
+	ticket := state.TicketFor(tab.Only(t))
 	for _, want := range []error{nil, jobs.ErrMoved} {
 		if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 			if !bytes.Equal(in.Body, req.Body) || in.Path != req.Path || in.Route != req.Route {
@@ -65,7 +65,7 @@ func TestQueryThatIsNotUTF8IsResumed(t *testing.T) {
 	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }); err == nil {
 		t.Fatal("no error")
 	}
-	if _, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+	if _, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 		got, err := url.ParseQuery(in.Query)
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v: the parameters of the resumed run (-want +got):\n%s", err, diff)
@@ -83,21 +83,21 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 	t.Parallel()
 	for name, died := range map[string]func(tab *table, dead func()){
 		"at the companion": func(tab *table, dead func()) {
-			tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+			tab.Transport.Fault = func(op string, n int) dbfault.Fault {
 				if op == "PutItem" && n == 1 {
 					return nil
 				}
 				dead()
-				return dynamotest.LoseRequest
+				return dbfault.LoseRequest
 			}
 		},
 		"at the claim's answer": func(tab *table, dead func()) {
-			tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+			tab.Transport.Fault = func(op string, n int) dbfault.Fault {
 				if op == "PutItem" && n == 1 {
 					dead()
-					return dynamotest.LoseAnswer
+					return dbfault.LoseAnswer
 				}
-				return dynamotest.LoseRequest
+				return dbfault.LoseRequest
 			}
 		},
 	} {
@@ -109,7 +109,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 				dies := func(o *idem.Options) { o.Lease = 5 * time.Second } // it asks the table until its time is over
 				req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
 				completer := func(runs *int) error {
-					_, err := tab.Engine(resumable).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
+					_, err := tab.Engine(resumable).Resume(t.Context(), state.TicketFor(tab.Only(t)),
 						func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 							if *runs++; !bytes.Equal(in.Body, req.Body) {
 								t.Errorf("the completer's handler sees %d bytes", len(in.Body))
@@ -159,24 +159,24 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 	for name, tt := range map[string]struct {
 		op    string
 		nth   int
-		fault dynamotest.Fault
+		fault dbfault.Fault
 	}{
-		"the claim is lost":                 {"PutItem", 1, dynamotest.LoseRequest},
-		"the claim's answer is lost":        {"PutItem", 1, dynamotest.LoseAnswer},
-		"a conflict at the claim":           {"PutItem", 1, dynamotest.Conflict},
-		"the companion's answer is lost":    {"PutItem", 2, dynamotest.LoseAnswer},
-		"the release's answer is lost":      {"UpdateItem", 1, dynamotest.LoseAnswer},
-		"the ticket's refusal is lost":      {"UpdateItem", 2, dynamotest.LoseAnswer},
-		"the take-over's answer is lost":    {"UpdateItem", 3, dynamotest.LoseAnswer},
-		"the finish is lost":                {"UpdateItem", 4, dynamotest.LoseRequest},
-		"the finish's answer is lost":       {"UpdateItem", 4, dynamotest.LoseAnswer},
-		"the finish's answer is torn":       {"UpdateItem", 4, dynamotest.TearAnswer},
-		"a 500 after the finish is applied": {"UpdateItem", 4, dynamotest.Answer500Applied},
+		"the claim is lost":                 {"PutItem", 1, dbfault.LoseRequest},
+		"the claim's answer is lost":        {"PutItem", 1, dbfault.LoseAnswer},
+		"a conflict at the claim":           {"PutItem", 1, dbfault.Conflict},
+		"the companion's answer is lost":    {"PutItem", 2, dbfault.LoseAnswer},
+		"the release's answer is lost":      {"UpdateItem", 1, dbfault.LoseAnswer},
+		"the ticket's refusal is lost":      {"UpdateItem", 2, dbfault.LoseAnswer},
+		"the take-over's answer is lost":    {"UpdateItem", 3, dbfault.LoseAnswer},
+		"the finish is lost":                {"UpdateItem", 4, dbfault.LoseRequest},
+		"the finish's answer is lost":       {"UpdateItem", 4, dbfault.LoseAnswer},
+		"the finish's answer is torn":       {"UpdateItem", 4, dbfault.TearAnswer},
+		"a 500 after the finish is applied": {"UpdateItem", 4, dbfault.Answer500Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withRetries(t, func(t *testing.T, tab *table) {
-				tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+				tab.Transport.Fault = func(op string, n int) dbfault.Fault {
 					if op == tt.op && n == tt.nth {
 						return tt.fault
 					}
@@ -192,7 +192,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 						break
 					}
 				}
-				if _, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+				if _, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 					if !bytes.Equal(in.Body, req.Body) {
 						t.Errorf("the handler sees %d bytes", len(in.Body))
 					}
@@ -274,7 +274,7 @@ func TestRequestsLeftUnderOneKey(t *testing.T) {
 						}
 					}
 					clock.Advance(time.Hour)
-					if _, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+					if _, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 						if !bytes.Equal(in.Body, req.Body) {
 							t.Errorf("round %d: the handler sees another request of %d bytes", round, len(in.Body))
 						}
@@ -348,7 +348,7 @@ func TestRequestThatEndedBeforeItsOperation(t *testing.T) {
 			}
 			resume := func(when string, want error) {
 				t.Helper()
-				_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+				_, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(context.Context, *idem.Request) (idem.Response, error) {
 					t.Error("ran without its whole request")
 					return idem.Response{}, nil
 				})
@@ -400,7 +400,7 @@ func TestRequestThatEndedWithNothingDone(t *testing.T) {
 		tab.expire(t, pk)
 	}
 	clock.Advance(defaults.Retention + time.Hour)
-	_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+	_, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(context.Context, *idem.Request) (idem.Response, error) {
 		t.Error("ran without its request")
 		return idem.Response{}, nil
 	})
@@ -414,7 +414,7 @@ func TestOperatorsLeaveNoRequest(t *testing.T) {
 	t.Parallel()
 	for name, ends := range map[string]func(ctx context.Context, e *idem.Engine, rec *store.Record) error{
 		"forgotten": func(ctx context.Context, e *idem.Engine, rec *store.Record) error {
-			_, err := e.Forget(ctx, jobs.TicketFor(rec), "jane", idem.Loss{Work: true})
+			_, err := e.Forget(ctx, state.TicketFor(rec), "jane", idem.Loss{Work: true})
 			return err
 		},
 		"settled with an answer": func(ctx context.Context, e *idem.Engine, rec *store.Record) error {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/enginetest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
@@ -278,7 +278,7 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 	engine := idem.New(tab.process(t, sealing(p)), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
 		r := tab.Only(t)
-		_, err := engine.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+		_, err := engine.Resume(t.Context(), state.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
 		return err
 	}
 	p.set(errors.New("access denied"), false)
@@ -312,7 +312,7 @@ func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
 	p := newProvider(t, "one")
 	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), callertest.Anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
-		_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+		_, err := engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
 		return err
 	}
 	p.set(errors.New("access denied"), false)
@@ -428,7 +428,7 @@ func TestErasedCallerOfAnAnswerThatWasNotKept(t *testing.T) {
 	if _, err := engine.Do(t.Context(), req, tabletest.Created("more than four")); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.Erase(t.Context(), jobs.TicketFor(tab.Only(t)), "joe"); err != nil {
+	if err := engine.Erase(t.Context(), state.TicketFor(tab.Only(t)), "joe"); err != nil {
 		t.Fatal(err)
 	}
 	if res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
@@ -468,10 +468,10 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 	for _, desk := range []string{"without a sealer", "denied"} {
 		for name, decide := range map[string]func(e *idem.Engine, r *store.Record) error{
 			"retry": func(e *idem.Engine, r *store.Record) error {
-				return e.Settle(t.Context(), r.PK, idem.Settlement{Seen: jobs.TicketFor(r), By: "jane"})
+				return e.Settle(t.Context(), r.PK, idem.Settlement{Seen: state.TicketFor(r), By: "jane"})
 			},
 			"forget": func(e *idem.Engine, r *store.Record) error {
-				_, err := e.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true})
+				_, err := e.Forget(t.Context(), state.TicketFor(r), "jane", idem.Loss{Work: true})
 				return err
 			},
 		} {
@@ -482,7 +482,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 					_, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (string, error) { return "kept", nil })
 					return idem.Response{}, errors.Join(err, errors.New("down"))
 				})
-				if err := tab.Engine().MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "nobody completes it"); err != nil {
+				if err := tab.Engine().MarkStuck(t.Context(), state.TicketFor(tab.Only(t)), "nobody completes it"); err != nil {
 					t.Fatal(err)
 				}
 				r := tab.Only(t)

@@ -21,9 +21,9 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/seal"
@@ -128,7 +128,7 @@ func (w *attacked) play(parties []party, keys []string) {
 			}
 		}
 		for _, p := range parties {
-			_, _ = w.engine(p).Resume(w.t.Context(), jobs.TicketFor(r), func(ctx context.Context, req *idem.Request) (idem.Response, error) {
+			_, _ = w.engine(p).Resume(w.t.Context(), state.TicketFor(r), func(ctx context.Context, req *idem.Request) (idem.Response, error) {
 				w.sees(p, string(req.Body))
 				if req.Route != p.route || req.Tenant != p.tenant {
 					w.t.Errorf("%s: the handler of %s runs a request of %s for %q", w.what, p.name, req.Route, req.Tenant)
@@ -284,7 +284,7 @@ func TestSealedContentsGoWithTheOperation(t *testing.T) {
 			if err != nil || r.Handler != after.handler {
 				t.Fatalf("Load returned the record of the %v, %v", r.Handler, err)
 			}
-			re, err := w.engine(after).Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, got *idem.Request) (idem.Response, error) {
+			re, err := w.engine(after).Resume(t.Context(), state.TicketFor(r), func(ctx context.Context, got *idem.Request) (idem.Response, error) {
 				if !bytes.Equal(got.Body, req.Body) || got.Route != req.Route {
 					t.Errorf("the request is %s with %d bytes", got.Route, len(got.Body))
 				}

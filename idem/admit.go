@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // admit decides whether the request may begin a new operation, and asks the quota, if there

@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -160,7 +160,7 @@ func TestCallerOfEveryAttempt(t *testing.T) {
 				var err error
 				if completer {
 					rec := onlyRecord(t, &mem)
-					_, err = e.Resume(t.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return run(ctx) },
+					_, err = e.Resume(t.Context(), state.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return run(ctx) },
 						func(o *idem.ResumeOptions) { o.Tenant = r.Tenant })
 				} else {
 					_, err = e.Do(t.Context(), r, run)
@@ -212,7 +212,7 @@ func TestCompleterNeedsTheCallerFromTheOperation(t *testing.T) {
 	if _, err := with.Do(t.Context(), adapters, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }); err == nil {
 		t.Fatal("the first attempt has succeeded")
 	}
-	ticket := jobs.TicketFor(onlyRecord(t, mem2))
+	ticket := state.TicketFor(onlyRecord(t, mem2))
 	if _, err := stale.Resume(t.Context(), ticket, refuses(t)); err == nil || !strings.Contains(err.Error(), "Options.CallerFromOp") {
 		t.Errorf("a program that doesn't take the caller from the operation: %v", err)
 	}

@@ -7,9 +7,9 @@ import (
 	"fmt"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // The commits of a run: a phase, the outcome of an intent, the answer, the

@@ -24,24 +24,24 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 	settle := func(t *testing.T, a *operation) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
-		if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
+		if err := a.resume(t, a.engine, state.TicketFor(a.record(t)), completes); err != nil {
 			t.Fatal(err)
 		}
-		return jobs.TicketFor(a.record(t))
+		return state.TicketFor(a.record(t))
 	}
 	giveUp := func(t *testing.T, a *operation) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
-		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "test"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "test"); err != nil {
 			t.Fatal(err)
 		}
-		return jobs.TicketFor(a.record(t))
+		return state.TicketFor(a.record(t))
 	}
 	of := func(change func(*jobs.Ticket)) func(*testing.T, *operation) jobs.Ticket {
 		return func(t *testing.T, a *operation) jobs.Ticket {
 			t.Helper()
 			a.leaseOver()
-			ticket := jobs.TicketFor(a.record(t))
+			ticket := state.TicketFor(a.record(t))
 			change(&ticket)
 			return ticket
 		}
@@ -55,7 +55,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		"no record":           {of(func(t *jobs.Ticket) { t.PK += "x" }), jobs.ErrMoved},
 		"finished":            {settle, jobs.ErrMoved},
 		"stuck":               {giveUp, jobs.ErrMoved},
-		"still running":       {func(t *testing.T, a *operation) jobs.Ticket { t.Helper(); return jobs.TicketFor(a.record(t)) }, idem.ErrInFlight},
+		"still running":       {func(t *testing.T, a *operation) jobs.Ticket { t.Helper(); return state.TicketFor(a.record(t)) }, idem.ErrInFlight},
 		"the right one helps": {of(func(*jobs.Ticket) {}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestTicketWithoutARequestIsRefused(t *testing.T) {
 	a := abandon(t, func(o *idem.Options) { o.Resumable = false })
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.resume(t, a.engine, jobs.TicketFor(before), completes); !errors.Is(err, idem.ErrNotKept) {
+	if err := a.resume(t, a.engine, state.TicketFor(before), completes); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("got %v", err)
 	}
 	if a.record(t).Ver != before.Ver {
@@ -101,7 +101,7 @@ func TestTicketOfAnotherNamespaceIsRefused(t *testing.T) {
 	a.leaseOver()
 	before := a.record(t)
 	other := idem.New(&a.mem, callertest.Anybody, func(o *idem.Options) { o.Function, o.Namespace, o.Now, o.Resumable = "f", "b", a.clock.Now, true })
-	if err := a.resume(t, other, jobs.TicketFor(before), completes); !errors.Is(err, jobs.ErrMoved) {
+	if err := a.resume(t, other, state.TicketFor(before), completes); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("got %v", err)
 	}
 	if a.record(t).Ver != before.Ver {
@@ -121,7 +121,7 @@ func TestTriesThatDieAreCounted(t *testing.T) {
 		a.leaseOver()
 		st := idemtest.Faulty(&a.mem, nil)
 		dying := idem.New(st, callertest.Anybody, limit, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
-		err := a.resume(t, dying, jobs.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+		err := a.resume(t, dying, state.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
 			runs++
 			st.Crash()
 			return idem.Response{}, errors.New("died")
@@ -145,7 +145,7 @@ func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 	a := abandon(t)
 	a.leaseOver()
 	asleep, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	ticket := jobs.TicketFor(a.record(t))
+	ticket := state.TicketFor(a.record(t))
 	go func() {
 		_, err := a.engine.Resume(context.WithoutCancel(t.Context()), ticket, func(context.Context, *idem.Request) (idem.Response, error) {
 			close(asleep)
@@ -156,7 +156,7 @@ func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 	}()
 	<-asleep
 	a.leaseOver()
-	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+	err := a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 		before := a.record(t)
 		close(wake)
 		if err := <-over; err == nil {
@@ -183,7 +183,7 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 	if before.Handler != (store.HandlerID{Function: "charges"}) {
 		t.Fatalf("the record names the %v", before.Handler)
 	}
-	ticket := jobs.TicketFor(before)
+	ticket := state.TicketFor(before)
 	refunds := idem.New(&a.mem, callertest.Anybody, function("refunds"), func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 	for name, as := range map[string]struct {
 		engine *idem.Engine
@@ -253,7 +253,7 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 			a.leaseOver()
 			st := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: applied}))
 			engine := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
-			if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
+			if err := a.resume(t, engine, state.TicketFor(a.record(t)), completes); err != nil {
 				t.Fatal(err)
 			}
 			if r := a.record(t); r.State != store.Done || r.Tries != 1 {
@@ -280,7 +280,7 @@ func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
 	a := abandon(t)
 	a.leaseOver()
 	engine := idem.New(resent{&a.mem}, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
-	if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
+	if err := a.resume(t, engine, state.TicketFor(a.record(t)), completes); err != nil {
 		t.Error(err)
 	}
 	if rec := a.record(t); rec.State != store.Done || rec.Tries != 1 {
@@ -295,7 +295,7 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 	option := func(name string) func(*idem.Options) {
 		return func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, name }
 	}
-	ticket := jobs.TicketFor(a.record(t))
+	ticket := state.TicketFor(a.record(t))
 	if err := a.resume(t, idem.New(plain{&a.mem}, callertest.Anybody, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrInFlight) {
 		t.Errorf("before the lease is over: %v", err)
 	}
@@ -331,7 +331,7 @@ func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
 			if free := state.Freed(r) && r.Input == nil; free != stop.freed {
 				t.Fatalf("keep %q, expires %v, request %v; want the key free: %v", r.Keep, r.Expires, r.Input, stop.freed)
 			}
-			err := a.resume(t, a.engine, jobs.TicketFor(r), completes)
+			err := a.resume(t, a.engine, state.TicketFor(r), completes)
 			if stop.freed {
 				if !errors.Is(err, jobs.ErrMoved) {
 					t.Errorf("a completer gets %v for a key that is free", err)
@@ -377,7 +377,7 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 	}
 	var err error
 	for range tries + 1 {
-		err = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return busy(ctx) })
+		err = a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return busy(ctx) })
 	}
 	if r := a.record(t); !errors.Is(err, idem.ErrStuck) || r.State != store.Stuck || r.LastErr != "not completed in 2 tries: "+said {
 		t.Errorf("%v, state %q: %s", err, r.State, r.LastErr)
@@ -396,7 +396,7 @@ func TestNothingDoneIsLetGo(t *testing.T) {
 	_, _ = do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return down(ctx, nil) })
 	var err error
 	for range tries + 1 {
-		err = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), down)
+		err = a.resume(t, a.engine, state.TicketFor(a.record(t)), down)
 	}
 	r := a.record(t)
 	if !errors.Is(err, jobs.ErrMoved) || r.State != store.Open || !state.Freed(r) || r.Input != nil {
@@ -412,7 +412,7 @@ func TestNothingDoneIsNotMarkedStuck(t *testing.T) {
 	t.Parallel()
 	a := accepting()
 	_, _ = do(t, a.engine, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("bad deploy") })
-	err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came")
+	err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came")
 	if r := a.record(t); !errors.Is(err, jobs.ErrMoved) || !state.Freed(r) {
 		t.Errorf("%v: state %q, keep %q", err, r.State, r.Keep)
 	}
@@ -424,7 +424,7 @@ func TestCompleterRunsAWrappedHandler(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
 	a.leaseOver()
-	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+	err := a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 		inner := *r
 		inner.Key, inner.Header = "", nil
 		res, err := a.engine.Serve(ctx, inner, func(ctx context.Context) (idem.Response, error) { return completes(ctx, r) })
@@ -459,7 +459,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 					defer cancel()
 					begun := time.Now()
 					e := idem.New(store, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
-					res, err := e.Resume(ctx, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+					res, err := e.Resume(ctx, state.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 						<-ctx.Done()
 						return idem.Response{}, ctx.Err()
 					})

@@ -29,7 +29,7 @@ func stuckOperation(t *testing.T) *operation {
 	t.Helper()
 	a := abandon(t)
 	a.leaseOver()
-	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came"); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.record(t); r.State != store.Stuck || r.LastErr != "nobody came" {
@@ -53,7 +53,7 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 			"finished": func(t *testing.T, a *operation) {
 				t.Helper()
 				a.leaseOver()
-				if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
+				if err := a.resume(t, a.engine, state.TicketFor(a.record(t)), completes); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -131,7 +131,7 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	var given *store.Record
 	_, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
 		a.leaseOver() // the worker falls asleep
-		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Error(err)
 		}
 		given = a.record(t)
@@ -159,7 +159,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 	a := abandon(t, func(o *idem.Options) { o.CallsOut = true })
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(before), "nobody came"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), state.TicketFor(before), "nobody came"); err != nil {
 		t.Fatal(err)
 	}
 	after := a.record(t)
@@ -177,7 +177,7 @@ func TestFreedKeyIsNotGivenUp(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for pk, r := range mem.Records() {
-		if err := e.MarkStuck(t.Context(), jobs.TicketFor(r), "test"); !errors.Is(err, jobs.ErrMoved) {
+		if err := e.MarkStuck(t.Context(), state.TicketFor(r), "test"); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v", err)
 		}
 		if diff := cmp.Diff(r, mem.Records()[pk]); diff != "" {
@@ -307,7 +307,7 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 func TestSettlementIsAboutWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	a := unknownOutcome(t)
-	pk, seen := a.record(t).PK, jobs.TicketFor(a.record(t))
+	pk, seen := a.record(t).PK, state.TicketFor(a.record(t))
 	if err := a.engine.Settle(t.Context(), pk, idem.Settlement{Seen: seen, NotMade: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestManySettlements(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.leaseOver()
-		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -538,7 +538,7 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 		_, _ = do(t, a.engine, version1)
 		for range 2 {
 			a.clock.Advance(time.Hour)
-			_ = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return refuse(ctx) })
+			_ = a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return refuse(ctx) })
 		}
 		if r := a.record(t); r.State != store.Stuck || r.Blocked {
 			t.Fatalf("state %q, blocked %v", r.State, r.Blocked)
@@ -596,7 +596,7 @@ func underOperators(t *testing.T, do func(e *idem.Engine, rec func() *store.Reco
 func TestEndLease(t *testing.T) {
 	t.Parallel()
 	underOperators(t, func(e *idem.Engine, rec func() *store.Record) {
-		seen := jobs.TicketFor(rec())
+		seen := state.TicketFor(rec())
 		for _, moved := range []jobs.Ticket{{PK: seen.PK, Owner: seen.Owner, Ver: seen.Ver - 1}, {PK: seen.PK, Owner: "another", Ver: seen.Ver}} {
 			if err := e.EndLease(t.Context(), moved, "jane"); !errors.Is(err, jobs.ErrMoved) {
 				t.Errorf("got %v for a record that has moved", err)
@@ -610,7 +610,7 @@ func TestEndLease(t *testing.T) {
 			r.Settled[0].From != "held" || r.Settled[0].To != "released" {
 			t.Errorf("got %+v", r)
 		}
-		if err := e.EndLease(t.Context(), jobs.TicketFor(r), "jane"); !errors.Is(err, jobs.ErrMoved) {
+		if err := e.EndLease(t.Context(), state.TicketFor(r), "jane"); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v for a record that nobody holds", err)
 		}
 	})
@@ -621,11 +621,11 @@ func TestForget(t *testing.T) {
 	t.Parallel()
 	underOperators(t, func(e *idem.Engine, rec func() *store.Record) {
 		for _, accepted := range []idem.Loss{{}, {Held: true, Work: true}, {Held: true, Jobs: true}, {Work: true, Jobs: true}} {
-			if _, err := e.Forget(t.Context(), jobs.TicketFor(rec()), "jane", accepted); !errors.Is(err, jobs.ErrMoved) {
+			if _, err := e.Forget(t.Context(), state.TicketFor(rec()), "jane", accepted); !errors.Is(err, jobs.ErrMoved) {
 				t.Errorf("%+v: got %v", accepted, err)
 			}
 		}
-		seen := jobs.TicketFor(rec())
+		seen := state.TicketFor(rec())
 		id := rec().ID
 		if lost, err := e.Forget(t.Context(), seen, "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil || !slices.Equal(lost, []string{id + ".0.0"}) {
 			t.Fatal(lost, err)
@@ -649,7 +649,7 @@ func TestForsakenCallWaitsForPeople(t *testing.T) {
 	dying := idemtest.Faulty(&a.mem, nil)
 	_, _ = do(t, idem.New(dying, func(o *idem.Options) { o.Now, o.CallsOut = a.clock.Now, true }), charging("charge", func(string) { dying.Crash() }))
 	a.clock.Advance(25 * time.Hour)
-	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "its client never came back"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "its client never came back"); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.record(t); r.State != store.Stuck || len(r.Doubts) == 0 || r.WaitSince.IsZero() {
@@ -676,7 +676,7 @@ func TestForgetLeavesItsTrace(t *testing.T) {
 		if _, err := before.Do(t.Context(), ann, reserves(201)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := before.Forget(t.Context(), jobs.TicketFor(one(&mem)), "jane", idem.Loss{Work: true}); err != nil {
+		if _, err := before.Forget(t.Context(), state.TicketFor(one(&mem)), "jane", idem.Loss{Work: true}); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		forgotten := one(&mem)
@@ -711,7 +711,7 @@ func leaves(t *testing.T, optFns ...func(*idem.Options)) (*bodied, jobs.Ticket) 
 		dying.Crash()
 		return idem.Response{}, err
 	})
-	return st, jobs.TicketFor(one(st.MemoryStore))
+	return st, state.TicketFor(one(st.MemoryStore))
 }
 
 // at has another do something before the nth call of a kind.
@@ -915,7 +915,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		a.dies(t, func(die func()) handler { return charging("charge", func(key string) { w.charge(key); die() }) })
 		a.clock.Advance(25 * time.Hour)
 		if tc.early {
-			if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+			if err := a.engine.MarkStuck(t.Context(), state.TicketFor(a.record(t)), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
 		} else if _, err := a.do(t, charging("charge", w.charge)); !errors.Is(err, idem.ErrStuck) {

@@ -43,7 +43,7 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
 		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
-			lost = append(lost, jobs.JobID(rec.ID, name))
+			lost = append(lost, state.JobID(rec.ID, name))
 		}
 		return fitting(state.Forgotten(rec, now, by, accepted))
 	})

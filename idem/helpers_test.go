@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -695,7 +696,7 @@ func (a *operation) dies(t *testing.T, fn func(die func()) handler) {
 // completes has a completer take the operation up.
 func (a *operation) completes(t *testing.T, fn handler) error {
 	t.Helper()
-	return a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+	return a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
 }
 
 // abandon lets one attempt die after the phase "one".

@@ -18,8 +18,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -217,7 +217,7 @@ func TestSummaryOfACompletersTry(t *testing.T) {
 	for _, rec = range mem.Records() {
 	}
 	told, ended = nil, nil
-	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
+	if _, err := engine.Resume(t.Context(), state.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
 		return idem.Response{Status: 200}, nil
 	}); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -94,7 +94,7 @@ func TestKeylessPassesInItsOwnOperationOnly(t *testing.T) {
 	a.leaseOver()
 	other := idem.New(&a.mem, callertest.Anybody)
 	var over context.Context
-	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+	err := a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 		over = context.WithoutCancel(ctx)
 		if res, err := other.Serve(ctx, keyless, never(t)); err != nil || res.Status != 400 {
 			t.Errorf("another engine: %+v, %v", res, err)

@@ -15,10 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 const maxName = 256 // limit for the name of a function or handler, in bytes
@@ -187,7 +187,7 @@ type Options struct {
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
 	// Tracer makes spans of the steps of each operation, and passes the trace on
-	// with its jobs. A record then stores the context of its claim, and each job that
+	// with its jobs: Telemetry.Tracer of module github.com/samekey/samekey/otel. A record then stores the context of its claim, and each job that
 	// of its phase, about 60 bytes each. Default: none, and nothing is stored.
 	Tracer trace.Tracer
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -375,7 +375,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	for range 3 {
 		r := one(mem)
 		if d.byCompleter && r != nil && r.State == store.Open && r.Input != nil {
-			_, seen.err = e.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
+			_, seen.err = e.Resume(t.Context(), state.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
 		} else {
 			_, seen.err = do(t, e, v2)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -66,7 +66,7 @@ func (p *story) complete(t *testing.T) (did bool) {
 		}
 		did = true
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
-		_, err := p.engine(&p.mem).Resume(ctx, jobs.TicketFor(r), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+		_, err := p.engine(&p.mem).Resume(ctx, state.TicketFor(r), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 			if string(in.Body) != "{}" || in.Path != "/rides" || in.Key != "" {
 				t.Errorf("resumed with %+v", in)
 			}

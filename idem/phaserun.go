@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // The course of a phase, in call order: do, then atomic or foreign, then outcome.

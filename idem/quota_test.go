@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/asleep"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -252,7 +252,7 @@ func TestQuotaIsNotAsked(t *testing.T) {
 	for _, rec = range mem.Records() {
 	}
 	engine := idem.New(mem, callertest.Anybody, set, g.set)
-	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+	if _, err := engine.Resume(t.Context(), state.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 		return answers(201)(ctx)
 	}); err != nil {
 		t.Errorf("a completer: %v", err)

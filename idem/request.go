@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Request is a request in a form that is independent of the transport.

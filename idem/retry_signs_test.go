@@ -16,10 +16,10 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/retrysign"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -120,7 +120,7 @@ var meetings = map[string]func(*testing.T, *met){
 		crashes(t, m)
 		m.clock.Advance(storetest.LeaseOver)
 		for _, rec := range m.mem.Records() {
-			if err := m.engine(&m.mem, m.made).MarkStuck(t.Context(), jobs.TicketFor(rec), "nobody came"); err != nil {
+			if err := m.engine(&m.mem, m.made).MarkStuck(t.Context(), state.TicketFor(rec), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -8,9 +8,9 @@ import (
 	"net/http"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // The end of a run: decide says what follows from its outcome, and settle does it.

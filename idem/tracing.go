@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // The steps of an attempt, for Options.Tracer. Without a tracer step returns at once,

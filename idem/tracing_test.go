@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 const clientParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -138,7 +138,7 @@ operation internal_error
     commit
     call charge internal_error
   release`)
-	_, err := e.Resume(t.Context(), jobs.TicketFor(onlyRecord(t, memory)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return tracedRide(nil)(ctx) })
+	_, err := e.Resume(t.Context(), state.TicketFor(onlyRecord(t, memory)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return tracedRide(nil)(ctx) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (tx *Tx) Write(writes ...Write) {
 }
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least
-// once, under its own id ([jobs.JobID]). If the phase does not commit, the jobs
+// once, under its own id ([state.JobID]). If the phase does not commit, the jobs
 // are never delivered. A job that can't be committed or delivered fails the phase
 // ([ErrWrite], [store.ErrTooLarge]): one without a Kind, with Args that aren't JSON or
 // have more than 250 KiB as a sink sends them, or that doesn't fit into the record.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // watch is the one way in which an attempt is observed: it calls the hooks, and keeps the

@@ -14,8 +14,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // No client hears an answer that isn't kept while the operation may still act by itself:
@@ -114,7 +114,7 @@ func TestWithheldFromACompleter(t *testing.T) {
 	t.Parallel()
 	a := accepting()
 	_ = serve(t, a.engine, reserves(409))
-	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return reserves(409)(ctx) })
+	err := a.resume(t, a.engine, state.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return reserves(409)(ctx) })
 	if r := a.record(t); !errors.Is(err, idem.ErrUnfinished) || r.Tries != 2 || r.State != store.Open {
 		t.Errorf("%v, %d tries, state %q", err, r.Tries, r.State)
 	}

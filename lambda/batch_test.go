@@ -22,9 +22,9 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/envelope"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/lambda"
 )
 

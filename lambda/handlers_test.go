@@ -13,9 +13,9 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -269,7 +269,7 @@ func TestTenantsOperationIsCompletedForIt(t *testing.T) {
 		now = now.Add(time.Hour)
 		tk := open(t, store)
 		for _, rec := range store.Records() {
-			if due := jobs.TicketFor(rec).From(now); due.Tenant != "jane" {
+			if due := state.TicketFor(rec).From(now); due.Tenant != "jane" {
 				t.Errorf("the ticket is for the tenant %q", due.Tenant)
 			}
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -293,7 +293,7 @@ func TestHandlerCompletesWithoutItsClient(t *testing.T) {
 		t.Fatalf("%+v, %v", re, err)
 	}
 	for _, rec := range store.Records() {
-		ticket := jobs.TicketFor(rec)
+		ticket := state.TicketFor(rec)
 		out, err := h.Invoke(t.Context(), envelope.EncodeTicket(ticket))
 		if err != nil || !strings.Contains(string(out), "done") {
 			t.Errorf("the completer hears %s, %v", out, err)

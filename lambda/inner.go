@@ -12,8 +12,8 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/rawjson"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Inner returns the content that the producer of a message sent: the body of m, or,

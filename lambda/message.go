@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/rawjson"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // KeyAttribute is the message attribute that carries the idempotency key of an

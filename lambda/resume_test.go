@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -43,7 +44,7 @@ func ticket(t *testing.T, store *idem.MemoryStore) jobs.Ticket {
 		t.Fatalf("%d records, want 1", len(recs))
 	}
 	for _, r := range recs {
-		return jobs.TicketFor(r)
+		return state.TicketFor(r)
 	}
 	return jobs.Ticket{}
 }
@@ -385,7 +386,7 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	var tk jobs.Ticket
 	for _, r := range st.Records() {
 		if r.State == store.Open {
-			tk = jobs.TicketFor(r)
+			tk = state.TicketFor(r)
 		}
 	}
 	o := resume(t, outer, tk)

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -204,7 +205,7 @@ func open(t *testing.T, st *idem.MemoryStore) jobs.Ticket {
 	var all []jobs.Ticket
 	for _, r := range st.Records() {
 		if r.State == store.Open {
-			all = append(all, jobs.TicketFor(r))
+			all = append(all, state.TicketFor(r))
 		}
 	}
 	if len(all) != 1 {

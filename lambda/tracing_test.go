@@ -10,9 +10,9 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/lambda"
 )
 

@@ -12,10 +12,11 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Hooks returns the hooks of an engine, for metrics: those of [metrics.All], by names in
+// Hooks returns the hooks of an engine, for metrics: those of docs/operate/signals.md#metrics, by names in
 // OpenTelemetry's style: PhaseDuration is samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
@@ -26,7 +27,7 @@ func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 // calls outside of requests: those of drain, completer and sweep.
 func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
-// metricName returns the name of a metric of [metrics.All] here.
+// metricName returns the name of a metric here.
 func metricName(name string) string {
 	var b strings.Builder
 	b.WriteString("samekey.")
@@ -46,9 +47,9 @@ func (t Telemetry) lines() *metrics.Metrics {
 }
 
 // listed are the metrics by their names.
-var listed = func() map[string]metrics.Metric {
-	m := make(map[string]metrics.Metric)
-	for _, one := range metrics.All() {
+var listed = func() map[string]metrictable.Metric {
+	m := make(map[string]metrictable.Metric)
+	for _, one := range metrictable.All() {
 		m[one.Name] = one
 	}
 	return m

@@ -11,10 +11,10 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/otel"
 )
 
@@ -66,7 +66,7 @@ func TestMetricsOfRequests(t *testing.T) {
 		t.Errorf("the application's own hook was called %d times", hooked)
 	}
 	listed := make(map[string]string)
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		listed[otel.MetricName(m.Name)] = m.Meaning
 	}
 	for name, m := range got {
@@ -126,7 +126,7 @@ func TestMetricsOfAWorker(t *testing.T) {
 		}
 	}
 	listed := make(map[string]bool)
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		listed[otel.MetricName(m.Name)] = true
 	}
 	for name := range got {

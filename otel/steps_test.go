@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // seen is what a span shows of its step.

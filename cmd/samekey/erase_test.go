@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -137,14 +138,14 @@ func TestEraseOnlyWhatIsAsSeen(t *testing.T) {
 		return nil
 	}
 	if _, err := e.Do(t.Context(), of("jane", customersKey), func(context.Context) (idem.Response, error) {
-		if err := e.Erase(t.Context(), jobs.TicketFor(only()), "jane"); !errors.Is(err, jobs.ErrMoved) {
+		if err := e.Erase(t.Context(), state.TicketFor(only()), "jane"); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v for an operation under way", err)
 		}
 		return idem.Response{Status: 201, Body: []byte("secret")}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	seen := jobs.TicketFor(only())
+	seen := state.TicketFor(only())
 	stale := seen
 	stale.Ver--
 	if err := e.Erase(t.Context(), stale, "jane"); !errors.Is(err, jobs.ErrMoved) {
@@ -156,7 +157,7 @@ func TestEraseOnlyWhatIsAsSeen(t *testing.T) {
 	if r := only(); r.Scope != "" || len(r.Response.Body) > 0 {
 		t.Errorf("got %+v", r)
 	}
-	if err := e.Erase(t.Context(), jobs.TicketFor(only()), "jane"); !errors.Is(err, jobs.ErrMoved) {
+	if err := e.Erase(t.Context(), state.TicketFor(only()), "jane"); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("got %v for the second time", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 )
 
 func newGet(env environment) *cobra.Command {
@@ -30,7 +30,7 @@ func newGet(env environment) *cobra.Command {
 	op := newOperator(env, fs)
 	find := newFinder(op, fs)
 	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; they may be personal data")
-	fs.DurationVar(&opt.Grace, "grace", jobs.DefaultGrace, "the completer's grace")
+	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
 			return err

@@ -18,7 +18,6 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -124,7 +123,7 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records that need each secret and scheme of fingerprints")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "scan: read so many pages of 1 MB a second; a page costs 128 read units")
-	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "scan: the completer's grace")
+	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace")
 }
 
 // list returns nil only with an error.

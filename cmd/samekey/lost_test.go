@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // lossy loses the answer of the first update, after others have done then: the operator's
@@ -110,7 +111,7 @@ func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 				}
 			}, []string{"erase", "--caller", "jwt:jane"}, func(t *testing.T, d *desk) {
 				t.Helper()
-				if _, err := d.engine.Forget(t.Context(), jobs.TicketFor(d.record(t)), "omar", idem.Loss{Work: true}); err != nil {
+				if _, err := d.engine.Forget(t.Context(), state.TicketFor(d.record(t)), "omar", idem.Loss{Work: true}); err != nil {
 					t.Error(err)
 				}
 			}, "erase", "omar",
@@ -197,7 +198,7 @@ func TestDecisionWithoutAnAnswer(t *testing.T) {
 				t.Helper()
 				for range 12 {
 					rec := d.record(t)
-					if err := d.engine.MarkStuck(t.Context(), jobs.TicketFor(rec), "again"); err != nil {
+					if err := d.engine.MarkStuck(t.Context(), state.TicketFor(rec), "again"); err != nil {
 						t.Error(err)
 					}
 					if err := d.engine.Settle(t.Context(), rec.PK, idem.Settlement{By: "omar"}); err != nil {

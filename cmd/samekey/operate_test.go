@@ -403,7 +403,7 @@ func TestRetry(t *testing.T) {
 	}
 	rec := d.record(t)
 	d.fails(t, 1, "is not stuck", "retry", "--yes", rec.PK)
-	if err := d.engine.MarkStuck(t.Context(), jobs.TicketFor(rec), "the bank is gone"); err != nil {
+	if err := d.engine.MarkStuck(t.Context(), state.TicketFor(rec), "the bank is gone"); err != nil {
 		t.Fatal(err)
 	}
 	fails = false

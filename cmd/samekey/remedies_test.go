@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/emf"
 	"github.com/samekey/samekey/lambda/metrics"
 )
@@ -33,7 +34,7 @@ var troubles = map[string]func(*testing.T, *desk){
 	"WaitingUnknown": func(t *testing.T, d *desk) { d.stuck(t) },
 	"WaitingStuck": func(t *testing.T, d *desk) {
 		d.booked(t, "booked", errTimeout)
-		if err := d.engine.MarkStuck(t.Context(), jobs.TicketFor(d.record(t)), "nobody can complete it"); err != nil {
+		if err := d.engine.MarkStuck(t.Context(), state.TicketFor(d.record(t)), "nobody can complete it"); err != nil {
 			t.Fatal(err)
 		}
 	},

@@ -31,6 +31,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
@@ -257,7 +258,7 @@ func TestEraseOnATerminal(t *testing.T) {
 			`": "it has jobs that are not delivered"`,
 			`"unreadable": 1,`)
 		s.asked(&meanwhile{func() {
-			if _, err := s.engine.Forget(s.Context(), jobs.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
+			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
 		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay taken until they expire; retries get", "the record changed meanwhile: erase again", "1 records that this version can't read may belong to this caller and were left")
@@ -317,7 +318,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 			"dynamo: load: the store refuses the call: operation error DynamoDB: GetItem, https response error")
 		s.as.set(nil)
 		s.asked(&meanwhile{func() {
-			if _, err := s.engine.Forget(s.Context(), jobs.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true, Jobs: true}); err != nil {
+			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true, Jobs: true}); err != nil {
 				s.Error(err)
 			}
 		}, strings.NewReader("y\n")}, "redrive --all --json", 0, `"jobs": 1,`)
@@ -676,7 +677,7 @@ func TestMoreOnATerminal(t *testing.T) {
 		}); err == nil {
 			s.Fatal("answered")
 		}
-		if err := s.engine.MarkStuck(s.Context(), jobs.TicketFor(s.record(s.T)), "the bank is gone"); err != nil {
+		if err := s.engine.MarkStuck(s.Context(), state.TicketFor(s.record(s.T)), "the bank is gone"); err != nil {
 			s.Fatal(err)
 		}
 		s.run("retry --json --yes REF", 0,

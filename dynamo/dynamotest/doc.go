@@ -1,5 +1,4 @@
-// Package dynamotest finds or starts DynamoDB Local for tests, and injects the
-// faults of a network.
+// Package dynamotest finds or starts DynamoDB Local for tests.
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
@@ -52,20 +51,6 @@
 // process on loopback, and its sockets are checked after the start. Without a C
 // compiler, or on another system, the package skips Java and tries docker, unless
 // DYNAMOTEST_ALL_INTERFACES=1 permits the process to listen on every interface.
-//
-// # Faults
-//
-// A [Transport] counts requests by operation and injects faults that no emulator
-// produces: answers that are lost or torn after the write was applied, refused
-// connections, throttling, conflicts, delay.
-//
-//	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
-//		if op == "PutItem" && n == 1 {
-//			return dynamotest.LoseAnswer
-//		}
-//		return nil
-//	}}
-//	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
 // # Differences from DynamoDB
 //

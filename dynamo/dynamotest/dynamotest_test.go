@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/internal/servers"
 	"github.com/samekey/samekey/internal/servers/serverstest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 )
 
 const (
@@ -180,7 +181,7 @@ func TestClientCanBeChangedByItsOptions(t *testing.T) {
 	defer srv.Close()
 	db := &DB{Endpoint: srv.URL}
 	defer db.Close()
-	tr := &Transport{Base: db.handle.HTTP().Transport}
+	tr := &dbfault.Transport{Base: db.handle.HTTP().Transport}
 	client := db.Client(func(o *dynamodb.Options) {
 		o.Region = "eu-west-1"
 		o.HTTPClient = &http.Client{Transport: tr}

@@ -10,8 +10,9 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -59,7 +60,7 @@ func TestMetricsThatAlarm(t *testing.T) {
 	for _, tt := range []struct {
 		later time.Duration
 		want  float64
-	}{{jobs.DefaultGrace - time.Minute, 0}, {jobs.DefaultGrace + time.Minute, 1}} {
+	}{{state.DefaultGrace - time.Minute, 0}, {state.DefaultGrace + time.Minute, 1}} {
 		st.clock = begun.Add(tt.later)
 		log.Reset()
 		if _, err := sweep.Run(t.Context()); err != nil {
@@ -75,7 +76,7 @@ func TestMetricsThatAlarm(t *testing.T) {
 func alarmed(t *testing.T) (names []string) {
 	t.Helper()
 	for _, r := range resources(t) {
-		if r.Properties.Namespace == metrics.Namespace {
+		if r.Properties.Namespace == metrictable.Namespace {
 			names = append(names, r.Properties.MetricName)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 )
@@ -67,7 +68,7 @@ func onTables(t *testing.T, opt func(*dynamo.Options), optFns ...func(*idem.Opti
 	createTable(t, direct, byID(ridesTable))
 	createTable(t, direct, byID(auditTable))
 
-	tr := &dynamotest.Transport{Base: direct.Options().HTTPClient.(*http.Client).Transport}
+	tr := &dbfault.Transport{Base: direct.Options().HTTPClient.(*http.Client).Transport}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute} })
 	inner, err := dynamo.New(client, records, opt)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -40,7 +40,7 @@ func (st *stage) messages(t *testing.T) (ev events.SQSEvent) {
 	t.Helper()
 	r := st.record(t)
 	for name, job := range r.Jobs {
-		ev.Records = append(ev.Records, message(jobs.JobID(r.ID, name), string(job.Args)))
+		ev.Records = append(ev.Records, message(state.JobID(r.ID, name), string(job.Args)))
 	}
 	return ev
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 const (
@@ -57,7 +57,7 @@ func resources(t *testing.T) map[string]resource {
 func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
 	t.Parallel()
 	var listed []string
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if m.Alarm.Name != "" {
 			listed = append(listed, m.Name)
 		}

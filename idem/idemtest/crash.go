@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // patience is how long a request may take, in real time.
@@ -309,7 +310,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 		all, err := w.records(ctx)
 		for _, r := range all {
 			if toComplete(r) {
-				err = errors.Join(err, c.start(mine).Resume(ctx, jobs.TicketFor(r)))
+				err = errors.Join(err, c.start(mine).Resume(ctx, state.TicketFor(r)))
 			}
 		}
 		return err

@@ -9,8 +9,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/testkit/storetest"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 func storeCommit(s suite) {

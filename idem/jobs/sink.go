@@ -10,9 +10,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Delivery is a staged job on its way to a [Sink].
@@ -166,7 +166,3 @@ func guarded(ctx context.Context, sink Sink, batch []Delivery) (errs []error) {
 	}()
 	return sink.Deliver(ctx, batch)
 }
-
-// JobID returns the id of a job: the same on every delivery, and different from
-// all others. name is the job's key in [store.Record].Jobs.
-func JobID(operation, name string) string { return operation + "." + name }

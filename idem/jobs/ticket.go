@@ -1,16 +1,11 @@
 package jobs
 
 import (
-	"context"
 	"errors"
 	"time"
 
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 )
-
-// DefaultGrace is how long a completer leaves an operation to its client.
-const DefaultGrace = 5 * time.Minute
 
 // Ticket names an operation of a record. What is done with it follows from the record as it
 // is then: a queue keeps PK, Operation, Jobs and Due only. A Ticket contains nothing of the
@@ -38,13 +33,6 @@ type Ticket struct {
 	Tenant   string    `json:"-"` // tenant of the record
 }
 
-// TicketFor returns a ticket for r as it is, due at once.
-func TicketFor(r *store.Record) Ticket {
-	return Ticket{
-		PK: r.PK, Operation: r.ID, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Function: r.Handler.Function, Tenant: r.Tenant,
-	}
-}
-
 // From returns t with Due set to due.
 func (t Ticket) From(due time.Time) Ticket {
 	t.Due = due
@@ -53,17 +41,6 @@ func (t Ticket) From(due time.Time) Ticket {
 
 // Record returns the short name of the ticket's record in logs and metrics.
 func (t Ticket) Record() string { return redact.Record(t.PK) }
-
-// TicketQueue keeps tickets until they are due. A TicketQueue is safe for
-// concurrent use.
-//
-// A queue may return a ticket more than once, late, or a little early: using a
-// ticket twice is safe, and the receiver checks Due.
-type TicketQueue interface {
-	// Put adds tickets. Put returns nil if all were added, else one error for each
-	// ticket, nil for each added ticket.
-	Put(ctx context.Context, tickets []Ticket) []error
-}
 
 var (
 	// ErrMoved matches errors from an outdated [Ticket]: the record has been written since

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // State is the state of an operation.
@@ -68,7 +68,7 @@ type Record struct {
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see jobs.JobID
+	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; named in jobs.Delivery.JobID
 	Input  *Input         // the request, if a completer may finish it without its client
 
 	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by

@@ -7,7 +7,7 @@ import (
 )
 
 // When the background tries again, and how often. (Programs know two more: an operation
-// is left to its client for jobs.DefaultGrace, and stuck after defaults.MaxTries take-ups.)
+// is left to its client for DefaultGrace, and stuck after defaults.MaxTries take-ups.)
 const (
 	maxBackOff = time.Hour // see BackOff
 

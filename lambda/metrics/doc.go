@@ -24,6 +24,6 @@
 //
 // # Dimensions
 //
-// The metrics are in the namespace [Namespace] under the dimension App, and with
-// [Options.Routes] also under App and Route. [All] lists them with their units.
+// The metrics are in the namespace Samekey under the dimension App, and with
+// [Options.Routes] also under App and Route. docs/operate/signals.md#metrics lists them with their units.
 package metrics

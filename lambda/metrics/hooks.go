@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -32,7 +33,7 @@ func (m *Metrics) ended(_ context.Context, s idem.Summary) {
 		switch {
 		case ev.Name == "TakenOver" && s.Resumed:
 			l.count("Resumed", 1)
-		case named(ev.Name).Source == ofRequest: // a metric of the event's own name
+		case metrictable.Named(ev.Name).Source == metrictable.OfRequest: // a metric of the event's own name
 			l.count(ev.Name, 1)
 		case ev.Phase != "":
 			l.measure("PhaseDuration", milliseconds(ev.Duration))
@@ -174,7 +175,7 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}
 	m.add(ctx, "", func(l *line) {
 		for _, reason := range state.Reasons {
-			if named(reason.Metric).Source == ofSweep {
+			if metrictable.Named(reason.Metric).Source == metrictable.OfSweep {
 				l.count(reason.Metric, float64(r.ByReason[reason.Reason].Count))
 			}
 		}
@@ -194,7 +195,7 @@ func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 		l.measure("Waiting", float64(c.Count))
 		l.measure("WaitingAge", float64(c.Oldest))
 		for _, reason := range state.Reasons {
-			if named(reason.Metric).Source == ofCount {
+			if metrictable.Named(reason.Metric).Source == metrictable.OfCount {
 				l.measure(reason.Metric, float64(c.ByReason[reason.Reason].Count))
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 // The limits of the embedded metric format.
@@ -94,7 +96,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `{"Name":`...)
 		b = quote(b, name)
 		b = append(b, `,"Unit":`...)
-		b = append(quote(b, cmp.Or(named(name).Unit, count)), '}')
+		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
 	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a line without
 	// a level for INFO: alarms would hear of nothing.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 // Metrics writes metrics as log lines. It is safe for concurrent use.
@@ -21,7 +23,7 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Namespace is the namespace in CloudWatch. Default: Namespace.
+	// Namespace is the namespace in CloudWatch. Default: "Samekey".
 	Namespace string
 	// Routes is how many routes get the metrics of their requests also under App and
 	// Route: each adds up to 27 metrics to the bill. Further routes share the Route
@@ -41,7 +43,7 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	if w == nil || app == "" || opt.Routes < 0 {
 		panic("metrics: New: w is nil, app is empty or Options.Routes is negative") //nolint:forbidigo // a mistake in the program
 	}
-	opt.Namespace = cmp.Or(opt.Namespace, Namespace)
+	opt.Namespace = cmp.Or(opt.Namespace, metrictable.Namespace)
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 

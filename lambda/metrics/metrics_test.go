@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/emf"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -39,7 +40,7 @@ func parsed(t *testing.T, log []byte) []emf.Line {
 func TestEachMetricHasANameAUnitAndAMeaning(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if m.Name == "" || seen[m.Name] || m.Unit == "" || m.Source == "" || m.Meaning == "" {
 			t.Errorf("%+v lacks something, or is there twice", m)
 		}
@@ -57,8 +58,8 @@ func TestEachMetricHasANameAUnitAndAMeaning(t *testing.T) {
 // What waits for people is counted under a metric of its reason, with an alarm.
 func TestEachReasonToWaitIsCounted(t *testing.T) {
 	t.Parallel()
-	of := make(map[string]metrics.Metric)
-	for _, m := range metrics.All() {
+	of := make(map[string]metrictable.Metric)
+	for _, m := range metrictable.All() {
 		of[m.Name] = m
 	}
 	for _, r := range state.Reasons {

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/retrysign"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
@@ -253,7 +254,7 @@ func paths() []path {
 			if err != nil {
 				return err
 			}
-			return b.engine(resumable).MarkStuck(ctx, jobs.TicketFor(rec), "the provider is gone")
+			return b.engine(resumable).MarkStuck(ctx, state.TicketFor(rec), "the provider is gone")
 		}, func(ctx context.Context, b *bed) error {
 			rec, err := b.record(ctx)
 			if err != nil {
@@ -315,7 +316,7 @@ func resumes(ctx context.Context, b *bed) error {
 		return err
 	}
 	b.meter.reset()
-	_, err = b.engine(resumable).Resume(ctx, jobs.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
+	_, err = b.engine(resumable).Resume(ctx, state.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
 		return created(order(answerSize)), nil
 	})
 	return err

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/completer"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/seal"
@@ -260,7 +261,7 @@ func inMemory(*testing.T) kept {
 			if len(recs) != 1 {
 				t.Fatalf("%d records", len(recs))
 			}
-			return jobs.TicketFor(recs[0])
+			return state.TicketFor(recs[0])
 		},
 	}
 }
@@ -301,7 +302,7 @@ func onTable(t *testing.T, optFns ...func(*dynamo.Options)) kept {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return jobs.TicketFor(rec)
+			return state.TicketFor(rec)
 		},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 )
 
 func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
@@ -18,13 +19,13 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 type calls = map[string]int
 
 // newStore is a store on a table of its own, and the transport that counts.
-func newStore(t *testing.T) (*dynamo.Store, *dynamotest.Transport) {
+func newStore(t *testing.T) (*dynamo.Store, *dbfault.Transport) {
 	t.Helper()
 	store, _, tr := newTable(t)
 	return store, tr
 }
 
-func newTable(t *testing.T, optFns ...func(*dynamo.Options)) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transport) {
+func newTable(t *testing.T, optFns ...func(*dynamo.Options)) (*dynamo.Store, *dynamodb.Client, *dbfault.Transport) {
 	t.Helper()
 	db := dynamotest.Start(t)
 	table := "t-" + rand.Text()
@@ -36,7 +37,7 @@ func newTable(t *testing.T, optFns ...func(*dynamo.Options)) (*dynamo.Store, *dy
 		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	tr := &dynamotest.Transport{}
+	tr := &dbfault.Transport{}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute}
 	})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 )
 
 // fault is a column of the matrix.
@@ -51,7 +51,7 @@ var faults = []*fault{
 		_, _ = c.send()
 		return nil, errCut
 	}},
-	{name: "answer torn", says: "half of the answer, then the connection is cut", apply: func(c *call) (*http.Response, error) { return dynamotest.TearAnswer(c.dest, c.copy()) }},
+	{name: "answer torn", says: "half of the answer, then the connection is cut", apply: func(c *call) (*http.Response, error) { return dbfault.TearAnswer(c.dest, c.copy()) }},
 	sentTwice,
 	{name: "late", says: "the connection is cut, and the packet arrives after the client was answered", apply: func(c *call) (*http.Response, error) {
 		c.w.late(c, false)
@@ -71,10 +71,10 @@ var faults = []*fault{
 		return throttle(c)
 	}},
 	{name: "conflict", says: "another transaction holds the item", on: func(call string) bool { return slices.Contains(writes, call) }, apply: func(c *call) (*http.Response, error) {
-		return dynamotest.Conflict(c.dest, c.copy())
+		return dbfault.Conflict(c.dest, c.copy())
 	}},
 	{name: "in progress", says: "TransactionInProgressException", on: func(call string) bool { return call == "TransactWriteItems" }, apply: func(c *call) (*http.Response, error) {
-		return dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected")(c.dest, c.copy())
+		return dbfault.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected")(c.dest, c.copy())
 	}},
 }
 
@@ -92,17 +92,17 @@ var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems
 
 // answer500 is an error before the call was applied, in the form that all AWS services
 // have; to the provider's client any body will do.
-func answer500(c *call) (*http.Response, error) { return dynamotest.Answer500(c.dest, c.copy()) }
+func answer500(c *call) (*http.Response, error) { return dbfault.Answer500(c.dest, c.copy()) }
 
 func throttle(c *call) (*http.Response, error) {
 	if strings.HasPrefix(c.name, "POST ") {
-		return dynamotest.AnswerError(http.StatusTooManyRequests, "TooMany", "injected")(c.dest, c.copy())
+		return dbfault.AnswerError(http.StatusTooManyRequests, "TooMany", "injected")(c.dest, c.copy())
 	}
 	if c.name == "CreateSchedule" {
-		return dynamotest.AnswerError(http.StatusTooManyRequests, "ThrottlingException", "injected")(c.dest, c.copy())
+		return dbfault.AnswerError(http.StatusTooManyRequests, "ThrottlingException", "injected")(c.dest, c.copy())
 	}
 	if c.name == "Invoke" {
-		return dynamotest.AnswerError(http.StatusTooManyRequests, "TooManyRequestsException", "injected")(c.dest, c.copy())
+		return dbfault.AnswerError(http.StatusTooManyRequests, "TooManyRequestsException", "injected")(c.dest, c.copy())
 	}
-	return dynamotest.Throttle(c.dest, c.copy())
+	return dbfault.Throttle(c.dest, c.copy())
 }

@@ -195,7 +195,7 @@ func (w *world) waitsOn(t jobs.Ticket) {
 	case rec.Owner == t.Owner && rec.Ver == t.Ver:
 		w.after(time.Minute, func() { w.takeUp(t) })
 	case !w.on(completer):
-		t := jobs.TicketFor(rec)
+		t := state.TicketFor(rec)
 		w.after(time.Until(state.Due(rec, time.Now(), grace)), func() { w.takeUp(t) })
 	}
 }

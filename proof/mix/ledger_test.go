@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
@@ -289,7 +288,7 @@ func (w *world) goes(op *operation) {
 		}
 	}
 	for name := range rec.Jobs {
-		if w.ledger.delivered[jobs.JobID(op.id, name)] == 0 {
+		if w.ledger.delivered[state.JobID(op.id, name)] == 0 {
 			w.fail(nothingLost+": %s is gone with a job that was not delivered", op.name)
 		}
 	}
@@ -315,7 +314,7 @@ func (w *world) follows(op *operation, was, is *store.Record) {
 		w.receipt(op, was, is)
 	}
 	for name := range was.Jobs {
-		if _, there := is.Jobs[name]; !there && w.ledger.delivered[jobs.JobID(op.id, name)] == 0 {
+		if _, there := is.Jobs[name]; !there && w.ledger.delivered[state.JobID(op.id, name)] == 0 {
 			w.fail(nothingLost+": a job of %s goes without a delivery", op.name)
 		}
 	}
@@ -395,7 +394,7 @@ func (w *world) describe(op *operation) string {
 // background has completer, drain and operator notice a change.
 func (w *world) background(op *operation, prev, rec *store.Record) {
 	if state.Completable(rec) && w.on(completer) && (w.calm.Load() || !w.odds(0.05*w.rate, ticketLost, op.name, rec.Ver)) {
-		t := jobs.TicketFor(rec)
+		t := state.TicketFor(rec)
 		w.after(time.Until(state.Due(rec, time.Now(), grace))+w.between(time.Millisecond, 2*time.Second, "ticket", op.name, rec.Ver), func() { w.takeUp(t) })
 	}
 	if len(rec.Jobs) > 0 && w.odds(0.7, drain, op.name, rec.Ver) && (prev == nil || prev.Ver != rec.Ver) {

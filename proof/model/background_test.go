@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
@@ -96,7 +97,7 @@ func (t *trace) seen() {
 			if strings.HasPrefix(name, "0.") && t.config.Jobs&Early != 0 {
 				is = Early
 			}
-			tab.staged[jobs.JobID(op, name)] = staged{op, is}
+			tab.staged[state.JobID(op, name)] = staged{op, is}
 		}
 	}
 }

@@ -5,7 +5,7 @@ package model
 // ticket gives a completer a ticket of what the stream shows now. The completer may
 // use it at any later time.
 //
-// Code: state.Completable, jobs.TicketFor
+// Code: state.Completable, state.TicketFor
 func (m *Model) ticket(w *world, i int) bool {
 	r := &w.Record
 	if r.State != Open || r.Keep != KeepOpen || !r.Input {

@@ -571,7 +571,7 @@ func (t *trace) background() {
 			t.accept.follows(func(s Step, _ *world) bool { return int(s.Who) == i+1 && s.What == Starts }, false)
 			t.note("attempt %d, a completer, gets a ticket", i+1)
 			t.fired["completer"]++
-			t.start(&actor{role: Completer, program: t.newest, i: i, ticket: jobs.TicketFor(r)})
+			t.start(&actor{role: Completer, program: t.newest, i: i, ticket: state.TicketFor(r)})
 		}
 	case r.State == store.Stuck:
 		if i, ok := t.accept.joins(Operator, 0, t.newest); ok {

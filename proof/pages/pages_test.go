@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/testkit/pagetest"
-	"github.com/samekey/samekey/lambda/metrics"
 )
 
 var update = flag.Bool("update", false, "write generated blocks anew")
@@ -35,7 +35,7 @@ func code(s string) string { return pagetest.Code(s) }
 // metricsTable is the list of the metrics of package lambda/metrics.
 func metricsTable(*testing.T) string {
 	tb := table{Head: []string{"metric", "unit", "from", "meaning"}}
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		meaning := m.Meaning
 		if m.Alarm.Name != "" {
 			meaning += " (alarm)"

@@ -38,6 +38,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
@@ -338,7 +339,7 @@ func TestFunctionOfOneNamespace(t *testing.T) {
 	p.ends(e, post("resumed", large), errDown, booked(errDown))
 	left := p.record(func(r *store.Record) bool { return r.State == store.Open })
 	p.clock.Advance(time.Hour)
-	if _, err := e.Resume(t.Context(), jobs.TicketFor(left), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return booked(nil)(ctx) },
+	if _, err := e.Resume(t.Context(), state.TicketFor(left), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return booked(nil)(ctx) },
 		func(o *idem.ResumeOptions) { o.Handlers = []store.HandlerID{left.Handler} }); err != nil {
 		t.Error(err)
 	}
@@ -428,11 +429,11 @@ func TestPeoplesRights(t *testing.T) {
 		t.Error(err)
 	}
 	stuck := p.record(func(r *store.Record) bool { return r.State == store.Stuck })
-	if err := e.Settle(ctx, stuck.PK, idem.Settlement{Seen: jobs.TicketFor(stuck), By: "jane", NotMade: true}); err != nil {
+	if err := e.Settle(ctx, stuck.PK, idem.Settlement{Seen: state.TicketFor(stuck), By: "jane", NotMade: true}); err != nil {
 		t.Error(err)
 	}
 	for _, r := range []*store.Record{p.record(func(r *store.Record) bool { return r.State == store.Open && r.Input != nil && r.Input.Overflow != nil })} {
-		if _, err := e.Forget(ctx, jobs.TicketFor(r), "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil {
+		if _, err := e.Forget(ctx, state.TicketFor(r), "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -446,7 +447,7 @@ func TestPeoplesRights(t *testing.T) {
 	p.ends(p.engine(free), post("erased", nil), nil, created(large))
 	r = newRole("who erases", named(erases, "dynamodb:"))
 	answered := p.record(func(r *store.Record) bool { return r.State == store.Done && len(r.Jobs) == 0 && r.Overflow != nil })
-	if err := p.engine(p.store(p.as(r))).Erase(ctx, jobs.TicketFor(answered), "jane"); err != nil {
+	if err := p.engine(p.store(p.as(r))).Erase(ctx, state.TicketFor(answered), "jane"); err != nil {
 		t.Error(err)
 	}
 	p.holds(r, nil, []string{"dynamodb:DescribeTable", "dynamodb:Scan"}) // for the search

@@ -55,8 +55,8 @@ func TestNothingHereLinksOpenTelemetry(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	packages := strings.Fields(string(out))
-	if !slices.Contains(packages, module+"idem/trace") {
-		t.Fatal("package idem/trace is not listed: something is wrong with this test")
+	if !slices.Contains(packages, module+"internal/trace") {
+		t.Fatal("package internal/trace is not listed: something is wrong with this test")
 	}
 	for _, p := range packages {
 		if strings.HasPrefix(p, "go.opentelemetry.io/") {

@@ -23,7 +23,7 @@ var setters = []string{"internal/item Fields", "idem patched", "internal/state S
 func TestOnlyStampDecidesOwnerAndVersion(t *testing.T) {
 	t.Parallel()
 	found := make(map[string]bool)
-	for _, dir := range []string{"dynamo", "idem", "internal/state", "lambda"} {
+	for _, dir := range []string{"dynamo", "idem", "internal/background", "internal/item", "internal/state", "lambda"} {
 		err := filepath.WalkDir(filepath.Join(root, filepath.FromSlash(dir)), func(path string, d fs.DirEntry, err error) error {
 			switch {
 			case err != nil:

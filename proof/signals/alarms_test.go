@@ -17,12 +17,12 @@ import (
 
 	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/metrictable"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/internal/testkit/prove"
-	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // night is a story whose metrics the stack's alarms watch, in the story's time.
@@ -126,7 +126,7 @@ func staged(kind string) func(*store.Record) bool {
 }
 
 // lasting says that a metric's alarm lasts while something waits for people.
-func lasting(m metrics.Metric) bool { return m.Source == "count" && m.Alarm.Name == m.Name }
+func lasting(m metrictable.Metric) bool { return m.Source == "count" && m.Alarm.Name == m.Name }
 
 // What waits for people is an alarm for each cause. It lasts while nothing new happens,
 // until the last of them is dealt with.
@@ -145,7 +145,7 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 		return idem.Response{}, errors.Join(err, errDown)
 	}), 500)
 	stuck := n.of(store.Open, func(*store.Record) bool { return true })
-	if err := n.plain.MarkStuck(n.Context(), jobs.TicketFor(stuck), "nobody can complete it"); err != nil {
+	if err := n.plain.MarkStuck(n.Context(), state.TicketFor(stuck), "nobody can complete it"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -183,7 +183,7 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 	}
 	n.sweep()
 	n.pass(30 * time.Minute)
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if lasting(m) {
 			n.held(m.Alarm.Name, &alarmtest.Course{From: from, By: from.Add(10 * time.Minute), Mended: mended})
 		}
@@ -217,7 +217,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 	t.Parallel()
 	played := make(map[string]bool)
 	t.Cleanup(func() {
-		for _, m := range metrics.All() {
+		for _, m := range metrictable.All() {
 			if m.Alarm.Name != "" && !lasting(m) && !played[m.Alarm.Name] {
 				t.Errorf("nothing makes the trouble of the alarm %s", m.Alarm.Name)
 			}

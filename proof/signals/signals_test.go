@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/testkit/emf"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
-	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // Every metric of the list is emitted on a real path, and no other; every line is in
@@ -35,11 +35,11 @@ func TestSignalsOfEverythingThatHappens(t *testing.T) {
 		for name := range lines[i].Values {
 			got = append(got, name)
 		}
-		if d := lines[i].Dimensions; d[0]["App"] != "shop" || len(d) > 1 && d[1]["Route"] != route || lines[i].Namespace != metrics.Namespace {
+		if d := lines[i].Dimensions; d[0]["App"] != "shop" || len(d) > 1 && d[1]["Route"] != route || lines[i].Namespace != metrictable.Namespace {
 			t.Errorf("dimensions %v", d)
 		}
 	}
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		want = append(want, m.Name)
 		for i := range lines {
 			if unit, there := lines[i].Units[m.Name]; there && unit != m.Unit {

@@ -35,6 +35,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
@@ -257,7 +258,7 @@ func (s *story) requests() {
 	s.is("abandoned", s.post(s.resumable, s.newKey(), "", phases(errDown)), 500)
 	rec := s.record(func(r *store.Record) bool { return r.State == store.Open && r.Input != nil })
 	s.clock.Advance(time.Hour)
-	if _, err := s.resumable.Resume(s.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+	if _, err := s.resumable.Resume(s.Context(), state.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 		return phases(nil)(ctx)
 	}, func(o *idem.ResumeOptions) { o.Handlers = []store.HandlerID{rec.Handler} }); err != nil {
 		s.Error(err)

@@ -30,6 +30,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/servers/lambdarun"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 )
 
@@ -77,7 +78,7 @@ func TestNightOfTrouble(t *testing.T) {
 	a.startWorker("orders")
 	a.pass(3 * time.Hour)
 	forgotten, renamed := a.stuckOrder("forgotten"), a.stuckOrder("renamed")
-	seen := jobs.TicketFor(forgotten)
+	seen := state.TicketFor(forgotten)
 	if err := a.people.Settle(t.Context(), forgotten.PK, idem.Settlement{Seen: seen, By: "joe", Result: json.RawMessage(`{}`)}); err == nil {
 		t.Error("a result that the program can't read was taken")
 	}
@@ -87,7 +88,7 @@ func TestNightOfTrouble(t *testing.T) {
 	}
 	a.kills["completed"] = 1
 	for _, r := range []*store.Record{forgotten, renamed} {
-		a.settle(a.people, r.PK, idem.Settlement{Seen: jobs.TicketFor(r), Result: a.asked(string(r.Input.Body))})
+		a.settle(a.people, r.PK, idem.Settlement{Seen: state.TicketFor(r), Result: a.asked(string(r.Input.Body))})
 	}
 	a.pass(6 * time.Hour)
 

@@ -45,7 +45,7 @@ type Handler struct {
 type Options struct {
 	// Grace is how long after its lease an operation is tried, and the back-off after a
 	// failed try, which doubles with each try up to an hour. At most a day. Default:
-	// [jobs.DefaultGrace].
+	// [state.DefaultGrace].
 	Grace time.Duration
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
@@ -83,7 +83,7 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 		panic("completer: New: store, queue and resumer must not be nil, Grace at most a day, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	if opt.Grace == 0 {
-		opt.Grace = jobs.DefaultGrace
+		opt.Grace = state.DefaultGrace
 	}
 	if opt.Concurrency == 0 {
 		opt.Concurrency = 1
@@ -200,7 +200,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 		return false
 	}
 	made, due := t.Due, state.Due(rec, rec.Run, h.opt.Grace)
-	t = jobs.TicketFor(rec).From(due)
+	t = state.TicketFor(rec).From(due)
 	if due.After(now) {
 		return h.wait(ctx, m, due)
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 )
 
 var now = time.UnixMilli(1_800_000_000_123)
@@ -136,7 +137,7 @@ func TestTicketWaitsWhereItIs(t *testing.T) {
 		t.Errorf("reported as failed (-want +got):\n%s", diff)
 	}
 	want := map[string]time.Duration{
-		"early": time.Second, "far": 11*time.Hour + 30*time.Minute, "again": 9 * time.Minute, "held": time.Hour + jobs.DefaultGrace,
+		"early": time.Second, "far": 11*time.Hour + 30*time.Minute, "again": 9 * time.Minute, "held": time.Hour + state.DefaultGrace,
 	}
 	if diff := cmp.Diff(want, f.hidden); diff != "" {
 		t.Errorf("hidden (-want +got):\n%s", diff)
@@ -298,11 +299,11 @@ func TestTicketIsKeptWhateverFails(t *testing.T) {
 		hidden map[string]time.Duration
 	}{
 		"hidden by the queue's own":     {errDown, nil, true, completer.TicketFailed, nil},
-		"the record can't be read":      {nil, errDown, false, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"nor the rest of it":            {nil, errDown, true, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"it is sealed, and isn't there": {nil, store.ErrSealed, false, completer.TicketFailed, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"the operation isn't listed":    {nil, nil, true, completer.TicketNotMine, map[string]time.Duration{"o": jobs.DefaultGrace}},
-		"the record is unreadable":      {nil, store.ErrCorrupt, false, completer.TicketUnreadable, map[string]time.Duration{"o": jobs.DefaultGrace}},
+		"the record can't be read":      {nil, errDown, false, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"nor the rest of it":            {nil, errDown, true, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"it is sealed, and isn't there": {nil, store.ErrSealed, false, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"the operation isn't listed":    {nil, nil, true, completer.TicketNotMine, map[string]time.Duration{"o": state.DefaultGrace}},
+		"the record is unreadable":      {nil, store.ErrCorrupt, false, completer.TicketUnreadable, map[string]time.Duration{"o": state.DefaultGrace}},
 	} {
 		f, r := &fakeSQS{waiting: "0", noHide: test.queue}, abandoned("o")
 		if r.err = test.table; !test.record {

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/envelope"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/ticketqueue"
 )
 
@@ -57,7 +58,7 @@ func (w *world) begins(t *testing.T, queue *completer.Queue, caller, id string) 
 	r := abandoned(id).all["v1##"+id]
 	r.Run, r.Scope = time.Now(), caller
 	w.all[r.PK] = r
-	if err := errors.Join(queue.Put(t.Context(), []jobs.Ticket{jobs.TicketFor(r).From(time.Now().Add(jobs.DefaultGrace))})...); err != nil {
+	if err := errors.Join(queue.Put(t.Context(), []jobs.Ticket{state.TicketFor(r).From(time.Now().Add(state.DefaultGrace))})...); err != nil {
 		t.Fatal(err)
 	}
 }

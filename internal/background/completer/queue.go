@@ -51,8 +51,6 @@ type Queue struct {
 	full  bool
 }
 
-var _ jobs.TicketQueue = (*Queue)(nil)
-
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
 	// Schedule keeps tickets for more than 15 minutes: the method CreateSchedule of a
@@ -109,7 +107,7 @@ func body(t jobs.Ticket) string {
 	return string(b)
 }
 
-// Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as
+// Put implements stream.TicketQueue, ten tickets a call. After a call that fails as
 // a whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
 // the queue is the cause.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {

@@ -13,12 +13,12 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/base/sdkenv"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/seal"

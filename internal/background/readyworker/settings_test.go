@@ -16,10 +16,10 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/seal"
 )
 

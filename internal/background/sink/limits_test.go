@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 func sized(batch []jobs.Delivery, sizes ...int) []jobs.Delivery {

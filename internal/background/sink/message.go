@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/lambda"
 )
 

@@ -16,9 +16,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/lambda"
 )
 

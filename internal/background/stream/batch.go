@@ -170,7 +170,7 @@ func (t *todo) delivery(name string) jobs.Delivery {
 	r := t.image
 	job := r.Jobs[name]
 	return jobs.Delivery{
-		JobID: jobs.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
+		JobID: state.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
 		Tenant: r.Tenant, Trace: job.Trace,
 	}
 }

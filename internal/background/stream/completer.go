@@ -16,6 +16,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
+// TicketQueue keeps tickets until they are due. A TicketQueue is safe for
+// concurrent use.
+//
+// A queue may return a ticket more than once, late, or a little early: using a
+// ticket twice is safe, and the receiver checks Due.
+type TicketQueue interface {
+	// Put adds tickets. Put returns nil if all were added, else one error for each
+	// ticket, nil for each added ticket.
+	Put(ctx context.Context, tickets []jobs.Ticket) []error
+}
+
 // Completer watches the table's stream for unfinished operations, and puts a ticket
 // for each into a queue, which delivers it after the operation's lease and a grace.
 // Operations that finish within a batch cost nothing, so the event source mapping
@@ -32,7 +43,7 @@ import (
 // ([Hooks.ExpiredOpen]), each at least once.
 type Completer struct {
 	reader
-	queue jobs.TicketQueue
+	queue TicketQueue
 	opt   CompleterOptions
 }
 
@@ -40,7 +51,7 @@ type Completer struct {
 type CompleterOptions struct {
 	// Grace is how long an operation is left to its client after its lease has
 	// ended, or after it was released. Grace doubles with every try of the
-	// completer, up to an hour. Default: [jobs.DefaultGrace].
+	// completer, up to an hour. Default: [state.DefaultGrace].
 	Grace time.Duration
 	// LeaveToSweep continues after an operation whose ticket can't be queued: the
 	// sweep makes another ticket. Default: the batch comes again from that record
@@ -56,7 +67,7 @@ type CompleterOptions struct {
 
 // NewCompleter returns a completer that puts tickets into queue. It panics if queue
 // is nil or a time is negative: mistakes in the program, which show at cold start.
-func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
+func NewCompleter(queue TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
 	var opt CompleterOptions
 	for _, fn := range optFns {
 		fn(&opt)
@@ -64,7 +75,7 @@ func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 	if queue == nil || opt.Grace < 0 {
 		panic("stream: NewCompleter: queue must not be nil, times not negative") //nolint:forbidigo // a mistake in the program
 	}
-	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.Grace = cmp.Or(opt.Grace, state.DefaultGrace)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -118,7 +129,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		if ch.new == nil || newest[ch.new.PK] != ch || waits[ch.new.PK] || !state.Completable(ch.new) || state.Overheld(ch.new, c.opt.Now()) {
 			continue
 		}
-		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))
+		tickets = append(tickets, state.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))
 		at = append(at, ch.at)
 	}
 	return c.put(ctx, tickets, at)

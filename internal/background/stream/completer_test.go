@@ -300,7 +300,7 @@ func TestCompleterFinishesWithoutTheClient(t *testing.T) {
 		if left := c.round(t); left != 1 || ran != 0 {
 			t.Fatalf("at once: %d tickets are left, ran %d times", left, ran)
 		}
-		c.clock.advance(defaults.Lease + defaults.LeaseMargin + jobs.DefaultGrace + time.Second)
+		c.clock.advance(defaults.Lease + defaults.LeaseMargin + state.DefaultGrace + time.Second)
 		if left := c.round(t); left > c.more || ran != 1 {
 			t.Fatalf("when it was due: %d tickets are left, ran %d times", left, ran)
 		}
@@ -341,7 +341,7 @@ func TestCompleterTouchesNothingElse(t *testing.T) {
 			"younger than the grace": {func(t *testing.T, tab *table, _ *completion) {
 				t.Helper()
 				begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
-			}, jobs.DefaultGrace, 1},
+			}, state.DefaultGrace, 1},
 			"tried a moment ago by its client": {func(t *testing.T, _ *table, c *completion) {
 				t.Helper()
 				c.clock.advance(time.Hour)
@@ -412,7 +412,7 @@ func TestOneFailingTicketStopsNothing(t *testing.T) {
 		}
 		c.clock.advance(time.Minute)
 		c.round(t)
-		c.clock.advance(jobs.DefaultGrace)
+		c.clock.advance(state.DefaultGrace)
 		c.round(t)
 		want := map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}
 		if diff := cmp.Diff(want, c.outcomes); diff != "" {
@@ -513,7 +513,7 @@ func goesOn(t *testing.T, dies, byTicket bool) {
 	engine := tab.Engine(options)
 	var err error
 	if byTicket {
-		ticket := jobs.TicketFor(tab.Only(t))
+		ticket := state.TicketFor(tab.Only(t))
 		tab.Transport.Reset()
 		_, err = engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 	} else {
@@ -576,7 +576,7 @@ func TestTheLaterProgramsRetentionHolds(t *testing.T) {
 				engine := tab.Engine(resumable, program(tt.later))
 				var err error
 				if byTicket {
-					_, err = engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+					_, err = engine.Resume(t.Context(), state.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 				} else {
 					_, err = engine.Do(t.Context(), req, handler)
 				}

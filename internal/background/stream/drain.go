@@ -14,10 +14,10 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Drain delivers staged jobs as their commits appear in the table's stream, and
@@ -59,7 +59,7 @@ type DrainOptions struct {
 	//
 	// The jobs of an operation keep their order. If a Group has jobs of several
 	// operations, a failed job doesn't hold up those of other operations.
-	Delayed jobs.TicketQueue
+	Delayed TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called as the drain works, for metrics.

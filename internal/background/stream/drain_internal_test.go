@@ -441,7 +441,7 @@ func TestJobWaitsForItsSinkOnly(t *testing.T) {
 		"one that doesn't say": {jobs.SinkFunc(nil), []string{"0.1", "0.2"}},
 	} {
 		d := &Drain{sink: tt.sink}
-		d.sent.add(jobs.JobID("o", "0.0"))
+		d.sent.add(state.JobID("o", "0.0"))
 		if got := d.ahead(todo, "1.0"); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: waits for %v, want %v", name, got, tt.want)
 		}
@@ -561,14 +561,14 @@ func TestDefaults(t *testing.T) {
 	if d := NewDrain(store, jobs.Route{}).opt; d.MaxTries != 5 || d.Concurrency != 8 {
 		t.Errorf("a drain has %+v", d)
 	}
-	if c := NewCompleter(noQueue{}).opt; c.Grace != jobs.DefaultGrace || c.LeaveToSweep {
+	if c := NewCompleter(noQueue{}).opt; c.Grace != state.DefaultGrace || c.LeaveToSweep {
 		t.Errorf("a completer has %+v", c)
 	}
 	s := NewSweep(client, store).opt
-	if s.Late != 15*time.Minute || s.Grace != jobs.DefaultGrace || s.PassWithin != 24*time.Hour ||
+	if s.Late != 15*time.Minute || s.Grace != state.DefaultGrace || s.PassWithin != 24*time.Hour ||
 		s.Segments != 8 || s.PageSize != 1000 || s.PagesPerSecond != 10 || s.MaxEntries != 1000 {
 		t.Errorf("a sweep has %+v", s)
 	}
 }
 
-type noQueue struct{ jobs.TicketQueue }
+type noQueue struct{ TicketQueue }

@@ -24,7 +24,6 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/testkit/callertest"
@@ -32,6 +31,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/seal"
 )
 

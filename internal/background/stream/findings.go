@@ -103,7 +103,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	case r.State == store.Stuck && state.RequestOutlived(r, now):
 		f.emptied = append(f.emptied, r)
 	case waits == state.ReasonOpen && !state.Overheld(r, now) && now.Sub(since) > s.opt.Late:
-		f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
+		f.tickets = append(f.tickets, state.TicketFor(r).From(now))
 	case waits == state.ReasonNoRequest && now.After(state.LeftUntil(r)):
 		f.giveUps = append(f.giveUps, r)
 	}
@@ -232,7 +232,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	if s.opt.MarkStuck == nil {
 		return nil
 	}
-	err := s.opt.MarkStuck(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
+	err := s.opt.MarkStuck(ctx, state.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
 		return nil // another worker works on it

@@ -16,7 +16,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -24,6 +23,7 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/prove"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
@@ -177,7 +177,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 		},
 	}
 	for name, op := range ops {
-		write := func(t *testing.T, tab *table, fault dynamotest.Fault) {
+		write := func(t *testing.T, tab *table, fault dbfault.Fault) {
 			t.Helper()
 			r := tab.finished(t, func(r *store.Record) {
 				if name == "redrive" {
@@ -345,7 +345,7 @@ func racing(rides string, k int) func(context.Context) (idem.Response, error) {
 // forget forgets the operation of a record, with its jobs.
 func (tab *table) forget(t testing.TB, r *store.Record) {
 	t.Helper()
-	if _, err := idem.New(tab.Store, callertest.Anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true}); err != nil {
+	if _, err := idem.New(tab.Store, callertest.Anybody).Forget(t.Context(), state.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -472,13 +472,13 @@ func TestForgetSaysWhatIsLost(t *testing.T) {
 					t.Error(err)
 				}
 			}}
-			lost, err := idem.New(st, callertest.Anybody).Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true})
+			lost, err := idem.New(st, callertest.Anybody).Forget(t.Context(), state.TicketFor(r), "jane", idem.Loss{Work: true, Jobs: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var want []string
 			for _, name := range tt.lost {
-				want = append(want, jobs.JobID(r.ID, name))
+				want = append(want, state.JobID(r.ID, name))
 			}
 			if diff := cmp.Diff(want, lost); diff != "" {
 				t.Errorf("lost (-want +got):\n%s", diff)
@@ -510,7 +510,7 @@ func TestRedriveMeetsANewRound(t *testing.T) {
 	r := tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.0"] = idem.Job{Kind: "job", Args: []byte("1"), Tries: 5, Failed: "poison"}
 	})
-	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, n int) dbfault.Fault {
 		if op != "UpdateItem" || n > 1 {
 			return nil
 		}
@@ -565,7 +565,7 @@ func TestFirstJobsMeetLateWrites(t *testing.T) {
 			next.Jobs = map[string]store.Job{"1.0": {Kind: "a", Args: []byte("1")}, "1.1": {Kind: "b", Args: []byte("2")}}
 			c := store.Commit{Prev: r, Next: next}
 			came := 0
-			tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
+			tab.Transport.Fault = func(op string, _ int) dbfault.Fault {
 				if op != "UpdateItem" {
 					return nil
 				}

@@ -13,11 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
@@ -148,7 +148,7 @@ func TestKilledSweepGoesOnFromItsLastStoredPlace(t *testing.T) {
 	many(t, tab, 70)
 	one := func(o *stream.SweepOptions) { o.Segments = 1 }
 	rep, err := tab.runsAnd(t, 60, func() {
-		tab.Transport.Fault = tabletest.On("UpdateItem", 2, dynamotest.AnswerError(400, "AccessDeniedException", "injected")) // the first was sent before
+		tab.Transport.Fault = tabletest.On("UpdateItem", 2, dbfault.AnswerError(400, "AccessDeniedException", "injected")) // the first was sent before
 	}, one)
 	if err == nil || rep.Pages != 60 {
 		t.Fatalf("%d pages, %v: the end was stored", rep.Pages, err)
@@ -251,7 +251,7 @@ func TestSweepWithoutItsPlace(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			many(t, tab, 3)
-			tab.Transport.Fault = tabletest.On(call, 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
+			tab.Transport.Fault = tabletest.On(call, 1, dbfault.AnswerError(400, "AccessDeniedException", "injected"))
 			rep, err := tab.sweep().Run(t.Context())
 			var denied interface{ ErrorCode() string }
 			if !errors.As(err, &denied) || denied.ErrorCode() != "AccessDeniedException" || len(rep.Entries) != 3 || !rep.Complete {
@@ -320,7 +320,7 @@ func TestFailedActIsTriedByTheNextRun(t *testing.T) {
 			tt.put(t, tab)
 			if name == "a letting go" {
 				tab.Transport.Reset()
-				tab.Transport.Fault = tabletest.On("UpdateItem", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
+				tab.Transport.Fault = tabletest.On("UpdateItem", 1, dbfault.AnswerError(400, "AccessDeniedException", "injected"))
 			}
 			rep, err := tab.runsAnd(t, 1000, nil, s.options(tab))
 			if !rep.Complete || tt.did(rep) != 0 || (err == nil) != (name == "a delivery") { // the drain tells of those

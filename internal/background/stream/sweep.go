@@ -35,7 +35,7 @@ type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
-	Queue jobs.TicketQueue
+	Queue TicketQueue
 	// MarkStuck marks as stuck an operation that can't be completed, after its client's
 	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such
 	// operations are listed. After an error that matches [jobs.ErrNotMine] the sweep of its worker
@@ -48,7 +48,7 @@ type SweepOptions struct {
 	// Late is by how much the stream's readers must be late before the sweep acts in
 	// their place. Default: 15 minutes.
 	Late time.Duration
-	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
+	// Grace is [CompleterOptions.Grace]. Default: [state.DefaultGrace].
 	Grace time.Duration
 
 	// Name distinguishes sweeps of the same table with different tasks, such as
@@ -93,7 +93,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Late = cmp.Or(opt.Late, state.SweepLate)
-	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.Grace = cmp.Or(opt.Grace, state.DefaultGrace)
 	opt.PassWithin = cmp.Or(opt.PassWithin, state.SweepWithin)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 1000)

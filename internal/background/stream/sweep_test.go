@@ -22,17 +22,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
+	"github.com/samekey/samekey/internal/trace"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -216,7 +216,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 			if err != nil || rec.ID != found.Operation {
 				t.Fatalf("%+v: %+v, %v", found, rec, err)
 			}
-			ticket := jobs.TicketFor(rec)
+			ticket := state.TicketFor(rec)
 			if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 				return idem.Response{Status: 201}, phase(ctx)
 			}); err != nil {
@@ -248,7 +248,7 @@ func TestSweepThatFails(t *testing.T) {
 		crowd(t, tab)
 		t.Run("a segment that can't be read", func(t *testing.T) {
 			tab.Transport.Reset()
-			tab.Transport.Fault = tabletest.On("Scan", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
+			tab.Transport.Fault = tabletest.On("Scan", 1, dbfault.AnswerError(400, "AccessDeniedException", "injected"))
 			defer func() { tab.Transport.Fault = nil }()
 			rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.Segments = 4 }).List(t.Context())
 			if err == nil || rep.Complete || rep.Pages != 3 {
@@ -413,7 +413,7 @@ func stuckWithRequest(t *testing.T, tab *table, key, body string, optFns ...func
 	t.Helper()
 	begin(t, tab, tabletest.Post(key, body), phase, optFns...)
 	ahead := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(time.Hour))
-	if err := ahead.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "for this test"); err != nil {
+	if err := ahead.MarkStuck(t.Context(), state.TicketFor(tab.Only(t)), "for this test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -577,9 +577,9 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 		listed, queued int
 	}{
 		"at once":                       {0, 0, 0},
-		"before the grace":              {jobs.DefaultGrace - time.Minute, 0, 0},
-		"after the grace":               {jobs.DefaultGrace + time.Minute, 1, 0},
-		"the completer has not seen it": {jobs.DefaultGrace + 16*time.Minute, 1, 1},
+		"before the grace":              {state.DefaultGrace - time.Minute, 0, 0},
+		"after the grace":               {state.DefaultGrace + time.Minute, 1, 0},
+		"the completer has not seen it": {state.DefaultGrace + 16*time.Minute, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -782,7 +782,7 @@ func TestSweepAddressesWhatItFinds(t *testing.T) {
 	if len(report.Entries) != 1 || report.Entries[0].Function != "rides" || report.Entries[0].Handler != "POST /rides" {
 		t.Errorf("listed %+v", report.Entries)
 	}
-	want := jobs.TicketFor(r).From(time.Time{})
+	want := state.TicketFor(r).From(time.Time{})
 	if got := queue.all(); len(got) != 1 {
 		t.Errorf("tickets %+v", got)
 	} else if got[0].Due = (time.Time{}); !cmp.Equal(want, got[0]) {

@@ -168,7 +168,7 @@ func (m *mailbox) deliver(t testing.TB, w *worker.Worker) bool {
 // sqsOf is a queue of tickets that the tests look into, as SQS has it.
 type sqsOf struct {
 	*mailbox
-	jobs.TicketQueue
+	stream.TicketQueue
 }
 
 func (s sqsOf) SendMessageBatch(ctx context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -191,7 +191,7 @@ func (s sqsOf) ChangeMessageVisibility(ctx context.Context, in *sqs.ChangeMessag
 	return &sqs.ChangeMessageVisibilityOutput{}, errors.Join(s.Put(ctx, []jobs.Ticket{ticketOf(*in.ReceiptHandle)})...)
 }
 
-func asSQS(q jobs.TicketQueue) *completer.Queue {
+func asSQS(q stream.TicketQueue) *completer.Queue {
 	if queue, ok := q.(*completer.Queue); ok {
 		return queue
 	}
@@ -290,7 +290,7 @@ func all[O any](fns []func(*O)) func(*O) {
 }
 
 // makeCompleter makes what hands the open records of a stream to a queue.
-type makeCompleter func(tab *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker
+type makeCompleter func(tab *table, queue stream.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker
 
 // completers runs a test of a completer against a completer, and against a worker,
 // which delivers jobs besides. tab is nil where no job is staged.
@@ -298,13 +298,13 @@ func completers(t *testing.T, test func(t *testing.T, newCompleter makeCompleter
 	t.Helper()
 	t.Run("completer", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(_ *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
+		test(t, func(_ *table, queue stream.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
 			return stream.NewCompleter(queue, optFns...)
 		})
 	})
 	t.Run("worker", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(tab *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
+		test(t, func(tab *table, queue stream.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
 			none := dynamodb.New(dynamodb.Options{})
 			store, err := dynamo.New(none, "table")
 			if err != nil {
@@ -326,14 +326,14 @@ type sweeper interface {
 }
 
 // makeSweep makes a sweep that doesn't wait, with a sink and a queue.
-type makeSweep func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper
+type makeSweep func(tab *table, sink jobs.Sink, queue stream.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper
 
 // sweeps runs a test of a sweep against a sweep, and against a worker.
 func sweeps(t *testing.T, test func(t *testing.T, newSweep makeSweep)) {
 	t.Helper()
 	t.Run("sweep", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
+		test(t, func(tab *table, sink jobs.Sink, queue stream.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
 			return tab.sweep(func(o *stream.SweepOptions) {
 				o.Drain, o.Queue = stream.NewDrain(tab.Store, sink), queue
 				all(optFns)(o)
@@ -342,7 +342,7 @@ func sweeps(t *testing.T, test func(t *testing.T, newSweep makeSweep)) {
 	})
 	t.Run("worker", func(t *testing.T) {
 		t.Parallel()
-		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
+		test(t, func(tab *table, sink jobs.Sink, queue stream.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
 			s := &sweeping{}
 			s.Worker = worker.New(tab.Client, tab.Store, asSQS(queue), func(o *worker.Options) {
 				o.Sink, o.Hooks.Swept = sink, func(_ context.Context, r *stream.Report, _ error) { s.report = r }

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -44,7 +45,7 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = markStuck(st, &Options{Namespaces: tt.of})(t.Context(), jobs.TicketFor(rec), "nobody came")
+		err = markStuck(st, &Options{Namespaces: tt.of})(t.Context(), state.TicketFor(rec), "nobody came")
 		if errors.Is(err, jobs.ErrNotMine) == tt.ours || tt.ours && err != nil {
 			t.Errorf("namespace %q, a worker of %q: %v, given up %t wanted", tt.namespace, tt.of, err, tt.ours)
 		}

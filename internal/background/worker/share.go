@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
 )
@@ -203,11 +204,11 @@ func shareOut(to jobs.Sink, full time.Duration) jobs.Sink {
 
 // sharedQueue is a queue with a share of the time.
 type sharedQueue struct {
-	jobs.TicketQueue
+	stream.TicketQueue
 	*share
 }
 
-// Put implements [jobs.TicketQueue].
+// Put implements [stream.TicketQueue].
 func (q *sharedQueue) Put(ctx context.Context, tickets []jobs.Ticket) (errs []error) {
 	q.use(ctx, func(ctx context.Context) (progress, left bool) {
 		errs = q.TicketQueue.Put(ctx, tickets)

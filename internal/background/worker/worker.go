@@ -13,10 +13,10 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Worker is a background function. It is safe for concurrent use.
@@ -38,7 +38,7 @@ type Options struct {
 	Functions completer.Resumer
 
 	// Grace is for how long an operation is left to its client after its lease, at most a
-	// day. Default: [jobs.DefaultGrace].
+	// day. Default: [state.DefaultGrace].
 	Grace time.Duration
 	// Namespaces limits the operations that the sweep gives up to those of engines
 	// with these namespaces ([idem.Options.Namespace]); it only lists the others. Set it if
@@ -99,7 +99,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 		panic("worker: New: a time is negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
-	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.Grace = cmp.Or(opt.Grace, state.DefaultGrace)
 	if opt.Sink == nil {
 		opt.Sink = jobs.Route{}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // over returns a worker of a table.
@@ -37,7 +38,7 @@ func TestSettingsOfAWorker(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	for name, tc := range map[string]struct{ set, want Options }{
 		"none": {Options{}, Options{
-			Share: 5 * time.Second, Grace: jobs.DefaultGrace, Sink: jobs.Route{}, Functions: completer.Functions{},
+			Share: 5 * time.Second, Grace: state.DefaultGrace, Sink: jobs.Route{}, Functions: completer.Functions{},
 		}},
 		"all": {
 			Options{Share: time.Second, Grace: time.Minute, Namespaces: []string{"rides"}, Sink: panicking{}, Functions: &askedFor{}, Logger: quiet},

@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/storetest"
@@ -155,7 +156,7 @@ func (a *actor) operation(t *testing.T) {
 			a.say("no ticket: %s", kindOf(err))
 			return
 		}
-		res, err := engine.Resume(ctx, jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+		res, err := engine.Resume(ctx, state.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 		a.say("ticket %s: %d %s %s", kindOf(err), res.Status, res.Body, a.after(ctx, t))
 	default:
 		res, err := engine.Do(ctx, idem.Request{

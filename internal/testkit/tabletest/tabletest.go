@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/servers/line"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
@@ -34,7 +35,7 @@ import (
 type Table struct {
 	Name      string
 	Store     *dynamo.Store
-	Transport *dynamotest.Transport
+	Transport *dbfault.Transport
 	Client    *dynamodb.Client // the store's client
 	Direct    *dynamodb.Client // without the transport, to look at items
 
@@ -52,7 +53,7 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 			tab.changes = append(tab.changes, streamimage.Record(c.Old, c.New, c.Time.Truncate(time.Second), strconv.Itoa(1+len(tab.changes))))
 		}
 	}
-	tab.Transport = &dynamotest.Transport{Base: inMemory{tab.server}}
+	tab.Transport = &dbfault.Transport{Base: inMemory{tab.server}}
 	tab.Direct = dynamodb.New(dynamodb.Options{
 		Region: "us-east-1", HTTPClient: tab.server, Retryer: aws.NopRetryer{},
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -86,7 +87,7 @@ func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Cleanup(base.CloseIdleConnections)
 	var seen faults
 	t.Cleanup(func() { seen.tell(t) })
-	tab.Transport = &dynamotest.Transport{Base: &line.Transport{Base: base, Note: seen.note}}
+	tab.Transport = &dbfault.Transport{Base: &line.Transport{Base: base, Note: seen.note}}
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
 	})
@@ -244,8 +245,8 @@ func (tab *Table) SendOnce(t testing.TB) {
 }
 
 // On injects a fault into the first n requests of an operation.
-func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
-	return func(o string, i int) dynamotest.Fault {
+func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
+	return func(o string, i int) dbfault.Fault {
 		if o == op && i <= n {
 			return fault
 		}
@@ -254,15 +255,15 @@ func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.F
 }
 
 // Ambiguous are the faults after which it is unknown whether a write was applied.
-var Ambiguous = map[string]dynamotest.Fault{
-	"the request is lost":              dynamotest.LoseRequest,
-	"the answer is lost":               dynamotest.LoseAnswer,
-	"the answer is torn":               dynamotest.TearAnswer,
-	"a 500 before it is applied":       dynamotest.Answer500,
-	"a 500 after it is applied":        dynamotest.Answer500Applied,
-	"throttled":                        dynamotest.Throttle,
-	"a conflict with another write":    dynamotest.Conflict,
-	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
+var Ambiguous = map[string]dbfault.Fault{
+	"the request is lost":              dbfault.LoseRequest,
+	"the answer is lost":               dbfault.LoseAnswer,
+	"the answer is torn":               dbfault.TearAnswer,
+	"a 500 before it is applied":       dbfault.Answer500,
+	"a 500 after it is applied":        dbfault.Answer500Applied,
+	"throttled":                        dbfault.Throttle,
+	"a conflict with another write":    dbfault.Conflict,
+	"a transaction is still in flight": dbfault.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
 }
 
 // Replays checks that req is answered with body, as a replay.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/trace"
 )
 
 // Recorder is a tracer that keeps its spans. The zero value is ready to use. All of

@@ -17,8 +17,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const (
@@ -141,7 +141,7 @@ func (st *stage) stick(ctx context.Context, a *app, key string) error {
 	if err != nil {
 		return err
 	}
-	return a.engine.MarkStuck(ctx, jobs.TicketFor(rec), "the mail's template is missing")
+	return a.engine.MarkStuck(ctx, state.TicketFor(rec), "the mail's template is missing")
 }
 
 // open finds an open operation of a route.

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 func otherChecks() []Check {
@@ -68,7 +68,7 @@ func otherChecks() []Check {
 // watched returns the alarms on a metric of the application.
 func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
-		if aws.ToString(a.Namespace) == metrics.Namespace && aws.ToString(a.MetricName) == metric &&
+		if aws.ToString(a.Namespace) == metrictable.Namespace && aws.ToString(a.MetricName) == metric &&
 			slices.ContainsFunc(a.Dimensions, func(d types.Dimension) bool {
 				return aws.ToString(d.Name) == "App" && slices.Contains(apps, aws.ToString(d.Value))
 			}) {
@@ -85,7 +85,7 @@ func alarms(f *Facts) ([]wrong, string) {
 	}
 	apps := f.apps(w)
 	var missing []string
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if m.Alarm.Name != "" && len(f.watched(m.Name, apps)) == 0 {
 			missing = append(missing, m.Name)
 		}
@@ -103,7 +103,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	}
 	apps := f.apps(w)
 	var silent []string
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		all := f.watched(m.Name, apps)
 		if len(all) > 0 && !slices.ContainsFunc(all, func(a types.MetricAlarm) bool { return len(a.AlarmActions) > 0 && aws.ToBool(a.ActionsEnabled) }) {
 			silent = append(silent, m.Name)
@@ -117,7 +117,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 
 // ofHooks are the alarms on metrics that functions write.
 func ofHooks() (all []string) {
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if m.Alarm.Name != "" && (m.Source == "request" || m.Source == "store") {
 			all = append(all, m.Alarm.Name)
 		}

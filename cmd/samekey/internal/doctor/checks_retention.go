@@ -8,7 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -135,7 +134,7 @@ func providerKeys(f *Facts) ([]wrong, string) {
 	for _, fn := range f.completing() {
 		longest = max(longest, fn.Timeout)
 	}
-	first := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace) + longest + hidden
+	first := w.setting("SAMEKEY_GRACE", state.DefaultGrace) + longest + hidden
 	if first < f.Options.ProviderRemembers-time.Hour { // what idem.Foreign leaves for the call
 		return found()
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor"
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
-	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 type object = doctortest.Object
@@ -212,9 +212,9 @@ func redrive(to, receives string) string {
 }
 
 // alarmed names the metrics that can have an alarm.
-func alarmed(which func(metrics.Metric) bool) string {
+func alarmed(which func(metrictable.Metric) bool) string {
 	var names []string
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		if which(m) {
 			names = append(names, m.Name)
 		}
@@ -494,10 +494,10 @@ func mistaken() []deployment {
 		finds("warning: provider-keys: function worker: an abandoned request is taken up 20m15s after its claim, and the provider remembers a key for 1h20m15s",
 			env("worker", "SAMEKEY_GRACE", nil), asked(func(o *doctor.Options) { o.ProviderRemembers = time.Hour + 20*time.Minute + 15*time.Second })),
 		finds("warning: alarms: alarms of App orders: there is none on WaitingStuck", without(alarms, "MetricName", "WaitingStuck")),
-		finds("warning: alarms: alarms of App shop: there is none on "+alarmed(func(m metrics.Metric) bool { return m.Alarm.Name != "" }),
+		finds("warning: alarms: alarms of App shop: there is none on "+alarmed(func(m metrictable.Metric) bool { return m.Alarm.Name != "" }),
 			env("worker", "SAMEKEY_APP", "shop"), env("orders", "SAMEKEY_APP", "shop"),
 			there(func(w *doctortest.World) { w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "shop"}} })),
-		finds("note: alarms-heard: alarms of App orders: nobody hears those on "+alarmed(func(metrics.Metric) bool { return true }), there(func(w *doctortest.World) {
+		finds("note: alarms-heard: alarms of App orders: nobody hears those on "+alarmed(func(metrictable.Metric) bool { return true }), there(func(w *doctortest.World) {
 			for _, a := range w.Alarms {
 				a["AlarmActions"] = []any{}
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 func (f *Facts) askAlarms(ctx context.Context, api cloudwatch.DescribeAlarmsAPIClient) {
@@ -25,7 +25,7 @@ func (f *Facts) askAlarms(ctx context.Context, api cloudwatch.DescribeAlarmsAPIC
 // askMetrics asks which applications have the metric Requests, which only the hooks of
 // their functions write. CloudWatch lists a metric for two weeks after its last value.
 func (f *Facts) askMetrics(ctx context.Context, api cloudwatch.ListMetricsAPIClient) {
-	pages := cloudwatch.NewListMetricsPaginator(api, &cloudwatch.ListMetricsInput{Namespace: aws.String(metrics.Namespace), MetricName: aws.String("Requests")})
+	pages := cloudwatch.NewListMetricsPaginator(api, &cloudwatch.ListMetricsInput{Namespace: aws.String(metrictable.Namespace), MetricName: aws.String("Requests")})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {

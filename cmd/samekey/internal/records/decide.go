@@ -296,7 +296,7 @@ func (p *Plan) cancel() error {
 	var begun []string
 	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
 		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
-			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, and it may have arrived", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
+			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, and it may have arrived", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
@@ -305,7 +305,7 @@ func (p *Plan) cancel() error {
 	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never done:"}
 	for _, name := range p.jobs {
 		j := p.rec.Jobs[name]
-		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(jobs.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
+		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
 	}
 	p.Says = append(append(p.Says, begun...), "This can't be undone.")
 	return nil
@@ -334,7 +334,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 	engine := idem.New(s, func(o *idem.Options) {
 		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // what it would say is returned
 	})
-	seen := jobs.TicketFor(p.rec)
+	seen := state.TicketFor(p.rec)
 	switch p.wish.Do {
 	case Retry, Settle:
 		settlement := p.wish.Settlement

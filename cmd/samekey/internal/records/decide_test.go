@@ -291,7 +291,7 @@ func TestRun(t *testing.T) {
 					if i == 0 {
 						want += "; its jobs are removed, but a late drain may still deliver them:"
 					}
-					want += " " + plain.Line(jobs.JobID(rec.ID, job))
+					want += " " + plain.Line(state.JobID(rec.ID, job))
 				}
 			case want == opened:
 				want += records.Continues(rec)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/state"
@@ -41,7 +40,7 @@ func jobsOf(r *store.Record, now time.Time, data bool) []Job {
 	all := make([]Job, 0, len(r.Jobs))
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		j := r.Jobs[name]
-		job := Job{ID: jobs.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Error: j.Failed}
+		job := Job{ID: state.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Error: j.Failed}
 		switch {
 		case !state.Pending(r, name):
 			job.State = "parked"

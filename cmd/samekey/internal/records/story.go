@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -32,7 +31,7 @@ type StoryOptions struct {
 	Listed        []stream.Entry
 	ListedUnknown string
 
-	// Grace is the completer's. Default: jobs.DefaultGrace.
+	// Grace is the completer's. Default: state.DefaultGrace.
 	Grace time.Duration
 }
 
@@ -161,7 +160,7 @@ type Next struct {
 
 // Explain tells the story of r. It changes nothing in r.
 func Explain(r *store.Record, o StoryOptions) *Story {
-	o.Grace = cmp.Or(o.Grace, jobs.DefaultGrace)
+	o.Grace = cmp.Or(o.Grace, state.DefaultGrace)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
 		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,

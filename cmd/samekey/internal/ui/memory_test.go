@@ -25,8 +25,8 @@ import (
 
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/seal"
@@ -43,7 +43,7 @@ type kept struct {
 	client *dynamodb.Client
 	writer *dynamo.Store // the application's
 	// fault is the fault of the next requests; nil for none.
-	fault func(op string) dynamotest.Fault
+	fault func(op string) dbfault.Fault
 }
 
 func keep(t *testing.T, rec *store.Record, sealed, pages seal.Provider) *kept {
@@ -52,7 +52,7 @@ func keep(t *testing.T, rec *store.Record, sealed, pages seal.Provider) *kept {
 	server := &fakedynamo.Server{}
 	k.client = dynamodb.New(dynamodb.Options{
 		Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), Retryer: aws.NopRetryer{},
-		HTTPClient: &http.Client{Transport: &dynamotest.Transport{Base: roundTrip(server.Do), Fault: func(op string, _ int) dynamotest.Fault {
+		HTTPClient: &http.Client{Transport: &dbfault.Transport{Base: roundTrip(server.Do), Fault: func(op string, _ int) dbfault.Fault {
 			if k.fault == nil {
 				return nil
 			}
@@ -129,11 +129,11 @@ func TestActs(t *testing.T) {
 		t.Fatal(err)
 	}
 	answer := Action{Do: "settle", Status: 201}
-	missing := dynamotest.AnswerError(400, "ResourceNotFoundException", "injected")
+	missing := dbfault.AnswerError(400, "ResourceNotFoundException", "injected")
 	for name, tt := range map[string]struct {
 		do            Action
 		sealed, pages seal.Provider
-		fault         func(k *kept, op string) dynamotest.Fault
+		fault         func(k *kept, op string) dbfault.Fault
 		is            error
 		asks, says    string // "" for asks: the question says it, too
 	}{
@@ -142,7 +142,7 @@ func TestActs(t *testing.T) {
 		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no such later job"},
 		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "there is no such record"},
 		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record was written since it was shown: look at it again. Nothing was changed"},
-		"changes": {do: answer, is: ErrMoved, asks: "This is in", says: "the record was written since it was shown: look at it again. Nothing was changed", fault: func(k *kept, op string) dynamotest.Fault {
+		"changes": {do: answer, is: ErrMoved, asks: "This is in", says: "the record was written since it was shown: look at it again. Nothing was changed", fault: func(k *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
@@ -154,15 +154,15 @@ func TestActs(t *testing.T) {
 				return base.RoundTrip(r)
 			}
 		}},
-		"unknown": {do: answer, is: store.ErrUnknown, asks: "This is in", says: "whether it was done is not known. Look at it again, and at its decisions", fault: func(k *kept, op string) dynamotest.Fault {
+		"unknown": {do: answer, is: store.ErrUnknown, asks: "This is in", says: "whether it was done is not known. Look at it again, and at its decisions", fault: func(k *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
-			k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
-			return dynamotest.LoseAnswer
+			k.fault = func(string) dbfault.Fault { return dbfault.LoseRequest }
+			return dbfault.LoseAnswer
 		}},
-		"no table": {do: answer, says: "there is no table orders in this account and region", fault: func(*kept, string) dynamotest.Fault { return missing }},
-		"no table to write to": {do: answer, asks: "This is in", says: "there is no table orders in this account and region", fault: func(_ *kept, op string) dynamotest.Fault {
+		"no table": {do: answer, says: "there is no table orders in this account and region", fault: func(*kept, string) dbfault.Fault { return missing }},
+		"no table to write to": {do: answer, asks: "This is in", says: "there is no table orders in this account and region", fault: func(_ *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
@@ -177,7 +177,7 @@ func TestActs(t *testing.T) {
 		k := keep(t, stuckNow(), tt.sealed, tt.pages)
 		do := k.seen(t, tt.do)
 		if tt.fault != nil {
-			k.fault = func(op string) dynamotest.Fault { return tt.fault(k, op) }
+			k.fault = func(op string) dbfault.Fault { return tt.fault(k, op) }
 		}
 		for _, does := range []struct {
 			says string
@@ -290,7 +290,7 @@ func TestFinds(t *testing.T) {
 	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "omar", Scan: true}); err != nil || got.Only != "No record of the table matches; all were compared." {
 		t.Errorf("omar's: got %+v, %v", got, err)
 	}
-	k.fault = func(string) dynamotest.Fault { return dynamotest.LoseRequest }
+	k.fault = func(string) dbfault.Fault { return dbfault.LoseRequest }
 	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
 		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || len(got.PKs) > 0 {
 			t.Errorf("%s: %+v, %v", any, got, err)
@@ -348,7 +348,7 @@ func TestRowsOfATable(t *testing.T) {
 		}
 		return `{"Table":{"ItemCount":10,"TableSizeBytes":81920}}`
 	}
-	k.fault = func(op string) dynamotest.Fault {
+	k.fault = func(op string) dbfault.Fault {
 		return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(says(op)))}, nil
 		}
@@ -376,7 +376,7 @@ func TestTableThatFails(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{"ResourceNotFoundException": "there is no table orders in this account and region", "AccessDeniedException": "AccessDeniedException"} {
 		k := keep(t, stuckNow(), nil, nil)
-		k.fault = func(string) dynamotest.Fault { return dynamotest.AnswerError(400, code, "injected") }
+		k.fault = func(string) dbfault.Fault { return dbfault.AnswerError(400, code, "injected") }
 		none := func([]Row, Progress) {}
 		for name, do := range map[string]func(context.Context) error{
 			"size":    func(ctx context.Context) error { _, err := k.Size(ctx); return err },
@@ -394,8 +394,8 @@ func TestTableThatFails(t *testing.T) {
 		}
 	}
 	k := keep(t, stuckNow(), nil, nil)
-	k.fault = func(string) dynamotest.Fault {
-		return dynamotest.AnswerError(400, "ValidationException", "The table does not have the specified index: wait")
+	k.fault = func(string) dbfault.Fault {
+		return dbfault.AnswerError(400, "ValidationException", "The table does not have the specified index: wait")
 	}
 	if rows, err := k.Waiting(t.Context(), 10); !errors.Is(err, ErrNoQuery) || rows != nil {
 		t.Errorf("%v, %v", rows, err)

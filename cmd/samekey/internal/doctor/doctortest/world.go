@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/internal/metrictable"
 )
 
 //go:embed good.json
@@ -85,13 +85,13 @@ func Good(now time.Time) *World {
 	if len(indexes) > 0 {
 		w.Table["GlobalSecondaryIndexes"] = indexes
 	}
-	for _, m := range metrics.All() {
+	for _, m := range metrictable.All() {
 		w.Alarms = append(w.Alarms, Object{
-			"AlarmName": "orders-" + m.Name, "Namespace": metrics.Namespace, "MetricName": m.Name, "ActionsEnabled": true,
+			"AlarmName": "orders-" + m.Name, "Namespace": metrictable.Namespace, "MetricName": m.Name, "ActionsEnabled": true,
 			"AlarmActions": []any{"arn:aws:sns:us-east-1:123456789012:on-call"}, "Dimensions": []any{Object{"Name": "App", "Value": "orders"}},
 		})
 	}
-	w.Metrics = []Object{{"Namespace": metrics.Namespace, "MetricName": "Requests", "Dimensions": []any{Object{"Name": "App", "Value": "orders"}}}}
+	w.Metrics = []Object{{"Namespace": metrictable.Namespace, "MetricName": "Requests", "Dimensions": []any{Object{"Name": "App", "Value": "orders"}}}}
 	w.Items = append(w.Items,
 		w.Record("1", "orders", "done", 24*time.Hour),
 		w.Record("2", "receipts", "done", 28*24*time.Hour),

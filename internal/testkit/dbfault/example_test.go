@@ -1,4 +1,4 @@
-package dynamotest_test
+package dbfault_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 )
 
 // The put is applied, but its answer is lost; the client can't tell this from
@@ -27,9 +28,9 @@ func ExampleTransport() {
 	defer srv.Close()
 	db := &dynamotest.DB{Endpoint: srv.URL}
 
-	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
+	tr := &dbfault.Transport{Fault: func(op string, n int) dbfault.Fault {
 		if op == "PutItem" && n == 1 {
-			return dynamotest.LoseAnswer
+			return dbfault.LoseAnswer
 		}
 		return nil
 	}}

@@ -1,4 +1,4 @@
-package dynamotest_test
+package dbfault_test
 
 import (
 	"bytes"
@@ -21,13 +21,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 // memory is a database in memory, for requests that go through tr.
-func memory(tr *dynamotest.Transport) (client, direct *dynamodb.Client) {
+func memory(tr *dbfault.Transport) (client, direct *dynamodb.Client) {
 	server := &fakedynamo.Server{}
 	tr.Base = roundTripper(server.Do)
 	direct = (&dynamotest.DB{Endpoint: "http://127.0.0.1:1"}).Client(func(o *dynamodb.Options) { o.HTTPClient = server })
@@ -62,30 +63,30 @@ func TestFaultsOfAPut(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		fault   dynamotest.Fault
+		fault   dbfault.Fault
 		cancel  bool // whether the context ends while the request is held
 		applied bool
 		err     func(error) bool // nil if there is none
 	}{
 		{"none", nil, false, true, nil},
-		{"LoseRequest", dynamotest.LoseRequest, false, false, is(syscall.ECONNREFUSED)},
-		{"LoseAnswer", dynamotest.LoseAnswer, false, true, is(syscall.ECONNRESET)},
-		{"TearAnswer", dynamotest.TearAnswer, false, true, is(io.ErrUnexpectedEOF)},
-		{"Answer500", dynamotest.Answer500, false, false, as[*types.InternalServerError]},
-		{"Answer500Applied", dynamotest.Answer500Applied, false, true, as[*types.InternalServerError]},
-		{"Throttle", dynamotest.Throttle, false, false, as[*types.ProvisionedThroughputExceededException]},
-		{"Conflict", dynamotest.Conflict, false, false, as[*types.TransactionConflictException]},
-		{"AnswerError", dynamotest.AnswerError(400, "RequestLimitExceeded", "slow down"), false, false, as[*types.RequestLimitExceeded]},
-		{"AnswerError of an unknown code", dynamotest.AnswerError(418, "Teapot", "short"), false, false, hasCode("Teapot")},
-		{"Delay", dynamotest.Delay(time.Millisecond), false, true, nil},
-		{"Delay longer than the context", dynamotest.Delay(time.Hour), true, false, is(context.Canceled)},
-		{"Hang", dynamotest.Hang, true, false, is(context.Canceled)},
+		{"LoseRequest", dbfault.LoseRequest, false, false, is(syscall.ECONNREFUSED)},
+		{"LoseAnswer", dbfault.LoseAnswer, false, true, is(syscall.ECONNRESET)},
+		{"TearAnswer", dbfault.TearAnswer, false, true, is(io.ErrUnexpectedEOF)},
+		{"Answer500", dbfault.Answer500, false, false, as[*types.InternalServerError]},
+		{"Answer500Applied", dbfault.Answer500Applied, false, true, as[*types.InternalServerError]},
+		{"Throttle", dbfault.Throttle, false, false, as[*types.ProvisionedThroughputExceededException]},
+		{"Conflict", dbfault.Conflict, false, false, as[*types.TransactionConflictException]},
+		{"AnswerError", dbfault.AnswerError(400, "RequestLimitExceeded", "slow down"), false, false, as[*types.RequestLimitExceeded]},
+		{"AnswerError of an unknown code", dbfault.AnswerError(418, "Teapot", "short"), false, false, hasCode("Teapot")},
+		{"Delay", dbfault.Delay(time.Millisecond), false, true, nil},
+		{"Delay longer than the context", dbfault.Delay(time.Hour), true, false, is(context.Canceled)},
+		{"Hang", dbfault.Hang, true, false, is(context.Canceled)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault {
+			tr := &dbfault.Transport{Fault: func(string, int) dbfault.Fault {
 				if tt.cancel {
 					cancel()
 				}
@@ -115,20 +116,20 @@ func TestFaultsOfATransaction(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name    string
-		fault   dynamotest.Fault
+		fault   dbfault.Fault
 		applied bool
 		reasons []string // nil if it isn't cancelled
 		message string
 	}{
-		{"Conflict", dynamotest.Conflict, false, []string{"TransactionConflict", "None"}, "[TransactionConflict, None]"},
-		{"CancelTransaction", dynamotest.CancelTransaction("", "ThrottlingError"), false, []string{"None", "ThrottlingError"}, "[None, ThrottlingError]"},
-		{"LoseAnswer", dynamotest.LoseAnswer, true, nil, ""},
-		{"TearAnswer", dynamotest.TearAnswer, true, nil, ""},
-		{"Throttle", dynamotest.Throttle, false, nil, ""},
+		{"Conflict", dbfault.Conflict, false, []string{"TransactionConflict", "None"}, "[TransactionConflict, None]"},
+		{"CancelTransaction", dbfault.CancelTransaction("", "ThrottlingError"), false, []string{"None", "ThrottlingError"}, "[None, ThrottlingError]"},
+		{"LoseAnswer", dbfault.LoseAnswer, true, nil, ""},
+		{"TearAnswer", dbfault.TearAnswer, true, nil, ""},
+		{"Throttle", dbfault.Throttle, false, nil, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault { return tt.fault }}
+			tr := &dbfault.Transport{Fault: func(string, int) dbfault.Fault { return tt.fault }}
 			in := &dynamodb.TransactWriteItemsInput{}
 			for _, pk := range []string{"a", "b"} {
 				in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Put: &types.Put{
@@ -162,9 +163,9 @@ func TestFaultsOfATransaction(t *testing.T) {
 
 func TestFaultIsChosenByOperationAndCount(t *testing.T) {
 	t.Parallel()
-	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
+	tr := &dbfault.Transport{Fault: func(op string, n int) dbfault.Fault {
 		if op == "PutItem" && n == 2 {
-			return dynamotest.Throttle
+			return dbfault.Throttle
 		}
 		return nil
 	}}
@@ -187,11 +188,11 @@ func TestFaultIsChosenByOperationAndCount(t *testing.T) {
 
 func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	faults := []dynamotest.Fault{nil, dynamotest.LoseRequest, dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.Answer500, dynamotest.Answer500Applied, dynamotest.Throttle, dynamotest.Conflict}
+	faults := []dbfault.Fault{nil, dbfault.LoseRequest, dbfault.LoseAnswer, dbfault.TearAnswer, dbfault.Answer500, dbfault.Answer500Applied, dbfault.Throttle, dbfault.Conflict}
 	var mu sync.Mutex
 	counts := map[int]bool{}
-	tr := &dynamotest.Transport{}
-	tr.Fault = func(_ string, n int) dynamotest.Fault {
+	tr := &dbfault.Transport{}
+	tr.Fault = func(_ string, n int) dbfault.Fault {
 		_ = tr.Total() // may be asked from here
 		mu.Lock()
 		defer mu.Unlock()
@@ -234,29 +235,29 @@ func TestFaultsCloseBodies(t *testing.T) {
 	const sent = `{"TransactItems":[{},{},{}]}`
 	for _, tt := range []struct {
 		name  string
-		fault dynamotest.Fault
+		fault dbfault.Fault
 		sends bool
 	}{
 		{"none", nil, true},
-		{"LoseRequest", dynamotest.LoseRequest, false},
-		{"LoseAnswer", dynamotest.LoseAnswer, true},
-		{"TearAnswer", dynamotest.TearAnswer, true},
-		{"Answer500", dynamotest.Answer500, false},
-		{"Answer500Applied", dynamotest.Answer500Applied, true},
-		{"Throttle", dynamotest.Throttle, false},
-		{"Conflict", dynamotest.Conflict, false},
-		{"CancelTransaction", dynamotest.CancelTransaction("None"), false},
-		{"Delay", dynamotest.Delay(time.Second), true},
-		{"Delay longer than the context", dynamotest.Delay(time.Hour), false},
-		{"Hang", dynamotest.Hang, false},
+		{"LoseRequest", dbfault.LoseRequest, false},
+		{"LoseAnswer", dbfault.LoseAnswer, true},
+		{"TearAnswer", dbfault.TearAnswer, true},
+		{"Answer500", dbfault.Answer500, false},
+		{"Answer500Applied", dbfault.Answer500Applied, true},
+		{"Throttle", dbfault.Throttle, false},
+		{"Conflict", dbfault.Conflict, false},
+		{"CancelTransaction", dbfault.CancelTransaction("None"), false},
+		{"Delay", dbfault.Delay(time.Second), true},
+		{"Delay longer than the context", dbfault.Delay(time.Hour), false},
+		{"Hang", dbfault.Hang, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				request := &body{Reader: strings.NewReader(sent)}
 				response := &body{Reader: strings.NewReader("an answer")}
-				tr := &dynamotest.Transport{
-					Fault: func(string, int) dynamotest.Fault { return tt.fault },
+				tr := &dbfault.Transport{
+					Fault: func(string, int) dbfault.Fault { return tt.fault },
 					Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 						got, err := io.ReadAll(req.Body)
 						if err := errors.Join(err, req.Body.Close()); err != nil || string(got) != sent {
@@ -298,8 +299,8 @@ func TestFaultsCloseBodies(t *testing.T) {
 func TestFaultsReturnTheErrorsOfTheBase(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("no route")
-	for name, fault := range map[string]dynamotest.Fault{
-		"LoseAnswer": dynamotest.LoseAnswer, "TearAnswer": dynamotest.TearAnswer, "Answer500Applied": dynamotest.Answer500Applied, "Delay": dynamotest.Delay(0),
+	for name, fault := range map[string]dbfault.Fault{
+		"LoseAnswer": dbfault.LoseAnswer, "TearAnswer": dbfault.TearAnswer, "Answer500Applied": dbfault.Answer500Applied, "Delay": dbfault.Delay(0),
 	} {
 		for _, base := range []roundTripper{
 			func(*http.Request) (*http.Response, error) { return nil, broken },
@@ -330,7 +331,7 @@ func TestTearAnswerCutsTheBodyInTheMiddle(t *testing.T) {
 		base := roundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(whole))}, nil
 		})
-		resp, err := dynamotest.TearAnswer(base, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+		resp, err := dbfault.TearAnswer(base, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,15 @@
-package dynamotest
+// Package dbfault counts the requests of a DynamoDB client by operation, and injects faults that
+// no emulator produces: answers that are lost or torn after the write was applied, refused
+// connections, throttling, conflicts, delay.
+//
+//	tr := &dbfault.Transport{Fault: func(op string, n int) dbfault.Fault {
+//		if op == "PutItem" && n == 1 {
+//			return dbfault.LoseAnswer
+//		}
+//		return nil
+//	}}
+//	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
+package dbfault
 
 import (
 	"bytes"

@@ -1,7 +1,6 @@
 // Package trace is the seam between Samekey and a library for tracing. A [Tracer]
 // gets the steps of each operation: claim, phases, calls, commits, deliveries.
-// Module github.com/samekey/samekey/otel has a Tracer for OpenTelemetry. An
-// application that traces with it doesn't need this package.
+// Module github.com/samekey/samekey/otel has the Tracer, for OpenTelemetry.
 package trace
 
 import (
