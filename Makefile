@@ -122,10 +122,10 @@ race: ## the tests of the engine, the worker and the client with the race detect
 	REQUIRE_DYNAMODB=1 go test -race -vet=off -shuffle=on -timeout=20m -skip $(LONG_TESTS) $(TESTFLAGS) $(RACE)
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix crash-matrix planted sealed fuzz fuzz-tenants load soak deploy pages clients packages
+PROOFS        ?= tests race figures planted sealed fuzz fuzz-tenants load soak deploy pages clients packages
 
 .PHONY: prove
-prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
+prove: ## every proof by force, with the time of each (a night; Java; PROOFS="figures load" for some; docs/inside/proof.md)
 	@proof/prove.sh $(PROOFS)
 
 .PHONY: schedules

@@ -15,13 +15,12 @@ prove() {
 	case $1 in
 	tests) PROVE=all make -s test samples TESTFLAGS="-count=1 -timeout=90m" && examined ;;
 	race) make -s test samples TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
-	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
-	crash-matrix) make -s crash-matrix N="${CRASH_N:-4080}" PAGE= ;; # each of the cells three times
+	planted) make -s planted && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
 	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;
 	deploy) SMOKE_ALL=1 make -s smoke-deploy ;;
 	pages) make -s pictures && make -s site-browser && make -s browser ;;
 	clients) make -s stripe-sdks && make -s cdk && make -s demo-hello ;;
-	mix | traces | planted | sealed | fuzz-tenants | load | soak | packages) make -s "$1" ;;
+	figures | sealed | fuzz-tenants | load | soak | packages) make -s "$1" ;;
 	*)
 		echo "prove: there is no proof $1" >&2
 		return 1
