@@ -15,7 +15,7 @@ import (
 // setters are the declarations that set Owner or Ver of a record: Stamp decides them,
 // the store in memory copies them, and the table of fields reads them. (The store on DynamoDB
 // and its take-over write them by expressions.)
-var setters = []string{"internal/item Fields", "idem patched", "internal/state Stamp"}
+var setters = []string{"idem patched", "internal/item Fields", "internal/state Stamp"}
 
 // Owner and version fence every write, so only state.Stamp decides them. Test
 // helpers may make any record, and the model of the protocol (proof/model) has records
