@@ -9,9 +9,7 @@ import (
 // What adapters and routers ask of an engine, besides Serve.
 
 // CheckRoute returns an error for a pattern whose requests this engine would not
-// keep apart or not protect: its method is none of [Options.Methods], or
-// [Fingerprint.SkipPath] leaves out the values of its wildcards, so that requests for
-// two things would be one operation. Patterns are those of [http.ServeMux]. A
+// protect: its method is none of [Options.Methods]. Patterns are those of [http.ServeMux]. A
 // pattern without a method is fine: requests with other methods pass. An engine in
 // [ModeOff] protects nothing and takes every pattern. CheckRoute is for routers, at
 // cold start.
@@ -19,13 +17,10 @@ func (e *Engine) CheckRoute(pattern string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
 	}
-	method, path := splitPattern(pattern)
+	method, _ := splitPattern(pattern)
 	if method != "" && !e.core.methods[method] {
 		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
 			pattern, strings.Join(e.core.opt.Methods, ", "), method)
-	}
-	if e.core.opt.Fingerprint.hidesWildcards(path) {
-		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
 	}
 	return nil
 }

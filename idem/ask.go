@@ -55,10 +55,6 @@ func (q *ask) find(ctx context.Context, spaces bool) (err error) {
 	q.bar("request", q.req.Unread)
 	q.bar("key", e.opt.allowsKey(q.req.Key, q.bare, whose))
 	q.bar("scope", e.opt.completable(q.req, whose))
-	if e.opt.Fingerprint.SkipPath {
-		q.unread = checkRoute(&e.opt.Fingerprint, q.req)
-		q.bar("scope", q.unread)
-	}
 	var digest [sha256.Size]byte
 	if q.req.Unread == nil {
 		if digest, err = e.opt.Fingerprint.digest(q.req); err != nil {

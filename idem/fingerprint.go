@@ -25,12 +25,6 @@ import (
 // a caller may repeat the same request with a fresh token. Who the caller is, decides the
 // scope ([Options.Scope]).
 type Fingerprint struct {
-	// The Skip fields leave parts out. Method and path distinguish the routes of an
-	// engine: if both are skipped, or left out by Func, equal keys of two routes are
-	// one operation, unless [Options.Scope] returns the route as well. SkipPath refuses routes with
-	// wildcards, whose values would not count ([Engine.CheckRoute]).
-	SkipMethod, SkipPath, SkipQuery, SkipBody bool
-
 	// Headers are additional request headers to cover, such as a header that selects
 	// an account. Credentials, tracing headers, counts of retries and the key are refused.
 	Headers []string
@@ -53,7 +47,8 @@ type Fingerprint struct {
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
-	// same request. An error refuses the request: by ErrRequest if its key is not known, and
+	// same request. Method and path distinguish the routes of an engine: without them,
+	// equal keys of two routes are one operation, unless [Options.Scope] returns the route. An error refuses the request: by ErrRequest if its key is not known, and
 	// by ErrIncomparable if its record is not of a Known scheme. Func must not change the request. Func serves every handler of
 	// the engine, and decides itself whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
@@ -94,15 +89,7 @@ func (f *Fingerprint) scheme() string {
 		return "func " + f.FuncName
 	}
 	var parts []string
-	for _, skip := range []struct {
-		is   bool
-		name string
-	}{{f.SkipMethod, "-method"}, {f.SkipPath, "-path"}, {f.SkipQuery, "-query"}, {f.SkipBody, "-body"}} {
-		if skip.is {
-			parts = append(parts, skip.name)
-		}
-	}
-	if f.CanonicalJSON && !f.SkipBody {
+	if f.CanonicalJSON {
 		parts = append(parts, "json")
 	}
 	for _, name := range f.Headers { // in their order, in which they are hashed
@@ -194,25 +181,16 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 			return sum, fmt.Errorf("%w: fingerprint: %w", ErrRequest, err)
 		}
 	default:
-		if !f.SkipMethod {
-			small = appendTagged(small, 'm', r.Method)
+		small = appendTagged(appendTagged(small, 'm', r.Method), 'p', r.Path)
+		if host := patternHost(r); host != "" {
+			small = appendTagged(small, 'o', host)
 		}
-		if !f.SkipPath {
-			small = appendTagged(small, 'p', r.Path)
-			if host := patternHost(r); host != "" {
-				small = appendTagged(small, 'o', host)
-			}
-		}
-		if !f.SkipQuery {
-			small = appendTagged(small, 'q', canonicalQuery(r.Query))
-		}
+		small = appendTagged(small, 'q', canonicalQuery(r.Query))
 		for _, name := range f.Headers {
 			// HTTP APIs join the values of one header; others keep them apart.
 			small = appendTagged(small, 'h', strings.Join(headerValues(r.Header, name), ","))
 		}
 		switch contentType, media := mediaType(r.Header); {
-		case f.SkipBody:
-			tag, body = 's', nil
 		case f.CanonicalJSON && (media == "application/json" || strings.HasSuffix(media, "+json")):
 			if canonical, ok := CanonicalJSON(body); ok {
 				tag, body = 'j', canonical

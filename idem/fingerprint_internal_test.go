@@ -86,10 +86,6 @@ func TestFingerprintParts(t *testing.T) {
 		"a header that is":                    {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, false},
 		"a chosen header in another case":     {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header = http.Header{"stripe-account": {"acct_1"}} }, true},
 		"a value moves to another header":     {Fingerprint{Headers: []string{"A", "B"}}, func(r *Request) { r.Header = http.Header{"B": {"x"}} }, false},
-		"a skipped method":                    {Fingerprint{SkipMethod: true}, func(r *Request) { r.Method = "PUT" }, true},
-		"a skipped path":                      {Fingerprint{SkipPath: true}, func(r *Request) { r.Path = "/" }, true},
-		"a skipped query":                     {Fingerprint{SkipQuery: true}, func(r *Request) { r.Query = "" }, true},
-		"a skipped body":                      {Fingerprint{SkipBody: true}, func(r *Request) { r.Body = nil }, true},
 		"a func's choice":                     {Fingerprint{Func: func(r *Request) ([]byte, error) { return r.Body[:3], nil }}, func(r *Request) { r.Path = "/x" }, true},
 		"what a func looks at":                {Fingerprint{Func: func(r *Request) ([]byte, error) { return []byte(r.Path), nil }}, func(r *Request) { r.Path = "/x" }, false},
 		"a query with a broken escape":        {Fingerprint{}, func(r *Request) { r.Query = "a=%zz" }, false},
@@ -317,13 +313,11 @@ func TestSchemes(t *testing.T) {
 	t.Parallel()
 	body := func(r *Request) ([]byte, error) { return r.Body, nil }
 	for want, f := range map[string]Fingerprint{
-		"":                           {Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}},
-		"-method -path -query -body": {SkipMethod: true, SkipPath: true, SkipQuery: true, SkipBody: true},
-		"-body":                      {SkipBody: true, CanonicalJSON: true}, // no body, in no form
-		"json":                       {CanonicalJSON: true},
-		"-query json +A +X-Account":  {SkipQuery: true, CanonicalJSON: true, Headers: []string{"a", "x-account"}},
-		"+X-Account +A":              {Headers: []string{"X-Account", "A"}}, // in their order, which counts
-		"func body":                  {Func: body, FuncName: "body", SkipQuery: true, CanonicalJSON: true},
+		"":                   {Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}},
+		"json":               {CanonicalJSON: true},
+		"json +A +X-Account": {CanonicalJSON: true, Headers: []string{"a", "x-account"}},
+		"+X-Account +A":      {Headers: []string{"X-Account", "A"}}, // in their order, which counts
+		"func body":          {Func: body, FuncName: "body", CanonicalJSON: true},
 	} {
 		if got := f.scheme(); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -338,10 +332,10 @@ func TestSchemes(t *testing.T) {
 		"a name with an umlaut":        {Func: body, FuncName: "k\u00f6rper"},
 		"no header":                    {Headers: []string{"a b"}},
 		"its own scheme":               {Known: []Fingerprint{{}}},
-		"a scheme twice":               {CanonicalJSON: true, Known: []Fingerprint{{SkipBody: true}, {SkipBody: true, CanonicalJSON: true}}},
+		"a scheme twice":               {CanonicalJSON: true, Known: []Fingerprint{{}, {Secrets: nil}}},
 		"two functions of one name":    {Func: body, FuncName: "body", Known: []Fingerprint{{Func: body, FuncName: "body"}}},
-		"a known one's known":          {Known: []Fingerprint{{SkipBody: true, Known: []Fingerprint{{SkipQuery: true}}}}},
-		"a known one's secret":         {Known: []Fingerprint{{SkipBody: true, Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}}}},
+		"a known one's known":          {Known: []Fingerprint{{CanonicalJSON: true, Known: []Fingerprint{{Headers: []string{"A"}}}}}},
+		"a known one's secret":         {Known: []Fingerprint{{CanonicalJSON: true, Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}}}},
 		"a known one's credentials":    {Known: []Fingerprint{{Headers: []string{"Authorization"}}}},
 		"a known one without its name": {Known: []Fingerprint{{Func: body}}},
 	} {
@@ -350,7 +344,7 @@ func TestSchemes(t *testing.T) {
 		}
 	}
 	for _, f := range []Fingerprint{
-		{Known: []Fingerprint{{SkipBody: true}, {SkipQuery: true}}, Secrets: []Secret{{"1", make([]byte, 16)}}},
+		{Known: []Fingerprint{{CanonicalJSON: true}, {Headers: []string{"A"}}}, Secrets: []Secret{{"1", make([]byte, 16)}}},
 		{Func: body, FuncName: "!~" + strings.Repeat("x", 62)},
 	} {
 		if err := f.validate(KeyHeader); err != nil {
@@ -362,10 +356,11 @@ func TestSchemes(t *testing.T) {
 // A record is compared by its own scheme, whichever of the known ones that is.
 func TestKnownSchemes(t *testing.T) {
 	t.Parallel()
-	f := Fingerprint{Known: []Fingerprint{{SkipPath: true}, {SkipQuery: true}}}
+	withoutQuery := Fingerprint{FuncName: "path", Func: func(r *Request) ([]byte, error) { return []byte(r.Path), nil }}
+	f := Fingerprint{Known: []Fingerprint{{CanonicalJSON: true}, withoutQuery}}
 	r, other := base(), base()
 	other.Query = "c=3"
-	held := &store.Record{Scheme: "-query", Fingerprint: fingerprintOf(t, Fingerprint{SkipQuery: true}, r)}
+	held := &store.Record{Scheme: "func path", Fingerprint: fingerprintOf(t, withoutQuery, r)}
 	if same, err := f.matches(held, &other); err != nil || !same {
 		t.Errorf("without its query, the request is the same: %t, %v", same, err)
 	}
@@ -405,12 +400,10 @@ func TestSameInPlaceOfTheBody(t *testing.T) {
 		a, b [32]byte
 		same bool
 	}{
-		"other bodies":                {digest(plain, "1", "x"), digest(plain, "2", "x"), true},
-		"other parts":                 {digest(plain, "1", "x"), digest(plain, "1", "y"), false},
-		"none, and the body":          {digest(plain, "1", ""), digest(plain, "1", "x"), false},
-		"by its meaning":              {digest(canonical, "1", `{"a":1,"b":2}`), digest(canonical, "2", `{"b":2, "a":1}`), true},
-		"skipped as the body is":      {digest(Fingerprint{SkipBody: true}, "1", "x"), digest(Fingerprint{SkipBody: true}, "2", "y"), true},
-		"another method all the same": {digest(plain, "1", "x"), digest(Fingerprint{SkipMethod: true}, "1", "x"), false},
+		"other bodies":       {digest(plain, "1", "x"), digest(plain, "2", "x"), true},
+		"other parts":        {digest(plain, "1", "x"), digest(plain, "1", "y"), false},
+		"none, and the body": {digest(plain, "1", ""), digest(plain, "1", "x"), false},
+		"by its meaning":     {digest(canonical, "1", `{"a":1,"b":2}`), digest(canonical, "2", `{"b":2, "a":1}`), true},
 	} {
 		if (tt.a == tt.b) != tt.same {
 			t.Errorf("%s: the same %t, want %t", name, !tt.same, tt.same)

@@ -244,13 +244,15 @@ func TestFormerPresetAcceptsWhatBothDo(t *testing.T) {
 // the second by the present one, and each of the programs knows what its neighbours claim.
 func TestFormerPresetChangesTheFingerprint(t *testing.T) {
 	t.Parallel()
-	was := func(o *idem.Options) { o.Fingerprint.SkipQuery = true }
+	was := func(o *idem.Options) { o.Fingerprint.CanonicalJSON = true }
 	for name, more := range map[string]func(*idem.Options){
 		"": asIs,
 		"with a secret": func(o *idem.Options) {
 			o.Fingerprint.Secrets = []idem.Secret{{ID: "s", Key: make([]byte, 32)}}
 		},
-		"known already, like a third": func(o *idem.Options) { o.Fingerprint.Known = []idem.Fingerprint{{SkipQuery: true}, {SkipPath: true}} },
+		"known already, like a third": func(o *idem.Options) {
+			o.Fingerprint.Known = []idem.Fingerprint{{CanonicalJSON: true}, {Headers: []string{"X-Account"}}}
+		},
 	} {
 		var mem idem.MemoryStore
 		release := func(claims bool) func(*idem.Options) {

@@ -111,7 +111,7 @@ func TestModeOff(t *testing.T) {
 	for name, key := range map[string]idem.KeyMode{"required": idem.KeyRequired, "generated": idem.KeyGenerate} {
 		told := 0
 		e := idem.New(nil, func(o *idem.Options) {
-			o.Mode, o.Key, o.Fingerprint.SkipPath = idem.ModeOff, key, true
+			o.Mode, o.Key = idem.ModeOff, key
 			o.Hooks.Unprotected = func(context.Context, idem.Event) { told++ }
 		})
 		if err := errors.Join(e.AddOperation("Direct", "a"), e.AddOperation("Direct", "a"), e.CheckRoute("GET /{id}")); err != nil {

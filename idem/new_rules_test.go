@@ -65,9 +65,6 @@ func TestRecordFirst(t *testing.T) {
 				o.Fingerprint.Known = []idem.Fingerprint{{}}
 			}, code: "request_invalid", advice: "Nothing was done",
 		},
-		"SkipPath": {now: func(o *idem.Options) {
-			o.Fingerprint.SkipPath, o.Fingerprint.Known = true, []idem.Fingerprint{{}}
-		}, code: "scope_unknown", advice: "operator"},
 		"too little time": {time: soon, code: "no_time_left", advice: "Nothing was done"},
 		"no time":         {time: time.Nanosecond, known: "no_time_left", code: "no_time_left", advice: "not looked up"},
 		"Resumable, net/http": {

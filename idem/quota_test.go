@@ -80,7 +80,8 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		"panicked":        {fn: panics, new: true},
 		"its request kept": {fn: down, opt: func(o *idem.Options) {
 			resumable(o)
-			o.Fingerprint.SkipBody = true
+			o.Fingerprint.FuncName = "key"
+			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, nil }
 		}, body: 10_000, new: true, least: 10_300, most: 10_900},
 		"replayed":       {before: answers(201), fn: answers(201)},
 		"observed":       {fn: answers(201), opt: func(o *idem.Options) { o.Mode = idem.ModeObserve }, new: true, least: 300, most: 800},

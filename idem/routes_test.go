@@ -133,27 +133,3 @@ func TestPathOfRequestsOfOtherForms(t *testing.T) {
 		})
 	}
 }
-
-// With SkipPath nothing tells the values of wildcards apart: cancelling B would
-// replay the answer for A.
-func TestWildcardsThatAreSkippedAreRefused(t *testing.T) {
-	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), callertest.Anybody, func(o *idem.Options) { o.Fingerprint.SkipPath = true })
-	for _, pattern := range []string{"POST /orders/{id}/cancel", "POST /orders/", "POST /", "/orders/{rest...}", ""} {
-		h := e.Middleware(http.HandlerFunc(said))
-		if pattern != "" {
-			mux := http.NewServeMux()
-			mux.Handle(pattern, h)
-			h = mux
-		}
-		for _, id := range []string{"a", "b"} {
-			r := httptest.NewRequestWithContext(t.Context(), "POST", "/orders/"+id+"/cancel", http.NoBody)
-			r.Header.Set(idem.KeyHeader, "k")
-			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
-			if w.Code != 500 || !strings.Contains(w.Body.String(), "scope_unknown") {
-				t.Errorf("%q: %s: %d %s, want a refusal", pattern, id, w.Code, w.Body)
-			}
-		}
-	}
-}

@@ -62,7 +62,10 @@ func ExampleDirect_fieldsAsKey() {
 	charge := func(_ context.Context, o order) (string, error) { return fmt.Sprint("paid ", o.Amount), nil }
 	byID := func(o order) (string, error) { return o.OrderID, nil }
 
-	keyAlone := func(o *idem.Options) { o.Fingerprint.SkipBody = true }
+	keyAlone := func(o *idem.Options) {
+		o.Fingerprint.FuncName = "key"
+		o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, nil }
+	}
 	andAmount := func(o *idem.Options) {
 		o.Fingerprint.FuncName = "amount"
 		o.Fingerprint.Func = func(r *idem.Request) ([]byte, error) {

@@ -106,7 +106,7 @@ func TestTheOperationIsInTheScope(t *testing.T) {
 }
 
 // Routes with one engine have the path between their keys, or else what Scope returns.
-func TestRoutesThatSkipThePathHaveTheirOwnKeysByScope(t *testing.T) {
+func TestRoutesHaveTheirOwnKeysByPathOrScope(t *testing.T) {
 	t.Parallel()
 	type (
 		in  = events.APIGatewayV2HTTPRequest
@@ -123,7 +123,11 @@ func TestRoutesThatSkipThePathHaveTheirOwnKeysByScope(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := anEngine(func(o *idem.Options) {
-				if o.Fingerprint.SkipPath = tc.skip; tc.scope {
+				if tc.skip {
+					o.Fingerprint.FuncName = "body"
+					o.Fingerprint.Func = func(r *idem.Request) ([]byte, error) { return r.Body, nil }
+				}
+				if tc.scope {
 					o.Scope = func(_ context.Context, r *idem.Request) (string, error) { return r.Route, nil }
 				}
 			})

@@ -106,7 +106,6 @@ func TestMistakesPanic(t *testing.T) {
 		"Router: no Request":          {"NewRouter: an adapter", func() { lambda.NewRouter(noRequest) }},
 		"Router: no Response":         {"NewRouter: an adapter", func() { lambda.NewRouter(noResponse) }},
 		"Router: no Reply":            {"NewRouter: an adapter", func() { lambda.NewRouter(noReply) }},
-		"Router: no Problem":          {"NewRouter: an adapter", func() { lambda.NewRouter(lambda.HTTPAPI, func(o *lambda.RouterOptions) { o.Problem = nil }) }},
 		"Router: no HTTP":             {"NewRouter: an adapter", func() { lambda.NewRouter(typed) }},
 		"Router: no handler":          {"Router: handler", router(func(r *lambda.Router[v2Request, v2Response]) { r.Route("/a", nil) })},
 		"Router: no keyed handler":    {"handler is nil", router(func(r *lambda.Router[v2Request, v2Response]) { r.Keyed("/a", anEngine(), nil) })},
@@ -214,11 +213,7 @@ func TestRouterKeysWhatItDeclares(t *testing.T) {
 	t.Parallel()
 	type opt = []func(*idem.Options)
 	put := func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }
-	skip := func(o *idem.Options) { o.Fingerprint.SkipPath = true }
 	off := func(o *idem.Options) { o.Mode = idem.ModeOff }
-	ownPath := func(o *idem.Options) {
-		o.Fingerprint.Func, o.Fingerprint.FuncName = func(r *idem.Request) ([]byte, error) { return []byte(r.Path), nil }, "path"
-	}
 	for _, tc := range []struct {
 		pattern string
 		opt     opt
@@ -235,12 +230,6 @@ func TestRouterKeysWhatItDeclares(t *testing.T) {
 		{"DELETE /wallets/{id}", opt{idem.Stripe}, ""},
 		{"PATCH /wallets/{id}", opt{idem.StripeV1}, "Options.Methods"},
 		{"PUT /wallets/{id}", opt{off}, ""},
-		{"POST /wallets/{id}/charge", opt{skip}, "SkipPath"},
-		{"POST shop.example/wallets/{id}", opt{skip}, "SkipPath"},
-		{"POST /wallets", opt{skip}, ""},
-		{"POST /wallets/{$}", opt{skip}, ""},
-		{"POST /wallets/{rest...}", opt{skip}, "SkipPath"},
-		{"POST /wallets/{id}", opt{skip, ownPath}, ""},
 	} {
 		said := panicOf(func() {
 			lambda.NewRouter(lambda.HTTPAPI).Keyed(tc.pattern, idem.New(new(idem.MemoryStore), tc.opt...), noContent)

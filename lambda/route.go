@@ -65,21 +65,18 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 // refusal answers a request without a route. A request that ServeMux would redirect,
 // because the path is not clean or lacks its last slash, has no route either: a
 // client may repeat a redirected POST without its body.
-func (m *matched) refusal(problem func(idem.Problem) idem.Response) idem.Response {
+func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
-		return problem(idem.Problem{
+		return idem.ProblemJSON(idem.Problem{
 			Status: http.StatusNotFound, Code: "route_not_found", Title: "There is nothing at this path",
 			Detail: "No route of this service has this path. Correct the path.",
 		})
 	}
-	resp := problem(idem.Problem{
+	resp := idem.ProblemJSON(idem.Problem{
 		Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The method is not allowed here",
 		Detail: "Use one of the methods in the Allow header.",
 	})
 	resp.Header = resp.Header.Clone()
-	if resp.Header == nil {
-		resp.Header = make(http.Header, 1)
-	}
 	resp.Header["Allow"] = m.header["Allow"]
 	return resp
 }

@@ -50,24 +50,21 @@ var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions vary [NewRouter].
 type RouterOptions struct {
-	// Problem makes the answer if no route matches: 404 with the code
-	// "route_not_found", or 405 with "method_not_allowed". Default:
-	// idem.ProblemJSON.
-	Problem func(idem.Problem) idem.Response
-	// CORS lists the other origins whose pages may read those answers, as
+	// CORS lists the other origins whose pages may read the answer if no route matches, as
 	// [idem.Options.CORS] does for an engine's answers. Default: none.
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. It panics if the adapter lacks a
+// NewRouter returns a router without routes. If no route matches, it answers 404 with the
+// code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON]. It panics if the adapter lacks a
 // function, or isn't for HTTP: a mistake in the program, best found at cold start.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
-	opt := RouterOptions{Problem: idem.ProblemJSON}
+	var opt RouterOptions
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if a.Request == nil || a.Response == nil || a.Reply == nil || a.typed || opt.Problem == nil {
-		panic("lambda: NewRouter: an adapter for HTTP with all its functions, and a Problem, are required") //nolint:forbidigo // a mistake in the program
+	if a.Request == nil || a.Response == nil || a.Reply == nil || a.typed {
+		panic("lambda: NewRouter: an adapter for HTTP with all its functions is required") //nolint:forbidigo // a mistake in the program
 	}
 	return &Router[Ev, Re]{adapter: a, opt: opt, mux: http.NewServeMux()}
 }
@@ -152,7 +149,7 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	}
 	found := match(r.mux, &req)
 	if found.target == nil {
-		resp := found.refusal(r.opt.Problem)
+		resp := found.refusal()
 		r.opt.CORS.Allow(&resp, req.Header)
 		return r.adapter.Reply(resp), nil
 	}

@@ -350,24 +350,21 @@ func TestRouterRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// The host of a pattern counts, and the answers without a route are the user's to
-// shape.
-func TestRouterHostsAndProblems(t *testing.T) {
+// The host of a pattern counts.
+func TestRouterHosts(t *testing.T) {
 	t.Parallel()
-	r := lambda.NewRouter(lambda.HTTPAPI, func(o *lambda.RouterOptions) {
-		o.Problem = func(p idem.Problem) idem.Response { return idem.Response{Status: p.Status, Body: []byte(p.Code)} }
-	})
+	r := lambda.NewRouter(lambda.HTTPAPI)
 	r.Route("GET shop.example/a", func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusOK, Body: "shop"}, nil
 	})
 	for host, want := range map[string]string{"shop.example": "shop", "other.example": "route_not_found"} {
 		ev := events.APIGatewayV2HTTPRequest{RawPath: "/a", Headers: map[string]string{"host": host}}
 		ev.RequestContext.HTTP.Method = "GET"
-		if re, err := r.Handle(t.Context(), ev); err != nil || re.Body != want {
+		if re, err := r.Handle(t.Context(), ev); err != nil || !strings.Contains(re.Body, want) {
 			t.Errorf("%s: %+v, %v", host, re, err)
 		}
 		ev.RequestContext.HTTP.Method = "POST"
-		if re, err := r.Handle(t.Context(), ev); host == "shop.example" && (err != nil || re.Body != "method_not_allowed" || re.Headers["Allow"] != "GET, HEAD") {
+		if re, err := r.Handle(t.Context(), ev); host == "shop.example" && (err != nil || !strings.Contains(re.Body, "method_not_allowed") || re.Headers["Allow"] != "GET, HEAD") {
 			t.Errorf("POST to %s: %+v, %v", host, re, err)
 		}
 	}

@@ -188,7 +188,7 @@ func TestSealerKeepsADataKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Provider: static(t, "a")}
-		s := seal.New(c, func(o *seal.Options) { o.MaxMessages = 10 })
+		s := seal.New(c, seal.Limits(10, 0))
 		first := key(t, s)
 		for range 9 {
 			first.Seal(nil, nil)
@@ -224,7 +224,7 @@ func TestSealerKeepsOpenedKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &counted{Provider: static(t, "a")}
-		s := seal.New(c, func(o *seal.Options) { o.MaxKeys = 2 })
+		s := seal.New(c, seal.Limits(0, 2))
 		wrapped := make([][]byte, 3)
 		for i := range wrapped {
 			wrapped[i] = key(t, seal.New(static(t, "a"))).Wrapped()
@@ -263,7 +263,7 @@ func TestSealerKeepsOpenedKeys(t *testing.T) {
 func TestCurrentKeyStays(t *testing.T) {
 	t.Parallel()
 	c := &counted{Provider: static(t, "a")}
-	s := seal.New(c, func(o *seal.Options) { o.MaxKeys = 2 })
+	s := seal.New(c, seal.Limits(0, 2))
 	mine := key(t, s)
 	for range 20 {
 		if _, err := s.Open(t.Context(), "a", seal.Algorithm, key(t, seal.New(static(t, "a"))).Wrapped()); err != nil {
@@ -403,9 +403,6 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	for what, make := range map[string]func(){
 		"no provider":           func() { seal.New(nil) },
 		"a negative age":        func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxAge = -1 }) },
-		"less than no messages": func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxMessages = -1 }) },
-		"too many messages":     func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxMessages = 1<<24 + 1 }) },
-		"a negative number":     func() { seal.New(fixed{}, func(o *seal.Options) { o.MaxKeys = -1 }) },
 		"OpenOnly and Required": func() { seal.New(fixed{}, func(o *seal.Options) { o.OpenOnly, o.Required = true, true }) },
 	} {
 		func() {
@@ -442,7 +439,7 @@ func TestBoundsAtOnce(t *testing.T) {
 	t.Parallel()
 	const workers, rounds, others, most, kept = 32, 100, 40, 50, 8
 	c := &counted{Provider: static(t, "a")}
-	s := seal.New(c, func(o *seal.Options) { o.MaxMessages, o.MaxKeys = most, kept })
+	s := seal.New(c, seal.Limits(most, kept))
 	type part struct{ wrapped, sealed []byte }
 	parts := make([]part, others)
 	for i := range parts {

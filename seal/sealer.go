@@ -53,13 +53,6 @@ type Options struct {
 	// stays in memory. A program without the right to use a provider's key still
 	// reads with the data keys in its memory for that time. Default: 15 minutes.
 	MaxAge time.Duration
-	// MaxMessages is how many parts of records a data key seals in a process before
-	// new records get another one. At most 2^24, which leaves AES-GCM with random
-	// nonces far from its limit of 2^32. Default: 1000000.
-	MaxMessages int64
-	// MaxKeys is how many opened data keys stay in memory, about 1 KB each. Default:
-	// 1000.
-	MaxKeys int
 	// OpenOnly seals no new records, and opens sealed ones: the setting with which
 	// encryption is switched off, until the last sealed record has expired.
 	OpenOnly bool
@@ -68,33 +61,37 @@ type Options struct {
 	// of sealed ones. Set it once the last record has expired that was written before
 	// encryption was switched on. It excludes OpenOnly.
 	Required bool
+
+	messages int64 // maxMessages
+	keys     int   // maxKeys
 }
 
-// The bounds of Options.
 const (
-	defaultAge      = 15 * time.Minute
-	defaultMessages = 1_000_000
-	maxMessages     = 1 << 24
-	defaultKeys     = 1000
+	defaultAge = 15 * time.Minute
+	// maxMessages is how many parts of records a data key seals in a process before new
+	// records get another one: AES-GCM with random nonces stays far from its limit of 2^32.
+	maxMessages = 1_000_000
+	// maxKeys is how many opened data keys stay in memory, about 1 KB each.
+	maxKeys = 1000
 )
 
 // New returns a sealer with the data keys of provider. It makes no calls. It panics if
-// provider is nil, a number is negative or too high, or OpenOnly and Required are
+// provider is nil, MaxAge is negative, or OpenOnly and Required are
 // both set: mistakes in the program, which show at cold start.
 func New(provider Provider, optFns ...func(*Options)) *Sealer {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if provider == nil || opt.MaxAge < 0 || opt.MaxMessages < 0 || opt.MaxMessages > maxMessages || opt.MaxKeys < 0 {
-		panic("seal: New: provider must not be nil, numbers not negative, and MaxMessages not over 2^24") //nolint:forbidigo // a mistake in the program
+	if provider == nil || opt.MaxAge < 0 {
+		panic("seal: New: provider must not be nil, and MaxAge not negative") //nolint:forbidigo // a mistake in the program
 	}
 	if opt.OpenOnly && opt.Required {
 		panic("seal: New: with OpenOnly, new records are not sealed, and Required would refuse them") //nolint:forbidigo // a mistake in the program
 	}
 	opt.MaxAge = cmp.Or(opt.MaxAge, defaultAge)
-	opt.MaxMessages = cmp.Or(opt.MaxMessages, int64(defaultMessages))
-	opt.MaxKeys = cmp.Or(opt.MaxKeys, defaultKeys)
+	opt.messages = cmp.Or(opt.messages, maxMessages)
+	opt.keys = cmp.Or(opt.keys, maxKeys)
 	return &Sealer{provider: provider, opt: opt, opened: make(map[string]*opening)}
 }
 
@@ -128,7 +125,7 @@ func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k = s.current
-	if k != nil && !s.old(k, wall()) && k.used.Load() < s.opt.MaxMessages {
+	if k != nil && !s.old(k, wall()) && k.used.Load() < s.opt.messages {
 		return k, o, mine
 	}
 	s.current = nil
@@ -231,7 +228,7 @@ func (s *Sealer) evict(now time.Time) {
 			delete(s.opened, id)
 		}
 	}
-	for len(s.opened) > s.opt.MaxKeys {
+	for len(s.opened) > s.opt.keys {
 		var last string
 		for id, o := range s.opened {
 			current := o.key != nil && o.key == s.current

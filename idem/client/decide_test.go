@@ -61,8 +61,6 @@ func keys(methods ...string) func(*client.Options) {
 	return func(o *client.Options) { o.Methods = methods }
 }
 
-func keepNotFound(o *client.Options) { o.KeepNotFound = true }
-
 func timeout(o *client.Options) { o.AttemptTimeout = 3 * time.Second }
 
 // at returns the HTTP date that many seconds after the begin of a test in virtual time.
@@ -78,7 +76,6 @@ func TestOutcomes(t *testing.T) {
 	lost, refused := failing(errReset), failing(errRefused)
 	replayed := func(code int, more ...string) step { return answer(code, append(more, idem.ReplayedHeader, "true")...) }
 	ignored := []string{status, "Ignored"}
-	on404 := func(o *client.Options) { o.Retried = func(status int) bool { return status == 404 } }
 	short := func(o *client.Options) { o.KeyLifetime = 5 * time.Second }
 	for name, tt := range map[string]struct {
 		method, own string // POST and no key of the caller's by default
@@ -97,10 +94,6 @@ func TestOutcomes(t *testing.T) {
 		"refused, the caller's key":    {own: "mine", steps: []step{refused}, want: "3 error retries unknown"},
 		"never retried":                {opt: never, steps: []step{answer(503)}, want: "1 503 retries outcome-unknown"},
 		"400":                          {steps: []step{answer(400)}, want: "1 400"},
-		"retried by option":            {opt: on404, steps: []step{answer(404), answer(200)}, want: "2 200"},
-		"not retried by option":        {opt: on404, steps: []step{answer(503)}, want: "1 503 outcome-unknown"},
-		"asked for in spite of it":     {opt: on404, steps: []step{answer(503, said, "true"), answer(200)}, want: "2 200"},
-		"refused in spite of it":       {opt: on404, steps: []step{answer(404, said, "false")}, want: "1 404 refused"},
 
 		"401 at once":              {steps: []step{answer(401)}, want: "1 401"},
 		"429 at once":              {steps: []step{answer(429)}, want: "3 429 retries"},
@@ -141,7 +134,6 @@ func TestOutcomes(t *testing.T) {
 		"DELETE, 409":              {method: "DELETE", steps: []step{answer(409), answer(404)}, want: "2 404"},
 		"DELETE, a replayed 404":   {method: "DELETE", opt: keys("DELETE"), steps: []step{lost, replayed(404)}, want: "2 404"},
 		"DELETE, 410":              {method: "DELETE", steps: []step{lost, answer(410)}, want: "2 410"},
-		"DELETE, by option":        {method: "DELETE", opt: keepNotFound, steps: []step{lost, answer(404)}, want: "2 404"},
 		"PUT finds nothing":        {method: "PUT", steps: []step{lost, answer(404)}, want: "2 404"},
 		"POST finds nothing":       {steps: []step{lost, answer(404)}, want: "2 404"},
 		"a wait behind the key":    {steps: []step{answer(503, "Retry-After", "4", expires, at(5)), answer(200)}, want: "1 503 lifetime outcome-unknown"},
@@ -503,8 +495,8 @@ func TestMistakesArePanics(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
 	_ = client.New(nil, func(o *client.Options) { // the limits themselves
-		o.KeyLifetime, o.InitialDelay, o.MaxDelay, o.MaxRetryAfter = 2*time.Second+1, year, year, year
-		o.BudgetRatio, o.BudgetPerSecond, o.MaxBuffer, o.MaxAnswer = 1, 1e9, 1<<50-1, 1<<50-1
+		o.KeyLifetime, o.InitialDelay, o.MaxDelay = 2*time.Second+1, year, year
+		o.MaxBuffer, o.MaxAnswer = 1<<50-1, 1<<50-1
 	})
 	for name, set := range map[string]func(*client.Options){
 		"header name":      func(o *client.Options) { o.KeyHeader = "Idempotency Key" },
@@ -514,15 +506,9 @@ func TestMistakesArePanics(t *testing.T) {
 		"empty method":     keys(""),
 		"initial delay":    func(o *client.Options) { o.InitialDelay = -1 },
 		"max below it":     func(o *client.Options) { o.MaxDelay = time.Millisecond },
-		"retry-after":      func(o *client.Options) { o.MaxRetryAfter = -1 },
 		"attempt timeout":  func(o *client.Options) { o.AttemptTimeout = -1 },
 		"lifetime":         func(o *client.Options) { o.KeyLifetime = 2 * time.Second },
-		"ratio":            func(o *client.Options) { o.BudgetRatio = 1.5 },
-		"negative ratio":   func(o *client.Options) { o.BudgetRatio = -1 },
-		"per second":       func(o *client.Options) { o.BudgetPerSecond = -1 },
 		"years of delay":   func(o *client.Options) { o.MaxDelay = year + 1 },
-		"years of waiting": func(o *client.Options) { o.MaxRetryAfter = year + 1 },
-		"endless budget":   func(o *client.Options) { o.BudgetPerSecond = 2e9 },
 		"nil journal":      func(o *client.Options) { o.Journal = (*client.FileJournal)(nil) },
 		"buffer too large": func(o *client.Options) { o.MaxBuffer = 1 << 50 },
 		"answer too large": func(o *client.Options) { o.MaxAnswer = 1 << 50 },

@@ -67,7 +67,7 @@
 // nothing (404), it most likely was carried out. The caller gets 204 with the
 // header Idempotency-Client: deleted-before. A 404 to a first DELETE, or after
 // attempts that can't have reached the server, stays a 404, and so does a
-// replayed 404. [Options.KeepNotFound] turns this off.
+// replayed 404.
 //
 // # Bodies
 //
@@ -81,8 +81,8 @@
 // # Retry storms
 //
 // When a server is down, every client retrying multiplies its load. A budget
-// for the whole transport keeps retries to about a tenth of the requests
-// ([Options.BudgetRatio]) plus ten a second; above the budget, the transport
+// for the whole transport keeps retries to about a tenth of the requests plus ten a
+// second ([Options.NoBudget] turns this off); above the budget, the transport
 // returns the outcome of the attempt. Share one Transport between all requests.
 //
 // # Retries say so

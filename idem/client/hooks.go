@@ -19,7 +19,7 @@ const (
 	reasonIgnored    = "ignored"     // the server says that it ignores the key
 	reasonRetries    = "retries"     // Options.MaxRetries is reached
 	reasonBody       = "body"        // the body can't be sent again
-	reasonRetryAfter = "retry-after" // Retry-After is longer than Options.MaxRetryAfter
+	reasonRetryAfter = "retry-after" // Retry-After is longer than a minute
 	reasonLifetime   = "lifetime"    // the key's lifetime would end before the next attempt
 	reasonDeadline   = "deadline"    // the context's deadline comes before the end of the wait
 	reasonBudget     = "budget"      // too many requests of this transport are retried

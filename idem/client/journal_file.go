@@ -12,14 +12,11 @@ import (
 	"time"
 )
 
-// JournalOptions are a [FileJournal]'s settings.
-type JournalOptions struct {
-	// Keep is how long after its key's lifetime an answered operation is still
-	// remembered and refused ([ErrExpired]), instead of running again under a new
-	// key. After that the operation is dropped. An operation without an answer is
-	// never dropped, whatever the clock says: only Done forgets it. Default: 7 days.
-	Keep time.Duration
-}
+// keepAnswered is how long after its key's lifetime an answered operation is still
+// remembered and refused ([ErrExpired]), instead of running again under a new key. After
+// that the operation is dropped. An operation without an answer is never dropped,
+// whatever the clock says: only Done forgets it.
+const keepAnswered = 7 * 24 * time.Hour
 
 // FileJournal is a [Journal] in a file that one process at a time can open. Open
 // it with [OpenJournal]. A FileJournal is safe for concurrent use.
@@ -61,7 +58,9 @@ type journalFile interface {
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path, or creates it if there never was one.
+// OpenJournal opens the journal at path, or creates it if there never was one. An
+// answered operation is dropped a week after its key's lifetime, and refused until then
+// ([ErrExpired]); others stay until Done.
 // OpenJournal cleans up after a crash. Any other loss is refused ([ErrCorrupt]):
 // a file that was emptied, cut, changed by a single bit, deleted, or replaced by
 // an earlier copy. Otherwise operations in progress would get new keys. To begin
@@ -72,20 +71,12 @@ type journalFile interface {
 // gets [ErrLocked]. Systems without flock (Windows) have no such lock, and the
 // caller must exclude other processes. Network file systems often can neither
 // lock nor sync: use a local disk.
-func OpenJournal(path string, optFns ...func(*JournalOptions)) (*FileJournal, error) {
-	var o JournalOptions
-	for _, fn := range optFns {
-		fn(&o)
-	}
-	setDefault(&o.Keep, 7*24*time.Hour)
-	if o.Keep < 0 {
-		return nil, fmt.Errorf("client: journal: Keep %v: not negative", o.Keep)
-	}
+func OpenJournal(path string) (*FileJournal, error) {
 	path, err := realPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("client: journal: %w", err)
 	}
-	j := &FileJournal{path: path, keep: o.Keep, entries: make(map[string]Entry)}
+	j := &FileJournal{path: path, keep: keepAnswered, entries: make(map[string]Entry)}
 	if j.lock, j.unlock, err = lockFile(lockPath(path)); err != nil {
 		return nil, fmt.Errorf("client: journal: %w", err)
 	}

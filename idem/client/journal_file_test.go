@@ -113,10 +113,6 @@ func TestJournalFile(t *testing.T) {
 	if err := errors.Join(j.Update(t.Context(), e), j.Done("o")); !errors.Is(err, os.ErrClosed) {
 		t.Errorf("Update, Done: %v", err)
 	}
-
-	if _, err := client.OpenJournal(path, func(o *client.JournalOptions) { o.Keep = -1 }); err == nil {
-		t.Error("a negative Keep")
-	}
 }
 
 // A path that can't be a journal's is refused, and nothing is left there.

@@ -20,16 +20,16 @@ import (
 )
 
 // fresh opens a journal of its own, and returns its path.
-func fresh(t *testing.T, optFns ...func(*JournalOptions)) (*FileJournal, string) {
+func fresh(t *testing.T) (*FileJournal, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "operations")
-	return reopened(t, path, optFns...), path
+	return reopened(t, path), path
 }
 
 // reopened opens the journal at path until the test ends.
-func reopened(t *testing.T, path string, optFns ...func(*JournalOptions)) *FileJournal {
+func reopened(t *testing.T, path string) *FileJournal {
 	t.Helper()
-	j, err := OpenJournal(path, optFns...)
+	j, err := OpenJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,8 @@ func (unsynced) Sync() error { return nil }
 // begins, and its file stays small.
 func TestJournalForgetsWhileItIsOpen(t *testing.T) {
 	t.Parallel()
-	j, path := fresh(t, func(o *JournalOptions) { o.Keep = time.Nanosecond })
+	j, path := fresh(t)
+	j.keep = time.Nanosecond
 	for i := range 3 * slack {
 		if _, ok := j.file.(unsynced); !ok {
 			j.file = unsynced{j.file}

@@ -19,9 +19,9 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-func open(t *testing.T, path string, optFns ...func(*client.JournalOptions)) *client.FileJournal {
+func open(t *testing.T, path string) *client.FileJournal {
 	t.Helper()
-	j, err := client.OpenJournal(path, optFns...)
+	j, err := client.OpenJournal(path)
 	if err != nil {
 		t.Fatal(err)
 	}

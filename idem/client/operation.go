@@ -136,14 +136,14 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 	case resp.StatusCode < http.StatusBadRequest:
 		return "", false
 	}
-	retried := o.t.opt.Retried(resp.StatusCode)
+	again := retried(resp.StatusCode)
 	yes, no := shouldRetry(resp.Header)
 	switch {
 	case yes:
 		return reasonAsked, true
-	case no && retried:
+	case no && again:
 		return reasonRefused, false
-	case retried && !isReplay(resp): // a replayed answer stays the same
+	case again && !isReplay(resp): // a replayed answer stays the same
 		return reasonStatus, true
 	}
 	return "", false
@@ -154,7 +154,7 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	now := time.Now()
 	asked, ok := retryAfter(o.heard, now)
 	wait = max(backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay), spread(asked, o.t.opt.InitialDelay))
-	if ok && o.inFlight(resp) && o.waited+wait <= o.t.opt.MaxRetryAfter {
+	if ok && o.inFlight(resp) && o.waited+wait <= maxRetryAfter {
 		o.waits++
 		o.waited += wait
 	}
@@ -164,7 +164,7 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 		return 0, reasonRetries
 	case o.body.open == nil:
 		return 0, reasonBody
-	case asked > o.t.opt.MaxRetryAfter:
+	case asked > maxRetryAfter:
 		return 0, reasonRetryAfter
 	case o.isOver(wait):
 		return 0, reasonLifetime

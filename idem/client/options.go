@@ -37,32 +37,23 @@ type Options struct {
 	// Default: 24 hours.
 	KeyLifetime time.Duration
 
-	// MaxRetries is how often a request is sent again, after the first attempt.
-	// Negative: never. Default: 2.
+	// MaxRetries is how often a request is sent again, after the first attempt: after 409,
+	// since the original may still be running, 429 and 5xx. The server overrules this by
+	// the header Stripe-Should-Retry, "true" or "false". An answer with a Retry-After of
+	// more than a minute is returned at once. A keyed request whose answer is 409, since
+	// the server is still working on the request, is repeated for a minute in total, in
+	// addition to MaxRetries. Negative: never. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n: a random time
 	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
 	// InitialDelay. Defaults: 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
-	// MaxRetryAfter is the longest Retry-After that the transport waits for. An
-	// answer with a longer Retry-After is returned at once. A keyed request whose
-	// answer is 409, since the server is still working on the request, is repeated
-	// for this time in total, in addition to MaxRetries. Default: a minute.
-	MaxRetryAfter time.Duration
 	// AttemptTimeout is the time limit of an attempt: from sending the request's
 	// body to the answer's headers and, for a keyed request, as much of the answer's
 	// body as MaxAnswer demands. A timed-out attempt is retried; its error matches
 	// os.ErrDeadlineExceeded. Default: none, so only the request's context ends an
 	// attempt that hangs.
 	AttemptTimeout time.Duration
-
-	// Retried decides which statuses from 400 on are retried. The
-	// server overrules it by the header Stripe-Should-Retry, "true" or "false". Default:
-	// 409, since the original may still be running, 429, and 5xx.
-	Retried func(status int) bool
-	// KeepNotFound returns the 404 of a repeated DELETE unchanged, instead of a 204
-	// (see the package's documentation).
-	KeepNotFound bool
 
 	// MaxBuffer is how many bytes of a body that can't be rewound (no GetBody) are
 	// kept for retries. With a longer body, a keyed request is refused, and a
@@ -74,14 +65,12 @@ type Options struct {
 	// answer is read ahead. Default: 1 MiB.
 	MaxAnswer int64
 
-	// BudgetRatio and BudgetPerSecond limit the retries of the whole transport:
-	// BudgetRatio for each request plus BudgetPerSecond each second, with the budget
-	// of ten seconds saved up. When the budget is used up, failures are returned
-	// instead of retried, so that clients don't keep a struggling server down.
-	// Defaults: 0.1 and 10.
-	BudgetRatio, BudgetPerSecond float64
-	// NoBudget limits retries by MaxRetries only.
-	NoBudget bool
+	// NoBudget limits retries by MaxRetries only. Default: the retries of the whole
+	// transport are at most a tenth of its requests plus ten a second, with the budget of
+	// ten seconds saved up. When the budget is used up, failures are returned instead of
+	// retried, so that clients don't keep a struggling server down.
+	NoBudget  bool
+	perSecond float64 // of the budget
 
 	// Journal remembers the keys of operations named by [WithOperation] beyond this
 	// process. Default: none; a named operation is then refused.
@@ -97,16 +86,11 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxRetries, 2)
 	setDefault(&o.InitialDelay, 500*time.Millisecond)
 	setDefault(&o.MaxDelay, 5*time.Second)
-	setDefault(&o.MaxRetryAfter, time.Minute)
 	setDefault(&o.MaxBuffer, 4<<20)
 	setDefault(&o.MaxAnswer, 1<<20)
-	setDefault(&o.BudgetRatio, 0.1)
-	setDefault(&o.BudgetPerSecond, 10)
+	setDefault(&o.perSecond, 10)
 	if o.Methods == nil {
 		o.Methods = defaults.Methods()
-	}
-	if o.Retried == nil {
-		o.Retried = retried
 	}
 	return o
 }
@@ -130,10 +114,7 @@ func (o *Options) validate() error {
 	check(o.KeyLifetime > lifetimeMargin, "KeyLifetime %v: more than %v", o.KeyLifetime, lifetimeMargin)
 	check(o.InitialDelay > 0, "InitialDelay %v: above zero", o.InitialDelay)
 	check(o.MaxDelay >= o.InitialDelay && o.MaxDelay <= maxWait, "MaxDelay %v: at least InitialDelay, %v, at most %v", o.MaxDelay, o.InitialDelay, maxWait)
-	check(o.MaxRetryAfter > 0 && o.MaxRetryAfter <= maxWait, "MaxRetryAfter %v: above zero, at most %v", o.MaxRetryAfter, maxWait)
 	check(o.AttemptTimeout >= 0, "AttemptTimeout %v: not negative", o.AttemptTimeout)
-	check(o.BudgetRatio > 0 && o.BudgetRatio <= 1, "BudgetRatio %v: above zero, at most one", o.BudgetRatio)
-	check(o.BudgetPerSecond > 0 && o.BudgetPerSecond <= 1e9, "BudgetPerSecond %v: above zero", o.BudgetPerSecond)
 	check(o.MaxBuffer < maxBytes && o.MaxAnswer < maxBytes, "MaxBuffer %d, MaxAnswer %d: below %d", o.MaxBuffer, o.MaxAnswer, int64(maxBytes))
 	check(!isNilPointer(o.Journal), "Journal is a nil pointer")
 	for _, m := range o.Methods {

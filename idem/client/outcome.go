@@ -75,7 +75,7 @@ func isReplay(resp *http.Response) bool {
 // deletedBefore reports whether a 404 is a sign of success: an earlier attempt
 // without an answer may have deleted the resource.
 func (o *operation) deletedBefore(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown && !o.t.opt.KeepNotFound
+	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown
 }
 
 // noContent turns resp into a 204 without the headers that describe its body.

@@ -10,9 +10,16 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"time"
 )
 
-// retried is the default of [Options.Retried].
+// maxRetryAfter is the longest Retry-After that a transport waits for.
+const maxRetryAfter = time.Minute
+
+// budgetRatio is how many retries each request adds to the budget.
+const budgetRatio = 0.1
+
+// retried reports whether an answer with the status is retried.
 func retried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }

@@ -34,7 +34,7 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 	}
 	t := &Transport{base: base, opt: o, now: time.Now}
 	if !o.NoBudget {
-		t.budget = newBudget(o.BudgetRatio, o.BudgetPerSecond)
+		t.budget = newBudget(budgetRatio, o.perSecond)
 	}
 	return t
 }

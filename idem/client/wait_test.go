@@ -196,7 +196,7 @@ func TestBudgetStopsStorms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: []step{answer(503)}}
-		tr := client.New(s, func(o *client.Options) { o.BudgetPerSecond = 1 })
+		tr := client.New(s, client.PerSecond(1))
 		storm := func(requests, least, most int) {
 			t.Helper()
 			begun, before := time.Now(), len(s.attempts())
@@ -213,8 +213,8 @@ func TestBudgetStopsStorms(t *testing.T) {
 		storm(20, 10, 12)
 
 		for want, opt := range map[string]func(*client.Options){
-			"2 503 budget outcome-unknown":   func(o *client.Options) { o.BudgetPerSecond, o.MaxRetries = 0.001, 5 }, // one at least
-			"21 503 budget outcome-unknown":  func(o *client.Options) { o.MaxRetries, o.BudgetPerSecond, o.InitialDelay, o.MaxDelay = 100, 2, 1, 1 },
+			"2 503 budget outcome-unknown":   func(o *client.Options) { client.PerSecond(0.001)(o); o.MaxRetries = 5 }, // one at least
+			"21 503 budget outcome-unknown":  func(o *client.Options) { client.PerSecond(2)(o); o.MaxRetries, o.InitialDelay, o.MaxDelay = 100, 1, 1 },
 			"41 503 retries outcome-unknown": func(o *client.Options) { o.MaxRetries, o.NoBudget = 40, true },
 		} {
 			if got := outcome(t, &script{steps: s.steps}, request(t, "POST", "x"), opt); got != want {

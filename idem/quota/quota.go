@@ -28,6 +28,9 @@ type Limits struct {
 	Bytes int64
 }
 
+// patience limits a call to Options.Shared.
+const patience = time.Second
+
 // Options are the settings of [New].
 type Options struct {
 	// Routes has additional limits for each caller on a route. A request takes a
@@ -44,8 +47,6 @@ type Options struct {
 	// Name separates these shared buckets from those of other programs and other
 	// limits on the same table. Default: none.
 	Name string
-	// Patience limits a call to Shared. Default: a second.
-	Patience time.Duration
 	// Closed refuses new operations by 503 while Shared fails. Default: false, each
 	// process uses buckets of its own until Shared answers again.
 	Closed bool
@@ -75,7 +76,7 @@ type name struct {
 // New returns buckets with the limits of each caller, over all routes. New panics
 // if a limit is negative: a mistake in the program, best found at cold start.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
-	opt := Options{Callers: 10_000, Patience: time.Second, Now: time.Now}
+	opt := Options{Callers: 10_000, Now: time.Now}
 	for _, fn := range optFns {
 		fn(&opt)
 	}
@@ -85,9 +86,6 @@ func New(each Limits, optFns ...func(*Options)) *Buckets {
 	check("limits", each)
 	if opt.Callers < 1 {
 		panic(fmt.Sprintf("quota: New: Callers %d: at least 1", opt.Callers)) //nolint:forbidigo // a mistake in the program, at cold start
-	}
-	if opt.Patience <= 0 {
-		panic(fmt.Sprintf("quota: New: Patience %v: above zero", opt.Patience)) //nolint:forbidigo // as above
 	}
 	return &Buckets{each: each, opt: opt, known: lru.New[name, *caller](opt.Callers * (1 + len(opt.Routes)))}
 }
@@ -178,7 +176,7 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	a.shared.busy = done
 	b.mu.Unlock()
 
-	lctx, cancel := context.WithTimeout(ctx, b.opt.Patience)
+	lctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	got, err := b.opt.Shared.Lease(lctx, l)
 

@@ -334,8 +334,7 @@ func TestMistakes(t *testing.T) {
 		"a route's": func() {
 			quota.New(quota.Limits{}, func(o *quota.Options) { o.Routes = map[string]quota.Limits{"r": {Open: -1}} })
 		},
-		"no patience": func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Patience = 0 }) },
-		"no callers":  func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Callers = 0 }) },
+		"no callers": func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Callers = 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,12 +50,12 @@ var (
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
 	// ErrTooOld matches errors from a delivery whose valid signature is older than
-	// the tolerance: a recorded delivery was sent again, or this machine's clock is
+	// 5 minutes: a recorded delivery was sent again, or this machine's clock is
 	// ahead. Providers sign their own retries anew.
 	ErrTooOld = errors.New("webhook was signed too long ago")
 
 	// ErrTooNew matches errors from a delivery whose valid signature is further in
-	// the future than the tolerance. Check this machine's clock.
+	// the future than 5 minutes. Check this machine's clock.
 	ErrTooNew = errors.New("webhook was signed in the future")
 
 	// ErrMalformed matches errors from headers or a body that violate the scheme,
@@ -69,20 +69,19 @@ type VerifierOptions struct {
 	// MoreSecrets are accepted too: the next or the previous secret during a
 	// rotation. Providers sign with both for about a day.
 	MoreSecrets []string
-	// Tolerance is the largest difference between a signature's time and now, in
-	// either direction. Tolerance limits how long a recorded delivery can be sent
-	// again; while the event is on record, such a delivery is answered as a
-	// duplicate. Default: 5 minutes.
-	Tolerance time.Duration
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
+// tolerance is the largest difference between a signature's time and now, in either
+// direction. It limits how long a recorded delivery can be sent again; while the event is
+// on record, such a delivery is answered as a duplicate.
+const tolerance = 5 * time.Minute
+
 // verifier holds the common parts of the schemes.
 type verifier struct {
-	keys      []key
-	tolerance time.Duration
-	now       func() time.Time
+	keys []key
+	now  func() time.Time
 }
 
 // key checks signatures with a secret. It is a func so that a printed verifier
@@ -104,14 +103,14 @@ const maxSignatures = 16
 
 // newVerifier reads options and secrets. Errors don't show secrets.
 func newVerifier(name, secret string, parse func(string) (key, error), optFns []func(*VerifierOptions)) (verifier, error) {
-	opt := VerifierOptions{Tolerance: 5 * time.Minute, Now: time.Now}
+	opt := VerifierOptions{Now: time.Now}
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if opt.Tolerance <= 0 || opt.Now == nil {
-		return verifier{}, fmt.Errorf("webhook: %s: Tolerance %v, above zero, and Now are required", name, opt.Tolerance)
+	if opt.Now == nil {
+		return verifier{}, fmt.Errorf("webhook: %s: Now is required", name)
 	}
-	v := verifier{tolerance: opt.Tolerance, now: opt.Now}
+	v := verifier{now: opt.Now}
 	for i, s := range append([]string{secret}, opt.MoreSecrets...) {
 		k, err := parse(s)
 		if err != nil {
@@ -129,10 +128,10 @@ func (v *verifier) check(message []byte, signatures []signature, sent time.Time)
 		return ErrNoValidSignature
 	}
 	switch age := v.now().Sub(sent); {
-	case age > v.tolerance:
-		return fmt.Errorf("%w: %v, tolerated are %v", ErrTooOld, age.Round(time.Second), v.tolerance)
-	case age < -v.tolerance:
-		return fmt.Errorf("%w: %v, tolerated are %v", ErrTooNew, -age.Round(time.Second), v.tolerance)
+	case age > tolerance:
+		return fmt.Errorf("%w: %v, tolerated are %v", ErrTooOld, age.Round(time.Second), tolerance)
+	case age < -tolerance:
+		return fmt.Errorf("%w: %v, tolerated are %v", ErrTooNew, -age.Round(time.Second), tolerance)
 	}
 	return nil
 }

@@ -213,9 +213,9 @@ func TestLineOfTheApplication(t *testing.T) {
 		t.Errorf("names became %s", &log)
 	}
 	log.Reset()
-	metrics.New(&log, app, func(o *metrics.Options) { o.Namespace = "Mine" }).Count("N", 1, map[string]any{"bad": math.Inf(1), "level": "INFO", "timestamp": "never"})
+	metrics.New(&log, app).Count("N", 1, map[string]any{"bad": math.Inf(1), "level": "INFO", "timestamp": "never"})
 	line = parsed(t, log.Bytes())[0]
-	if line.Namespace != "Mine" || line.Properties["level"] != "WARN" || line.Properties["bad"] != nil {
+	if line.Namespace != "Samekey" || line.Properties["level"] != "WARN" || line.Properties["bad"] != nil {
 		t.Errorf("%s", &log)
 	}
 }

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -23,8 +22,6 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Namespace is the namespace in CloudWatch. Default: "Samekey".
-	Namespace string
 	// Routes is how many routes get the metrics of their requests also under App and
 	// Route: each adds up to 27 metrics to the bill. Further routes share the Route
 	// "other". Default: 0, no dimension Route.
@@ -43,7 +40,6 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	if w == nil || app == "" || opt.Routes < 0 {
 		panic("metrics: New: w is nil, app is empty or Options.Routes is negative") //nolint:forbidigo // a mistake in the program
 	}
-	opt.Namespace = cmp.Or(opt.Namespace, metrictable.Namespace)
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
@@ -58,7 +54,7 @@ func (m *Metrics) Count(name string, n int, properties map[string]any) {
 
 // write writes l if it has metrics.
 func (m *Metrics) write(l *line) {
-	b := l.encode(m.opt.Namespace, m.app, time.Now())
+	b := l.encode(metrictable.Namespace, m.app, time.Now())
 	if len(b) == 0 {
 		return
 	}

@@ -159,8 +159,6 @@ func engineFingerprint(s suite) {
 	for name, scheme := range map[string]idem.Fingerprint{
 		"canonical JSON": {CanonicalJSON: true},
 		"a header":       {Headers: []string{"X-Account"}},
-		"no query":       {SkipQuery: true},
-		"no path":        {SkipMethod: true, SkipPath: true},
 		"a function":     {Func: amount, FuncName: "amount"},
 	} {
 		for change, of := range map[string]struct{ from, to idem.Fingerprint }{

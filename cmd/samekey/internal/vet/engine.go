@@ -90,7 +90,7 @@ func (c *code) text(value ast.Expr) string {
 }
 
 // options visits the options that a call of idem.New sets, as far as they are in sight:
-// by their names, "Fingerprint.SkipBody" in a part. OneScope, ACP and UCP, which are no
+// by their names, "Fingerprint.Headers" in a part. OneScope, ACP and UCP, which are no
 // fields, have no value; the two presets have a scope and a fingerprint of their own.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {

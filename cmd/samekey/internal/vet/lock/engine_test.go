@@ -43,7 +43,7 @@ func TestMeanings(t *testing.T) {
 			m["Fingerprint.FuncName"], m["Fingerprint.Func"] = `"acp"`, "2"
 			return m
 		}(), `"Fingerprint.Func"`},
-		"a fingerprint":              {Meaning{}, Meaning{"Fingerprint.SkipQuery": "true"}, `the fingerprint of its engine is another: "Fingerprint.SkipQuery": retries of earlier requests are refused with 503`},
+		"a fingerprint":              {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true"}, `the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`},
 		"one is known":               {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
 		"known and used at once":     {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},
 		"used after it was known":    {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, ""},

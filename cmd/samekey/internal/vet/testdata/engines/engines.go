@@ -23,7 +23,7 @@ type app struct{ store idem.MemoryStore }
 
 func (a *app) engines(dev bool) []*idem.Engine {
 	fingerprint := func(o *idem.Options) {
-		o.Fingerprint = idem.Fingerprint{SkipQuery: true, Headers: []string{"X-Account"}, Known: []idem.Fingerprint{{}}}
+		o.Fingerprint = idem.Fingerprint{CanonicalJSON: true, Headers: []string{"X-Account"}, Known: []idem.Fingerprint{{}}}
 	}
 	return []*idem.Engine{
 		idem.New(&a.store, idem.OneScope, func(o *idem.Options) { o.Fingerprint.CanonicalJSON, o.Retention = true, 72*time.Hour }), // want `engine 0 app.engines$`
@@ -57,7 +57,7 @@ func both() (string, bool) { return "a", true }
 func preset(o *idem.Options) {
 	keys := 30
 	var f idem.Fingerprint
-	f.SkipQuery = true
+	f.CanonicalJSON = true
 	o.Fingerprint, o.MinKey, o.Scope = f, keys, account
 }
 
