@@ -99,7 +99,7 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 	if err != nil {
 		return 0, err
 	}
-	graph, err := checker.Analyze(append(vet.Analyzers(), vet.Program), pkgs, nil)
+	graph, err := checker.Analyze(append(vet.Analyzers(), vet.Program, vet.Hints), pkgs, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -119,14 +119,18 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 	slices.SortFunc(found, func(a, b diagnostic) int {
 		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Line, b.at.Line), cmp.Compare(a.at.Column, b.at.Column))
 	})
+	mistakes := 0
 	for _, d := range found {
 		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code tells too
+		if d.Category != "hint" {
+			mistakes++
+		}
 	}
 	if opt.lock == "" {
-		return len(found), nil
+		return mistakes, nil
 	}
 	n, err := vetLock(ctx, env, opt, pkgs, program)
-	return len(found) + n, err
+	return mistakes + n, err
 }
 
 type diagnostic struct {

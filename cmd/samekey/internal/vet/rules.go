@@ -9,7 +9,7 @@ const page = "https://github.com/samekey/samekey/blob/main/docs/use/vet.md#"
 
 // Analyzers returns the rules.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{effects, assigns, goroutines, keys, names, results, answers, safe, callers, ignores}
+	return []*analysis.Analyzer{effects, assigns, goroutines, keys, lookups, names, results, answers, safe, callers, ignores}
 }
 
 // newRule makes the analyzer of a rule.

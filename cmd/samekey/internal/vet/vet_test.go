@@ -33,6 +33,11 @@ var every = &analysis.Analyzer{
 				return nil, err
 			}
 		}
+		if path.Base(pass.Pkg.Path()) == "lookups" {
+			if _, err := Hints.Run(pass); err != nil {
+				return nil, err
+			}
+		}
 		if lockFile(pass.Pkg.Path()) == nil {
 			return lock.Program{}, nil
 		}
