@@ -33,7 +33,6 @@ var generators = map[string]func(*testing.T) string{
 	"retry-signs":    retrySigns,
 	"status":         status,
 	"observed":       observed,
-	"openapi":        openAPIResponses,
 }
 
 // byContract is a table with a column for each contract.
