@@ -8,7 +8,7 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// Package worker joins them to one function. docs/operate/background.md#costs has their costs.
+// Package worker joins them to one function. docs/inside/performance.md#the-calls-of-the-worker has their costs.
 //
 // # Guarantees
 //
