@@ -263,7 +263,8 @@ func goldenStories() map[string]goldenStory {
 			},
 			later: func(t *testing.T, p *goldenProcess) {
 				re, err := p.engine.Resume(t.Context(), state.TicketFor(p.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
-					if string(r.Body) != incompressible(700) || !strings.HasPrefix(tabletest.Planted, r.Query+"&token=") || r.Path != "/orders" {
+					query, _, _ := strings.Cut(tabletest.Planted, "&token=")
+					if string(r.Body) != incompressible(700) || r.Query != query || r.Path != "/orders" {
 						t.Errorf("the request is %s %s?%s with %d bytes", r.Method, r.Path, r.Query, len(r.Body))
 					}
 					return ride(p, nil)(ctx)

@@ -159,7 +159,7 @@ func TestWithin(t *testing.T) {
 					return p.LookUp(ctx, key)
 				})}
 				var err error
-				for polls := 0; polls < 5000; polls++ {
+				for range 5000 {
 					_, err = e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(ctx context.Context) (idem.Response, error) { return pays(ctx, p.Call, opts...) })
 					if err == nil || errors.Is(err, idem.ErrStuck) {
 						break
