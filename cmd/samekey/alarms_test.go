@@ -105,7 +105,7 @@ func alarmTable() map[string]*alarmed {
 	unknown := row("WaitingUnknown", &alarmed{
 		says: map[string]string{
 			"samekey list --each --reason unknown": "unknown: 3", "samekey get PK": "the record has no derived key of the call of phase \"charge\"",
-			"samekey settle PK --result JSON": "open: ", "samekey settle PK --not-made": "open: only its client's next retry", "samekey settle PK --answer 200 --body JSON": "done",
+			"samekey settle PK --result JSON": "open: ", "samekey settle PK --not-made": "open: only the client's next retry", "samekey settle PK --answer 200 --body JSON": "done",
 		},
 		by: 10 * time.Minute, lasts: time.Hour, ends: 30 * time.Minute,
 	})
@@ -417,7 +417,7 @@ func alarmTable() map[string]*alarmed {
 		}
 		a.after = func(d *duty) { d.sweeps = true; d.pass(30 * time.Minute); d.again(d.app, "book", 201) }
 	}
-	tickets("Recursion", map[string]string{"samekey get REF": "the completer should have taken it up, and the next sweep asks it again", "samekey sweep --function WORKER": "1 tickets made"},
+	tickets("Recursion", map[string]string{"samekey get REF": "the completer is late: see samekey list", "samekey sweep --function WORKER": "1 tickets made"},
 		20*time.Hour, 10*time.Hour, func(d *duty) {
 			for range 6 {
 				if !d.logged("not completed") { // its first try fails

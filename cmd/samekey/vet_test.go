@@ -75,7 +75,7 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	vet(0, "-update", vetHandlers, vetEngines)
 	both := localtest.Read(t, path)
 	for _, tt := range []struct{ gone, looked, says string }{
-		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is gone, with "},
+		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is removed, with "},
 		{"testdata/engines", vetHandlers, "open operations survive the changes"},
 	} {
 		localtest.Write(t, path, both)
@@ -200,8 +200,8 @@ func TestVetComparesMeanings(t *testing.T) {
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetEngines)
 	for _, want := range []string{
-		`engines/engines.go:29:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
-		`engines.app.engines#3: the scope of its engine is another: "OneScope", "Scope": a retry of an earlier request is a new operation`,
+		`engines/engines.go:29:`, `engines.app.engines: the fingerprint of the engine has changed: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
+		`engines.app.engines#3: the scope of the engine has changed: "OneScope", "Scope": a retry of an earlier request runs as a new operation`,
 		`docs/operate/changes.md#change-the-meaning-of-a-key`,
 	} {
 		if !strings.Contains(stdout, want) {
@@ -213,7 +213,7 @@ func TestVetComparesMeanings(t *testing.T) {
 	}
 }
 
-// A change that operations under way don't survive fails, and nothing is written.
+// A change that open operations don't survive fails, and nothing is written.
 func TestVetComparesWithTheLockFile(t *testing.T) {
 	was, err := os.ReadFile(vetHandlers + "/samekey.lock")
 	if err != nil {
@@ -230,8 +230,8 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 		t.Error("it begins with another place")
 	}
 	for _, want := range []string{
-		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
-		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
+		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": open operations are refused until the old version is back`,
+		`the phase "charged" no longer asks for the key of "payments/mail": under another name, or without a key, the call is another call: an open operation may make the call twice`,
 		`docs/operate/changes.md#keep-the-old-phases`,
 	} {
 		if !strings.Contains(stdout, want) {

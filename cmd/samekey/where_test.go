@@ -93,7 +93,7 @@ func TestEveryCommandNamesItsTable(t *testing.T) {
 	d.env["IDEM_TABLE"] = "missing"
 	for _, args := range append(everyCommand(), onEveryTable()...) {
 		code, stdout, stderr := call(t, d.env, args...)
-		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 2 || !strings.Contains(stderr, "there is no table missing at ") {
+		if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 2 || !strings.Contains(stderr, "no table missing at ") {
 			t.Errorf("%v: code %d, %q, %q", args, code, stdout, stderr)
 		}
 	}

@@ -52,7 +52,7 @@ func TestWorstInputs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { got = run(t.Context(), env, args) }) // the SDK's pauses take no time
 			want := code
 			if code == "ResourceNotFoundException" {
-				want = "there is no table records at "
+				want = "no table records at "
 			}
 			if got != 1 || !strings.Contains(stderr.String(), want) || strings.Contains(stderr.String(), "nothing waits") || strings.Contains(stderr.String()+stdout.String(), customersKey) {
 				t.Errorf("%s: %v: code %d, %s%s", code, args, got, stdout.String(), stderr.String())

@@ -128,7 +128,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   assert.ok(before.error, `answered before anybody agreed: ${JSON.stringify(before)}`);
   await page.click("#ask-yes");
   await says(page, "#status", "done: the client gets 201 from now on");
-  await says(page, "#story", "Done: retries are answered 201");
+  await says(page, "#story", "Done: retries get 201");
   const after = await client(stage, { table: "requests", key: stage.key });
   assert.deepEqual([after.status, after.body, after.replayed], [201, '{"ride":"by hand"}', true]);
 
@@ -262,7 +262,7 @@ test("a charge whose outcome is unknown: both outcomes, a form, a correction", a
   await fill({ id: "ch_wrong", amount: "1200", paid: "true" });
   await page.click("#ask-yes");
   await says(page, "#ask-body .sure", '"id": "ch_wrong"');
-  await says(page, "#ask-body .sure", "can be corrected until an attempt has gone on from it");
+  await says(page, "#ask-body .sure", "can be corrected until an attempt has used it");
   await page.click("#ask-yes");
   await says(page, "#story [data-do=retry]", "Correct the result…");
   await page.click("#story [data-do=retry]");
@@ -312,13 +312,13 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await sound(third);
   await page.keyboard.press("Enter");
   await says(page, "#status", "1 of 2 done.");
-  await says(page, "#status", "no such job is parked in it");
+  await says(page, "#status", "the record has no such parked job");
   page.errors = page.errors.filter((e) => !e.includes("422")); // Chromium notes the refusal
   await page.waitForFunction(() => !document.querySelector("#rows").textContent.includes("job parked"));
   await choose("stuck");
   await page.click("#several [data-many=retry]");
   await page.keyboard.press("Enter");
-  await says(page, "#ask-body", "It is opened");
+  await says(page, "#ask-body", "The operation is opened");
   await page.keyboard.press("Enter");
   await says(page, "#status", "2 of 2 done.");
   await sound(page);
@@ -595,5 +595,5 @@ test("without the link there is nothing, and an ended server is said so", async 
 });
 
 test("no table", async () => {
-  await assert.rejects(serve(stage, "missing"), /there is no table missing/);
+  await assert.rejects(serve(stage, "missing"), /no table missing/);
 });

@@ -703,7 +703,7 @@ func noRights(t *testing.T) {
 func TestNothingToLookAt(t *testing.T) {
 	t.Parallel()
 	for want, opt := range map[string]doctor.Options{
-		"there is no table other in this account and region": {Table: "other"},
+		"no table other in this account and Region": {Table: "other"},
 		"which table?": {},
 		"the stack broken can't be read: ValidationError: Stack with id nothing does not exist":  {Stack: "broken"},
 		"the stack two has 2 tables with the logical name Table (records, records): which one?":  {Stack: "two"},

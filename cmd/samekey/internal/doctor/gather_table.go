@@ -18,7 +18,7 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	out, err := api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name})
 	switch {
 	case notFound(err):
-		return fmt.Errorf("there is no table %s in this account and region", *name)
+		return fmt.Errorf("no table %s in this account and Region", *name)
 	case denied(err), unreadable(err):
 		f.miss(DescribeTable, reason(err))
 		f.miss(ServerClock, reason(err))

@@ -13,7 +13,7 @@ import (
 )
 
 // ErrNotInit says that Init was never run in a folder.
-var ErrNotInit = errors.New("there is no " + memoryFile + " here: run samekey init first")
+var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
 // Check writes to w, as a diff, what this version of the files would change in dir, and
 // reports whether that is anything. A file is left out where this version is the one
@@ -53,7 +53,7 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 		case !there:
 			old = "/dev/null"
 		case sum(string(text)) != was:
-			fmt.Fprintf(w, "# You have changed %s: the diff takes that back as well.\n", f.path)
+			fmt.Fprintf(w, "# You have changed %s: the diff also takes your changes back.\n", f.path)
 		}
 		// Without the line "diff old new" it is what git apply and patch read.
 		fmt.Fprintf(w, "%s", withoutHead(diff.Diff(old, text, "b/"+f.path, []byte(f.text))))

@@ -50,7 +50,7 @@ func Examples() []string { return slices.Sorted(maps.Keys(examples)) }
 func files(module, example string) ([]file, error) {
 	other, named := examples[example]
 	if example != "" && !named {
-		return nil, fmt.Errorf("there is no example %q: it is one of %s", example, strings.Join(Examples(), ", "))
+		return nil, fmt.Errorf("unknown example %q: give one of %s", example, strings.Join(Examples(), ", "))
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
 	add := func(from embed.FS, folder string) error {

@@ -57,7 +57,7 @@ func Init(ctx context.Context, opts Options) (Result, error) {
 		return Result{}, err
 	}
 	if mod.path != "" && opts.Module != "" {
-		return Result{}, fmt.Errorf("this folder is the module %s already: leave out -module", mod.path)
+		return Result{}, fmt.Errorf("this folder is already the module %s: leave out --module", mod.path)
 	}
 	w := &writer{dir: opts.Dir}
 	result, err := w.init(ctx, opts, mod)
@@ -84,7 +84,7 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	case err != nil:
 		return Result{}, err
 	case known != nil && opts.Example != "" && opts.Example != known.example:
-		return Result{}, fmt.Errorf("samekey init has written %s here: leave out --example, or begin in another folder", cmp.Or(known.example, "a first handler"))
+		return Result{}, fmt.Errorf("samekey init has already written %s here: leave out --example, or use another folder", cmp.Or(known.example, "a first handler"))
 	case known != nil:
 		opts.Example = known.example
 	}
@@ -143,7 +143,7 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	if _, err := goCommand(ctx, scratch, "mod", "init", path); err != nil {
-		return "", "", fmt.Errorf("%q is no path for a module (choose another by -module, such as example.com/orders): %w", path, err)
+		return "", "", fmt.Errorf("%q is not a module path; give one with --module, such as example.com/orders: %w", path, err)
 	}
 	text, err := os.ReadFile(filepath.Join(scratch, "go.mod"))
 	return string(text), path, err

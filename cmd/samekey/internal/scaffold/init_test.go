@@ -145,8 +145,8 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		opts   Options
 		want   string
 	}{
-		"a path that is none":    {opts: Options{Module: "my app"}, want: `"my app" is no path for a module (choose`},
-		"a module has its path":  {before: map[string]string{"go.mod": mine}, opts: Options{Module: "example.com/new"}, want: "is the module example.com/shop/v2 already"},
+		"a path that is none":    {opts: Options{Module: "my app"}, want: `"my app" is not a module path; give one`},
+		"a module has its path":  {before: map[string]string{"go.mod": mine}, opts: Options{Module: "example.com/new"}, want: "is already the module example.com/shop/v2"},
 		"inside a module":        {before: map[string]string{"go.mod": mine, "sub/notes.txt": ""}, in: "sub", want: "belongs to the module in"},
 		"a file is in the way":   {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: filepath.FromSlash("cmd/api: not a directory")},
 		"a link is in the way":   {before: map[string]string{"go.mod": mine, "cmd": link + "nowhere"}, want: "cmd: file exists"},
@@ -418,7 +418,7 @@ func TestCheckNeedsAnInit(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"run samekey init first":                  {},
 		`"nonsense" is not a checksum and a path`: {memoryFile: "nonsense\n"},
-		`there is no example "bookshop"`:          {memoryFile: "# example: bookshop\n"},
+		`unknown example "bookshop"`:          {memoryFile: "# example: bookshop\n"},
 	} {
 		dir := t.TempDir()
 		localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
@@ -460,10 +460,10 @@ func TestInitOfAnExample(t *testing.T) {
 			t.Errorf("again: %+v, %v", again, err)
 		}
 	}
-	if _, err := Init(t.Context(), Options{Dir: ours(t), Example: "checkout"}); err == nil || !strings.Contains(err.Error(), "has written a first handler here") {
+	if _, err := Init(t.Context(), Options{Dir: ours(t), Example: "checkout"}); err == nil || !strings.Contains(err.Error(), "has already written a first handler here") {
 		t.Errorf("over a first handler: %v", err)
 	}
-	if _, err := Init(t.Context(), Options{Dir: t.TempDir(), Module: "example.com/a", Example: "bookshop"}); err == nil || !strings.Contains(err.Error(), `no example "bookshop": it is one of checkout`) {
+	if _, err := Init(t.Context(), Options{Dir: t.TempDir(), Module: "example.com/a", Example: "bookshop"}); err == nil || !strings.Contains(err.Error(), `unknown example "bookshop": give one of checkout`) {
 		t.Errorf("error %v", err)
 	}
 }

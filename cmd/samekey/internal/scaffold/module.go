@@ -45,7 +45,7 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case errors.Is(err, exec.ErrNotFound):
-		return "", errors.New("the go command is not on the PATH: install Go")
+		return "", errors.New("no go command on the PATH: install Go")
 	case err != nil:
 		return "", fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
@@ -64,7 +64,7 @@ func readModule(ctx context.Context, dir string) (module, error) {
 		return module{}, nil
 	}
 	if top := filepath.Dir(gomod); !sameFolder(top, dir) {
-		return module{}, fmt.Errorf("this folder belongs to the module in %s: run samekey init there, or make this folder a module first (go mod init)", top)
+		return module{}, fmt.Errorf("this folder belongs to the module in %s: run samekey init there, or run go mod init here first", top)
 	}
 	out, err = goCommand(ctx, dir, "mod", "edit", "-json")
 	if err != nil {

@@ -161,15 +161,15 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 	waiting, _ := state.Waits(r, now, grace)
 	switch {
 	case r.State == store.Done && r.Keep == store.KeepJobs && onlyLater(r, now):
-		return "its jobs wait for their time"
+		return "with later jobs"
 	case r.State == store.Done && r.Keep == store.KeepJobs:
-		return "its jobs are not delivered"
+		return "with undelivered jobs"
 	case r.State == store.Done && !r.Expires.After(now):
 		return "expired"
 	case r.State == store.Done:
 		return "replayable"
 	case r.Blocked:
-		return "blocked: its program refuses to go on"
+		return "blocked: the program refuses to continue"
 	}
 	switch waiting {
 	case state.ReasonStuck, state.ReasonUnknown:
@@ -177,7 +177,7 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 	case state.ReasonOpen:
 		return "waits for the completer"
 	case state.ReasonNoRequest:
-		return "waits for its client"
+		return "waits for the client"
 	case state.ReasonExpiring:
 		return "abandoned, expires"
 	default: // blocked records have their word above
@@ -188,7 +188,7 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 	case state.Freed(r):
 		return "freed"
 	}
-	return "left a short time ago"
+	return "abandoned a moment ago"
 }
 
 func (rep *Report) size(n int, r *store.Record, age time.Duration) {

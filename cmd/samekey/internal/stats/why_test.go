@@ -17,7 +17,7 @@ import (
 func TestLongLeaseIsAtWork(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
-	for ahead, want := range map[time.Duration]string{2 * time.Hour: "at work", 25 * time.Hour: "waits for its client"} {
+	for ahead, want := range map[time.Duration]string{2 * time.Hour: "at work", 25 * time.Hour: "waits for the client"} {
 		r := &store.Record{State: store.Open, Keep: store.KeepOpen, Lease: now.Add(ahead), Run: now}
 		if got := why(r, now, time.Minute); got != want {
 			t.Errorf("a lease of %v: %s, want %s", ahead, got, want)
@@ -76,13 +76,13 @@ func TestReport(t *testing.T) {
 		States: []*Count{
 			{"done", "replayable", 4},
 			{"done", "expired", 1},
-			{"done", "its jobs are not delivered", 1},
+			{"done", "with undelivered jobs", 1},
+			{"open", "abandoned a moment ago", 1},
 			{"open", "abandoned, expires", 1},
 			{"open", "at work", 1},
-			{"open", "blocked: its program refuses to go on", 1},
+			{"open", "blocked: the program refuses to continue", 1},
 			{"open", "freed", 1},
-			{"open", "left a short time ago", 1},
-			{"open", "waits for its client", 1},
+			{"open", "waits for the client", 1},
 			{"open", "waits for the completer", 1},
 			{"stuck", "waits for people", 2},
 		},

@@ -31,14 +31,14 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
 			Do: string(records.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
-			Hint: "First look at the other system: was the call made? " + lookBy(r, now),
+			Hint: "First look at the provider: was the call made? " + lookBy(r, now),
 		})
 	case again && len(r.Doubts) > 0:
 		offers = append(offers, Offer{
-			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the other system. " + lookBy(r, now),
+			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the provider. " + lookBy(r, now),
 		})
 	case again:
-		offers = append(offers, Offer{Do: string(records.Retry), Label: "Let it be tried again", Hint: "It is opened: " + records.Continues(r) + "."})
+		offers = append(offers, Offer{Do: string(records.Retry), Label: "Try again", Hint: "The operation is opened: " + records.Continues(r) + "."})
 	}
 	if n := len(offers); n > 0 && r.Asked != nil {
 		offers[0].Asks = may(records.Wish{Do: records.Settle, Settlement: idem.Settlement{Ask: true}})
@@ -46,13 +46,13 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	if call != nil && !call.Intent {
 		offers = append(offers, Offer{
 			Do: string(records.Retry), Label: "Correct the result", Call: call.Name, Result: true, Given: true, Shape: call.Shape,
-			Hint: "People have said what the call came to. Nothing has gone on from it yet.",
+			Hint: "A person has given the result of the call. No attempt has used it yet.",
 		})
 	}
 	if may(records.Wish{Do: records.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: http.StatusOK}}}) {
 		offers = append(offers, Offer{
 			Do: string(records.Settle), Label: "Give an answer",
-			Hint: "Ends the operation: its client gets this answer from now on. Staged jobs are still delivered.",
+			Hint: "Ends the operation: the client gets this answer from now on. Staged jobs are still delivered.",
 		})
 	}
 	if may(records.Wish{Do: records.Redrive}) {
@@ -63,14 +63,14 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			}
 		}
 		offers = append(offers, Offer{
-			Do: string(records.Redrive), Label: "Hand out parked jobs", Jobs: parked,
-			Hint: "The drain delivers them again. First remove the cause of their failures.",
+			Do: string(records.Redrive), Label: "Redrive parked jobs", Jobs: parked,
+			Hint: "The drain delivers the jobs again. First mend the cause of their failures.",
 		})
 	}
 	if later := state.Cancellable(r, nil); may(records.Wish{Do: records.Cancel}) {
 		offers = append(offers, Offer{
 			Do: string(records.Cancel), Label: "Cancel later jobs", Jobs: later,
-			Hint: "No drain has begun to deliver them. They are removed from the record, and nobody does them.",
+			Hint: "The delivery of these jobs has not begun. They are removed and never done.",
 		})
 	}
 	if may(records.Wish{Do: records.Release}) {
@@ -82,7 +82,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	if may(records.Wish{Do: records.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
 		offers = append(offers, Offer{
 			Do: string(records.Forget), Label: "Forget", Loses: records.Losses(r, now),
-			Hint: "Frees the key: a request with it runs anew. Dangerous: work that is done may be done again.",
+			Hint: "Frees the key: the next request with the key runs as a new operation. Dangerous: work that is done may be done again.",
 		})
 	}
 	return offers
@@ -94,7 +94,7 @@ func lookBy(r *store.Record, now time.Time) string {
 	if slices.ContainsFunc(story.Calls, func(c records.Call) bool { return c.State != "recorded" }) {
 		return "The derived keys in doubt are on this page."
 	}
-	return "The record has no derived key of it: look by its data."
+	return "The record has no derived key of the call: search by the call's data."
 }
 
 // inDoubt names the calls in doubt.
@@ -102,9 +102,9 @@ func inDoubt(r *store.Record) string {
 	names := make([]string, len(r.Doubts))
 	for i, name := range r.Doubts {
 		if names[i] = name; state.IsMark(name) {
-			names[i] = "any call of an attempt that never came back"
+			names[i] = "any call of an abandoned attempt"
 			if phase := strings.TrimPrefix(name, state.AnyCall); phase != "" {
-				names[i] = fmt.Sprintf("the call of phase %q of an attempt that never came back", phase)
+				names[i] = fmt.Sprintf("the call of phase %q of an abandoned attempt", phase)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func (t *Table) Ask(ctx context.Context, a Action) (string, error) {
 	}
 	says := plan.Says
 	if t.opt.Place != "" {
-		says = append(says, "This is in the "+t.opt.Place+".")
+		says = append(says, "The change is in "+t.opt.Place+".")
 	}
 	return strings.Join(says, "\n"), nil
 }
@@ -133,11 +133,11 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	said, err := plan.Run(ctx, t.store)
 	switch {
 	case errors.Is(err, store.ErrUnknown):
-		return "", fmt.Errorf("%w: whether it was done is not known. Look at it again, and at its decisions", err)
+		return "", fmt.Errorf("%w: the change may have been made. Look at the record again", err)
 	case errors.Is(err, jobs.ErrMoved):
-		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
-		return "", fmt.Errorf("%w: %s Nothing was changed: an answer or a result would be sealed, too", ErrRefused, t.sealedText(err))
+		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the key too", ErrRefused, t.sealedText(err))
 	case errors.Is(err, idem.ErrResult): // the record isn't the one that was planned for
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -154,7 +154,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	case rec == nil:
 		return nil, ErrGone
 	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
-		return nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+		return nil, fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	}
 	plan, err := records.May(rec, time.Now(), wishOf(rec, a))
 	if err != nil {

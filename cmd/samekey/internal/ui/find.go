@@ -19,7 +19,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	}
 	pk := s.Any
 	if strings.Count(pk, "#") != 2 { // no record has such a key
-		return &Found{Only: "only a record's whole key is looked for outside of the list"}, nil
+		return &Found{Only: "the record is not in the list: give its whole partition key"}, nil
 	}
 	_, ok, err := t.Row(ctx, pk)
 	if !ok || err != nil {
@@ -32,7 +32,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {
-		return nil, fmt.Errorf("%w: whose operations? A caller is a scope, or its subject", ErrRefused)
+		return nil, fmt.Errorf("%w: no caller: give a scope or a subject", ErrRefused)
 	}
 	if err := c.Check(ctx); err != nil && !s.Caller {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
@@ -46,7 +46,7 @@ func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	if !s.Scan {
 		records, err := records.FindKey(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
 		add(records)
-		found.Only = "only callers that can be named, and what waits for people, were compared: read the table"
+		found.Only = "only known callers and waiting operations were compared: scan the table to compare all records"
 		return found, t.said(err)
 	}
 	all, err := records.Search(ctx, t.client, t.store, records.ScanOptions{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})
@@ -55,7 +55,7 @@ func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	}
 	add(all.Records)
 	if found.Only = all.Untold(records.NoCaller); found.Only == "" && len(found.PKs) == 0 {
-		found.Only = "No record of the table matches; all were compared."
+		found.Only = "No record matches; all records were compared."
 	}
 	return found, nil
 }

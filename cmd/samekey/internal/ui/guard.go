@@ -67,7 +67,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !same(in.Token, g.launch) {
-		refuse(w, http.StatusUnauthorized, "this is not the token of the link that samekey printed")
+		refuse(w, http.StatusUnauthorized, "wrong token: open the link that samekey printed")
 		return
 	}
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // not Secure: the server is on this machine, without TLS

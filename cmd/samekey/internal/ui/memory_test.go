@@ -137,12 +137,12 @@ func TestActs(t *testing.T) {
 		is            error
 		asks, says    string // "" for asks: the question says it, too
 	}{
-		"done":    {do: answer, asks: "This is in the table of orders.", says: "done: the client gets 201 from now on"},
+		"done":    {do: answer, asks: "The change is in table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: no call of this operation has an unknown outcome"},
 		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no such later job"},
-		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "there is no such record"},
-		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record was written since it was shown: look at it again. Nothing was changed"},
-		"changes": {do: answer, is: ErrMoved, asks: "This is in", says: "the record was written since it was shown: look at it again. Nothing was changed", fault: func(k *kept, op string) dbfault.Fault {
+		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "no such record"},
+		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record has changed since it was shown: nothing was changed. Look at the record again"},
+		"changes": {do: answer, is: ErrMoved, asks: "The change is in", says: "the record has changed since it was shown: nothing was changed. Look at the record again", fault: func(k *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
@@ -154,25 +154,25 @@ func TestActs(t *testing.T) {
 				return base.RoundTrip(r)
 			}
 		}},
-		"unknown": {do: answer, is: store.ErrUnknown, asks: "This is in", says: "whether it was done is not known. Look at it again, and at its decisions", fault: func(k *kept, op string) dbfault.Fault {
+		"unknown": {do: answer, is: store.ErrUnknown, asks: "The change is in", says: "the change may have been made. Look at the record again", fault: func(k *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
 			k.fault = func(string) dbfault.Fault { return dbfault.LoseRequest }
 			return dbfault.LoseAnswer
 		}},
-		"no table": {do: answer, says: "there is no table orders in this account and region", fault: func(*kept, string) dbfault.Fault { return missing }},
-		"no table to write to": {do: answer, asks: "This is in", says: "there is no table orders in this account and region", fault: func(_ *kept, op string) dbfault.Fault {
+		"no table": {do: answer, says: "no table orders in this account and Region", fault: func(*kept, string) dbfault.Fault { return missing }},
+		"no table to write to": {do: answer, asks: "The change is in", says: "no table orders in this account and Region", fault: func(_ *kept, op string) dbfault.Fault {
 			if op == "GetItem" {
 				return nil
 			}
 			return missing
 		}},
 		"no keys": {
-			do: answer, sealed: keys, is: ErrRefused, asks: "This is in",
-			says: "refused: Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys. Nothing was changed: an answer or a result would be sealed, too",
+			do: answer, sealed: keys, is: ErrRefused, asks: "The change is in",
+			says: "refused: Sealed: no data key. Start samekey ui with --keys-from, a program that has the keys. Nothing was changed: to store an answer or a result, the page needs the key too",
 		},
-		"no right": {do: answer, sealed: keys, pages: closed{keys}, is: ErrRefused, asks: "This is in", says: "refused: Sealed: no permission to open the contents, or their key can't be had now: "},
+		"no right": {do: answer, sealed: keys, pages: closed{keys}, is: ErrRefused, asks: "The change is in", says: "refused: Sealed: no data key: the program of --keys-from failed: "},
 	} {
 		k := keep(t, stuckNow(), tt.sealed, tt.pages)
 		do := k.seen(t, tt.do)
@@ -194,7 +194,7 @@ func TestActs(t *testing.T) {
 	}
 	k := keep(t, stuckNow(), nil, nil)
 	k.opt.Place = ""
-	if asks, err := k.Ask(t.Context(), k.seen(t, answer)); err != nil || strings.Contains(asks, "This is in") {
+	if asks, err := k.Ask(t.Context(), k.seen(t, answer)); err != nil || strings.Contains(asks, "The change is in") {
 		t.Errorf("%q, %v", asks, err)
 	}
 	if log.Len() > 0 {
@@ -210,7 +210,7 @@ func TestShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const closed = "Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys."
+	const closed = "Sealed: no data key. Start samekey ui with --keys-from, a program that has the keys."
 	open := &Personal{Parts: []Part{{"Result of phase booked", "{\n  \"id\": 7\n}"}}}
 	for name, tt := range map[string]struct {
 		sealed seal.Provider
@@ -287,7 +287,7 @@ func TestFinds(t *testing.T) {
 	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "jane", Scan: true}); err != nil || len(got.PKs) != 2 || got.Only != "" {
 		t.Errorf("all of jane's: got %+v, %v, want both", got, err)
 	}
-	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "omar", Scan: true}); err != nil || got.Only != "No record of the table matches; all were compared." {
+	if got, err := k.Find(t.Context(), Search{Caller: true, Scope: "omar", Scan: true}); err != nil || got.Only != "No record matches; all records were compared." {
 		t.Errorf("omar's: got %+v, %v", got, err)
 	}
 	k.fault = func(string) dbfault.Fault { return dbfault.LoseRequest }
@@ -374,7 +374,7 @@ func TestRowsOfATable(t *testing.T) {
 // Whatever is asked of a table that is not there, or that may not be read, is an error that says so.
 func TestTableThatFails(t *testing.T) {
 	t.Parallel()
-	for code, says := range map[string]string{"ResourceNotFoundException": "there is no table orders in this account and region", "AccessDeniedException": "AccessDeniedException"} {
+	for code, says := range map[string]string{"ResourceNotFoundException": "no table orders in this account and Region", "AccessDeniedException": "AccessDeniedException"} {
 		k := keep(t, stuckNow(), nil, nil)
 		k.fault = func(string) dbfault.Fault { return dbfault.AnswerError(400, code, "injected") }
 		none := func([]Row, Progress) {}

@@ -29,7 +29,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		row, _, _ := t.Row(ctx, pk)
 		return &Story{Row: row, Seen: "-", Said: []string{
 			"This program can't read the record: " + err.Error(),
-			"Nothing changes it. A program of its version, or a repair by hand, can.",
+			"Nothing changes the record. Deploy the version that wrote it, or repair it by hand.",
 		}}, nil
 	case err != nil:
 		return nil, t.said(err)
@@ -45,7 +45,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		return nil, t.said(err)
 	case rec == nil && len(listed) > 0 && strings.HasPrefix(pk, state.NoTicket):
 		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed[0].Reason)}, Error: listed[0].LastErr}, Seen: "-", Said: []string{
-			"This is no record, but a message of the tickets' queue, which no longer has the message.",
+			"This is not a record: it is a message that the tickets' queue no longer has.",
 			"The message leaves the list within a day, or at once by samekey forget " + pk + ".",
 		}}, nil
 	case rec == nil:
@@ -74,9 +74,9 @@ func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed 
 
 func (t *Table) sealedText(err error) string {
 	if t.opt.Seal == nil {
-		return "Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys."
+		return "Sealed: no data key. Start samekey ui with --keys-from, a program that has the keys."
 	}
-	return "Sealed: no permission to open the contents, or their key can't be had now: " + err.Error() + "."
+	return "Sealed: no data key: the program of --keys-from failed: " + err.Error() + "."
 }
 
 // seenOf names a record as it is: who wrote it last, how often it was written, and its
@@ -113,9 +113,9 @@ func messageOf(head string, h http.Header, body []byte, elsewhere *store.Overflo
 	}
 	switch {
 	case elsewhere != nil:
-		m.Note = fmt.Sprintf("The body has %d bytes, outside of the record.", elsewhere.Length)
+		m.Note = fmt.Sprintf("The body has %d bytes, which are not in the record.", elsewhere.Length)
 	case !utf8.Valid(body):
-		m.Note = fmt.Sprintf("The body has %d bytes that are no text.", len(body))
+		m.Note = fmt.Sprintf("The body has %d bytes, which are not text.", len(body))
 	default:
 		m.Body = string(body)
 	}

@@ -207,7 +207,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		in.Scan = true
 	}
 	if !in.Caller && (in.Key == "") == (in.Any == "") {
-		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs")
+		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get")
 		return
 	}
 	if rows, _, _ := s.view.snapshot(); in.Any != "" { // what is shown needs no call
@@ -246,10 +246,10 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 	}
 	switch {
 	case a.PK == "" || a.Seen == "":
-		refuse(w, http.StatusBadRequest, "an action names its record as it was shown")
+		refuse(w, http.StatusBadRequest, "the action does not name the record as it was shown")
 		return
 	case len(a.Body) > maxAnswer:
-		refuse(w, http.StatusRequestEntityTooLarge, "the answer is larger than 256 KB: use the command")
+		refuse(w, http.StatusRequestEntityTooLarge, "the answer is larger than 256 KB: use samekey settle --body-file")
 		return
 	}
 	a.PK = s.exact(a.PK)
@@ -264,13 +264,13 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 // decode reads the JSON of a request. A form can't send this type.
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	if r.Header.Get("Content-Type") != "application/json" {
-		refuse(w, http.StatusUnsupportedMediaType, "the body has to be application/json")
+		refuse(w, http.StatusUnsupportedMediaType, "the body must be application/json")
 		return false
 	}
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
-		refuse(w, http.StatusBadRequest, "the body is not understood: "+err.Error())
+		refuse(w, http.StatusBadRequest, "can't read the body: "+err.Error())
 		return false
 	}
 	return true

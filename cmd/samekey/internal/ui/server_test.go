@@ -343,7 +343,7 @@ func TestAnswers(t *testing.T) {
 		return ui.Action{Do: "settle", PK: pk, Seen: "x", By: "jane", Body: body}
 	}
 	state := `"complete":true,"live":true`
-	const ask = `{"error":"search for a customer's key, a caller, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs"}`
+	const ask = `{"error":"search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get"}`
 	for _, tt := range []struct {
 		method, path string
 		in           any
@@ -358,18 +358,18 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/find", in{"key": "k"}, 200, `{"pks":["found"]}`},
 		{"POST", "/api/find", in{"key": "k", "any": "short"}, 400, ask},
 		{"POST", "/api/find", in{"any": " "}, 400, ask},
-		{"POST", "/api/find", in{"what": 1}, 400, "not understood"},
-		{"POST", "/api/data", in{"what": 1}, 400, "not understood"},
-		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-9)}, 404, "there is no such record"},
+		{"POST", "/api/find", in{"what": 1}, 400, "can't read the body"},
+		{"POST", "/api/data", in{"what": 1}, 400, "can't read the body"},
+		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-9)}, 404, "no such record"},
 		{"POST", "/api/data", in{"pk": strings.Repeat("a", 1<<20-8)}, 400, "too large"},
 		{"POST", "/api/ask", act("v1##h h", ""), 200, `{"said":"sure?"}`},
 		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
-		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use the command"}`},
+		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use samekey settle --body-file"}`},
 		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
 		{"POST", "/api/act", ui.Action{Do: "retry", PK: "v1##a", By: "jane"}, 400, "as it was shown"},
-		{"POST", "/api/act", ui.Action{Do: "retry", Seen: "seen"}, 400, "names its record"},
+		{"POST", "/api/act", ui.Action{Do: "retry", Seen: "seen"}, 400, "does not name the record"},
 		{"POST", "/api/act", in{"do": "retry", "force": true}, 400, "unknown field"},
-		{"POST", "/api/act", "retry", 400, "not understood"},
+		{"POST", "/api/act", "retry", 400, "can't read the body"},
 		{"GET", "/api/record?pk=none", nil, 404, "no such record"},
 		{"POST", "/api/stop", in{}, 200, state},
 		{"POST", "/api/scan", in{}, 200, `"running":`},

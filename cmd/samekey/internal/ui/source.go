@@ -39,13 +39,13 @@ type Source interface {
 
 var (
 	// ErrNoQuery matches errors of a table without the index of what waits for people.
-	ErrNoQuery = errors.New("the table has no index of what waits for people")
+	ErrNoQuery = errors.New("the table has no index \"waiting\"")
 	// ErrNoStream matches errors of a table whose changes can't be followed.
 	ErrNoStream = errors.New("the table's changes can't be followed")
 	// ErrGone matches errors about a record that isn't there.
-	ErrGone = errors.New("there is no such record")
+	ErrGone = errors.New("no such record")
 	// ErrMoved matches errors about a record that was written since it was shown.
-	ErrMoved = errors.New("the record was written since it was shown")
+	ErrMoved = errors.New("the record has changed since it was shown")
 	// ErrRefused matches errors about an action that doesn't fit the record, or that
 	// contradicts itself: nothing was changed.
 	ErrRefused = errors.New("refused")

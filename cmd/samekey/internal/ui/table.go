@@ -214,7 +214,7 @@ func milli(t time.Time) int64 {
 // said puts what AWS said into words for the page.
 func (t *Table) said(err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
-		return fmt.Errorf("there is no table %s in this account and region", t.about.Table)
+		return fmt.Errorf("no table %s in this account and Region", t.about.Table)
 	}
 	return err
 }

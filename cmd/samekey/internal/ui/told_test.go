@@ -61,7 +61,7 @@ func rides() map[string]*store.Record {
 func TestOffers(t *testing.T) {
 	t.Parallel()
 	const shape = `{"id":"text"}`
-	retry, settle, release := Offer{Do: "retry", Label: "Let it be tried again"}, Offer{Do: "settle", Label: "Give an answer"}, Offer{Do: "release", Label: "Release the lease"}
+	retry, settle, release := Offer{Do: "retry", Label: "Try again"}, Offer{Do: "settle", Label: "Give an answer"}, Offer{Do: "release", Label: "Release the lease"}
 	forget := func(loses ...string) Offer { return Offer{Do: "forget", Label: "Forget", Loses: loses} }
 	want := map[string][]Offer{
 		"held":                   {release, forget("attempt", "work")},
@@ -76,7 +76,7 @@ func TestOffers(t *testing.T) {
 		"done":                   {forget("work")},
 		"free":                   nil,
 		"jobs": {
-			{Do: "redrive", Label: "Hand out parked jobs", Jobs: []string{"0.1", "0.2", "0.5"}}, {Do: "cancel", Label: "Cancel later jobs", Jobs: []string{"0.3", "0.4"}}, forget("work", "jobs"),
+			{Do: "redrive", Label: "Redrive parked jobs", Jobs: []string{"0.1", "0.2", "0.5"}}, {Do: "cancel", Label: "Cancel later jobs", Jobs: []string{"0.3", "0.4"}}, forget("work", "jobs"),
 		},
 	}
 	got := make(map[string][]Offer)
@@ -144,8 +144,8 @@ func TestPersonal(t *testing.T) {
 	rec.Jobs = map[string]store.Job{"0.1": {Args: []byte(`{"to":"<jane>"}`)}, "0.0": {Args: []byte(`1`)}}
 	headers := [][2]string{{"X-A", "3"}, {"X-B", "1, 2"}}
 	want := &Personal{
-		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body has 1 bytes that are no text."},
-		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The body has 500000 bytes, outside of the record."},
+		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body has 1 bytes, which are not text."},
+		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The body has 500000 bytes, which are not in the record."},
 		Parts: []Part{
 			{"Result of phase bare", "7"},
 			{"Result of phase odd", "{"},

@@ -90,9 +90,9 @@ func init() { // the rules are listed by Analyzers, which lists this one
 			known := slices.ContainsFunc(Analyzers(), func(a *analysis.Analyzer) bool { return a.Name == ig.rule && a != ignores })
 			switch {
 			case !known:
-				pass.ReportRangef(ig.at, "ignore: %q is no rule: write %s RULE REASON", ig.rule, ignoreMark)
+				pass.ReportRangef(ig.at, "ignore: unknown rule %q: write %s RULE REASON", ig.rule, ignoreMark)
 			case ig.reason == "":
-				pass.ReportRangef(ig.at, "ignore: say why the finding is none: write %s %s REASON", ignoreMark, ig.rule)
+				pass.ReportRangef(ig.at, "ignore: no reason: write %s %s REASON", ignoreMark, ig.rule)
 			}
 		}
 		return nil, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-var answers = newRule("answers", "find refusals after a phase that no client hears", checkAnswers)
+var answers = newRule("answers", "find refusals after a phase, which no client gets", checkAnswers)
 
 // answer is a place where a handler answers with a refusal that [idem.DefaultStored]
 // doesn't store.
@@ -29,8 +29,8 @@ func checkAnswers(c *code) (all []finding) {
 	for _, u := range c.units {
 		for _, a := range c.answersOf(u) {
 			if c.committedBefore(u, a.at) {
-				all = append(all, found(a.at, "the answer %d isn't stored, and a phase before it is committed: the operation goes on, "+
-					"so its client hears 503 and not %[1]d. Return idem.Respond to end the operation with this answer, or decide before the first phase", a.status))
+				all = append(all, found(a.at, "the answer %d isn't stored, although a phase before it is committed: the operation continues, "+
+					"so the client gets 503, not %[1]d. Return idem.Respond to end the operation with this answer, or decide before the first phase", a.status))
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find assignments out of a phase, which a resumed run doesn't make", checkAssigns)
+var assigns = newRule("assigns", "find assignments in a phase to variables outside, which a resumed run doesn't make", checkAssigns)
 
 // checkAssigns finds assignments of a phase's function to variables of the function
 // around it that are used after the phase: where the phase is recorded already, its
@@ -47,7 +47,7 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 		return nil
 	case p.kind == finish:
 		return []finding{found(left, "the function of an idem.Finish may run many times, and adds to %s each time: "+
-			"declare %s inside of it", types.ExprString(left), v.Name())}
+			"declare %s inside the function", types.ExprString(left), v.Name())}
 	case !c.usedAfter(p, v, field):
 		return nil
 	}

@@ -12,7 +12,7 @@ func checkEffects(c *code) (all []finding) {
 			if eff == nil || !c.onAPathWithPhases(u, e) {
 				continue
 			}
-			all = append(all, found(e.call, "%s%s runs outside of the phases, so every retry runs it again: "+
+			all = append(all, found(e.call, "%s%s runs outside the phases, so every retry runs it again: "+
 				"call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write in an idem.Atomic, or stage a job", via, eff.what))
 		}
 	}

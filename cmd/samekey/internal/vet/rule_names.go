@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-var names = newRule("names", "find names of phases that differ between attempts, or come twice", checkNames)
+var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
 // checkNames finds phases that an attempt doesn't find again: named by the time, by
 // chance or by the invocation, or run in the order of a map; and phases that come
@@ -17,7 +17,7 @@ func checkNames(c *code) (all []finding) {
 			continue
 		}
 		if source := c.unstable(p.name, make(map[*types.Var]bool)); source != "" {
-			all = append(all, found(p.name, "the name of this phase comes from %s, so no retry has it again: "+
+			all = append(all, found(p.name, "the name of this phase comes from %s, so a retry has another name: "+
 				"use a constant; in a loop, add the index or the item's id", source))
 		}
 	}
@@ -38,7 +38,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 	}
 	for i, p := range own {
 		if m := c.rangedMap(u.body, p); m != nil {
-			all = append(all, found(p.name, "these phases run in the order of a map, which is another one each time: "+
+			all = append(all, found(p.name, "these phases run in the order of a map, which differs each time: "+
 				"range over sorted keys, or over a slice that an earlier phase returned"))
 		}
 		name, ok := c.constantString(p.name)
@@ -46,12 +46,12 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 			continue
 		}
 		if c.graphOf(u).again(p.call.Pos()) {
-			all = append(all, found(p.name, "the phase %q runs again in this loop, and a phase runs once in a handler: "+
-				"add the index or the item's id to its name", name))
+			all = append(all, found(p.name, "the phase %q runs again in this loop, but a phase runs once in a handler: "+
+				"add the index or the item's id to the name", name))
 		}
 		for _, q := range own[i+1:] {
 			if other, constant := c.constantString(q.name); constant && other == name && c.graphOf(u).before(p.call.Pos(), q.call.Pos()) {
-				all = append(all, found(q.name, "a phase of this handler is called %q already: give this one a name of its own", name))
+				all = append(all, found(q.name, "another phase of this handler has the name %q: give this phase its own name", name))
 			}
 		}
 	}

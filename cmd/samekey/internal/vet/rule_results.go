@@ -171,9 +171,9 @@ func ownForm(t types.Type) (own bool, lossy string) {
 		}
 		switch {
 		case read == nil:
-			return true, "it has Marshal" + form + ", and no Unmarshal" + form
+			return true, "it has Marshal" + form + " but no Unmarshal" + form
 		case promotedOverFields(t, write):
-			return true, "its Marshal" + form + " is that of an embedded field, and leaves the other fields out"
+			return true, "its Marshal" + form + " comes from an embedded field, and leaves the other fields out"
 		}
 		return true, ""
 	}

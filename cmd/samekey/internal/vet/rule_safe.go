@@ -24,8 +24,8 @@ func checkSafe(c *code) (all []finding) {
 			}
 			seen[mark] = true
 			if what := c.unquestioned(p.body, mark); what != "" {
-				all = append(all, found(mark, "idem.SafeToRetry marks every error of %s, also that of a call which may have had its effect, as a timeout: "+
-					"the operation then goes on as if the call was not made. Mark only errors that prove that nothing was done", what))
+				all = append(all, found(mark, "idem.SafeToRetry marks every error of %s, also a timeout after which the call may have had its effect: "+
+					"the operation then continues as if the call was not made. Mark only errors that prove that nothing was done", what))
 			}
 			return true
 		})

@@ -39,11 +39,11 @@ const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes
 
 // fates say what becomes of operations, and how to prevent it.
 var fates = map[Danger]string{
-	Refused: "operations under way are refused until the old version is back. Keep the old phases for them: " + guide + "keep-the-old-phases",
-	Twice:   "an operation under way may make the call twice. Keep the old phases for them: " + guide + "keep-the-old-phases",
-	Incomparable: "retries of earlier requests are refused with 503. Know both fingerprints for two releases (Fingerprint.Known): " +
+	Refused: "open operations are refused until the old version is back. Keep the old phases for them: " + guide + "keep-the-old-phases",
+	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
+	Incomparable: "retries of earlier requests are refused with 503. Keep the old fingerprint for two releases (Fingerprint.Known): " +
 		guide + "change-the-meaning-of-a-key",
-	New: "a retry of an earlier request is a new operation, and its work is done twice: " + guide + "change-the-meaning-of-a-key",
+	New: "a retry of an earlier request runs as a new operation, and the work is done twice: " + guide + "change-the-meaning-of-a-key",
 }
 
 func (c Change) String() string {
@@ -74,7 +74,7 @@ func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all
 				is, ok = f.renamed(was, now)
 			}
 			if !ok {
-				all = append(all, Change{Handler: full, Message: "the handler is gone, with " + list(phaseNames(was))})
+				all = append(all, Change{Handler: full, Message: "the handler is removed, with " + list(phaseNames(was))})
 				continue
 			}
 			all = append(all, compare(full, was, is)...)
@@ -129,13 +129,13 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 			add(Refused, "the phase %q is now called %q", p.Name, is.Phases[j].Name)
 			added = slices.DeleteFunc(added, func(k int) bool { return k == j })
 		} else {
-			add(Refused, "the phase %q is gone", p.Name)
+			add(Refused, "the phase %q is removed", p.Name)
 		}
 	}
 	for _, j := range added {
 		for i := range was {
 			if at[i] >= 0 && is.Before(j, at[i]) && !is.Before(at[i], j) {
-				add(Refused, "the phase %q is new before %q", is.Phases[j].Name, was[i].Name)
+				add(Refused, "the phase %q is added before %q", is.Phases[j].Name, was[i].Name)
 				break
 			}
 		}
@@ -143,7 +143,7 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	for i := range was {
 		for k := i + 1; k < len(was); k++ {
 			if a, b := at[i], at[k]; a >= 0 && b >= 0 && is.Before(b, a) && !is.Before(a, b) {
-				add(Refused, "the phase %q runs before %q now", was[k].Name, was[i].Name)
+				add(Refused, "the phase %q now runs before %q", was[k].Name, was[i].Name)
 			}
 		}
 	}
@@ -198,20 +198,20 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // else a call in doubt is not made again
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
-			add(Twice, "the phase %q asks for the key of %q no more: under another name, or without a key, it is another call", was.Name, call)
+			add(Twice, "the phase %q no longer asks for the key of %q: under another name, or without a key, the call is another call", was.Name, call)
 		}
 	}
 	switch {
 	case was.Kind == "Foreign" && is.Kind == "Atomic":
-		add(Refused, "the phase %q was a Foreign and is an Atomic, so a call that was begun is not repeated", was.Name)
+		add(Refused, "the phase %q was a Foreign and is now an Atomic: a call that was begun is not repeated", was.Name)
 	case was.NotIdempotent && !is.NotIdempotent:
-		add(Refused, "the phase %q has lost idem.NotIdempotent", was.Name)
+		add(Refused, "the phase %q no longer has idem.NotIdempotent", was.Name)
 	case !was.NotIdempotent && is.NotIdempotent && was.Kind == is.Kind:
-		add(Refused, "the phase %q has got idem.NotIdempotent", was.Name)
+		add(Refused, "the phase %q now has idem.NotIdempotent", was.Name)
 	}
 	const day = int64(24 * time.Hour / time.Second)
 	if before, now := cmp.Or(was.Remembers, day), cmp.Or(is.Remembers, day); now < before {
-		add(Refused, "the phase %q relies on its provider's memory for %v, and did for %v", was.Name,
+		add(Refused, "the phase %q relies on the provider's memory for %v (before: %v)", was.Name,
 			time.Duration(now)*time.Second, time.Duration(before)*time.Second)
 	}
 	if was.Result != nil && is.Result != nil {

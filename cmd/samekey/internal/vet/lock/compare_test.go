@@ -154,26 +154,26 @@ func TestMessages(t *testing.T) {
 		want    []string
 	}{
 		"renamed":             {ridePays, []Phase{trip, charge}, inOrder, []string{`the phase "ride" is now called "trip"`}},
-		"gone":                {ridePays, []Phase{charge}, inOrder, []string{`the phase "ride" is gone`}},
-		"new":                 {ridePays, []Phase{ride, fresh, charge}, inOrder, []string{`the phase "new" is new before "charge"`}},
+		"gone":                {ridePays, []Phase{charge}, inOrder, []string{`the phase "ride" is removed`}},
+		"new":                 {ridePays, []Phase{ride, fresh, charge}, inOrder, []string{`the phase "new" is added before "charge"`}},
 		"new in a branch":     {ridePays, []Phase{fresh, ride, charge}, func(i, j int) bool { return i > 0 && i < j }, nil},
 		"new in a loop":       {ridePays, []Phase{fresh, ride, charge}, inLoop, nil},
-		"another kind":        {ridePays, []Phase{tip, charge}, inOrder, []string{`the phase "ride" is gone`, `the phase "tip" is new before "charge"`}},
-		"gone, and new after": {[]Phase{trip, ride}, []Phase{ride, fresh}, inOrder, []string{`the phase "trip" is gone`}},
-		"reordered":           {ridePays, []Phase{charge, ride}, inOrder, []string{`the phase "charge" runs before "ride" now`}},
+		"another kind":        {ridePays, []Phase{tip, charge}, inOrder, []string{`the phase "ride" is removed`, `the phase "tip" is added before "charge"`}},
+		"gone, and new after": {[]Phase{trip, ride}, []Phase{ride, fresh}, inOrder, []string{`the phase "trip" is removed`}},
+		"reordered":           {ridePays, []Phase{charge, ride}, inOrder, []string{`the phase "charge" now runs before "ride"`}},
 		"now in a loop":       {ridePays, ridePays, inLoop, nil},
-		"twice of a name":     {[]Phase{ride, ride}, []Phase{ride}, inOrder, []string{`the phase "ride" is gone`}},
+		"twice of a name":     {[]Phase{ride, ride}, []Phase{ride}, inOrder, []string{`the phase "ride" is removed`}},
 		"any call":            {ridePays, []Phase{ride, call("charge", "*")}, inOrder, nil},
 		"less than it was": {
-			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" relies on its provider's memory for 24h0m0s, and did for 24h0m1s`},
+			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" relies on the provider's memory for 24h0m0s (before: 24h0m1s)`},
 		},
 		"call": {
 			ridePays,
 			[]Phase{ride, call("charge", "pay")},
 			inOrder,
-			[]string{`the phase "charge" asks for the key of "payments" no more: under another name, or without a key, it is another call`},
+			[]string{`the phase "charge" no longer asks for the key of "payments": under another name, or without a key, the call is another call`},
 		},
-		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type: the result was int and is string`}},
+		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type: the result was int and is now string`}},
 	} {
 		if diff := cmp.Diff(c.want, messages(c.was, ordered(c.is, c.before))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -193,7 +193,7 @@ func TestHandlersThatMove(t *testing.T) {
 		t.Errorf("a handler got another name: %v", changes)
 	}
 	file.Packages["app"]["tip"] = []Phase{ride, charge}
-	isGone := []Change{{Handler: "app.book", Message: `the handler is gone, with "ride", "charge"`}}
+	isGone := []Change{{Handler: "app.book", Message: `the handler is removed, with "ride", "charge"`}}
 	for name, others := range map[string][]Handler{
 		"there is another one":  {named("tip", ride, charge)},
 		"there is a new one":    {named("tip", ride, charge), named("create", mail)},

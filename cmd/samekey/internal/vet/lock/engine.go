@@ -98,7 +98,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 		}
 		add := func(d Danger, what string, names []string) {
 			if len(names) > 0 {
-				all = append(all, Change{Danger: d, Handler: is.Package + "." + is.Name, Pos: is.Pos, Message: fmt.Sprintf("%s of its engine is another: %s", what, list(names))})
+				all = append(all, Change{Danger: d, Handler: is.Package + "." + is.Name, Pos: is.Pos, Message: fmt.Sprintf("%s of the engine has changed: %s", what, list(names))})
 			}
 		}
 		scope := slices.DeleteFunc(changes(was, is.Meaning), ofFingerprint)

@@ -24,26 +24,26 @@ func TestMeanings(t *testing.T) {
 		was, is Meaning
 		want    string // "" = earlier requests survive it
 	}{
-		"a scope":              {Meaning{}, Meaning{"Scope": "a"}, `the scope of its engine is another: "Scope": a retry of an earlier request is a new operation`},
+		"a scope":              {Meaning{}, Meaning{"Scope": "a"}, `the scope of the engine has changed: "Scope": a retry of an earlier request runs as a new operation`},
 		"nobody is told apart": {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
-		"a commerce preset":    {Meaning{}, Meaning{"ACP": "true"}, `the scope of its engine is another: "ACP"`},
+		"a commerce preset":    {Meaning{}, Meaning{"ACP": "true"}, `the scope of the engine has changed: "ACP"`},
 		"another commerce preset": {
 			Meaning{"ACP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`},
 			Meaning{"UCP": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"ucp"`},
-			`the fingerprint of its engine is another: "Fingerprint.FuncName": `,
+			`the fingerprint of the engine has changed: "Fingerprint.FuncName": `,
 		},
 		"a preset, the first release":  {acp, fromACP("Former.Claims"), ""},
 		"a preset, the second release": {fromACP("Former.Claims"), fromACP(), ""},
-		"a preset, no first release":   {acp, fromACP(), `the fingerprint of its engine is another`},
-		"a preset, no second release":  {fromACP("Former.Claims"), Meaning{}, `the scope of its engine is another`},
+		"a preset, no first release":   {acp, fromACP(), `the fingerprint of the engine has changed`},
+		"a preset, no second release":  {fromACP("Former.Claims"), Meaning{}, `the scope of the engine has changed`},
 		"a scope under a preset":       {acp, Meaning{"ACP": "true", "Scope": "a", "Former": "true", "Former.Claims": "true", "Fingerprint.Func": "true", "Fingerprint.FuncName": `"acp"`}, ""},
-		"a scope, without that preset": {acp, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, `the scope of its engine is another`},
+		"a scope, without that preset": {acp, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, `the scope of the engine has changed`},
 		"a preset of the same function": {fromACP("Former.Claims"), func() Meaning {
 			m := fromACP()
 			m["Fingerprint.FuncName"], m["Fingerprint.Func"] = `"acp"`, "2"
 			return m
 		}(), `"Fingerprint.Func"`},
-		"a fingerprint":              {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true"}, `the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`},
+		"a fingerprint":              {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true"}, `the fingerprint of the engine has changed: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`},
 		"one is known":               {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
 		"known and used at once":     {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},
 		"used after it was known":    {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, ""},
@@ -74,7 +74,7 @@ func TestMeanings(t *testing.T) {
 		},
 		"a former scope that isn't in sight": {Meaning{"Scope": "a"}, Meaning{"Scope": "b", "Former": "&former"}, `"Former", "Scope"`},
 		"a namespace, and a first release": {
-			Meaning{}, Meaning{"Namespace": "a", "Scope": "a", "Former": "true", "Former.Claims": "true"}, `another: "Namespace": `,
+			Meaning{}, Meaning{"Namespace": "a", "Scope": "a", "Former": "true", "Former.Claims": "true"}, `has changed: "Namespace": `,
 		},
 	} {
 		file := &File{Version: version, Engines: map[string]map[string]Meaning{"app": {"main": tt.was}}}

@@ -68,10 +68,10 @@ func Read(path string) (*File, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(f); err != nil {
-		return nil, fmt.Errorf("%s is no lock file: %w", path, err)
+		return nil, fmt.Errorf("%s is not a lock file: %w", path, err)
 	}
 	if f.Version != version {
-		return nil, fmt.Errorf("%s has version %d, and this program knows %d", path, f.Version, version)
+		return nil, fmt.Errorf("%s has version %d, but this samekey reads version %d", path, f.Version, version)
 	}
 	return f, nil
 }

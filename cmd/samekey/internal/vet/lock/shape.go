@@ -145,7 +145,7 @@ func lost(was, is Shape, at string) string {
 				}
 			}
 			if !found {
-				return fmt.Sprintf("%s.%s is gone", at, name)
+				return fmt.Sprintf("%s.%s is removed", at, name)
 			}
 			if why := lost(was[name], shape, at+"."+name); why != "" {
 				return why
@@ -157,7 +157,7 @@ func lost(was, is Shape, at string) string {
 			return lost(was[0], now[0], at+"[…]")
 		}
 	}
-	return fmt.Sprintf("%s was %s and is %s", at, inWords(was), inWords(is))
+	return fmt.Sprintf("%s was %s and is now %s", at, inWords(was), inWords(is))
 }
 
 func isMap(shape map[string]any) bool {

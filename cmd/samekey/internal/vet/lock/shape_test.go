@@ -93,14 +93,14 @@ func TestLost(t *testing.T) {
 	}{
 		"anything holds it":      {"string", "any", ""},
 		"a float holds an int":   {"int", "float", ""},
-		"an int, and no float":   {"float", "int", "x was float and is int"},
+		"an int, and no float":   {"float", "int", "x was float and is now int"},
 		"more fields":            {fields{"a": "int"}, fields{"a": "int", "b": "int"}, ""},
-		"a field in other case":  {fields{"Lines": []any{fields{"Price": "int"}}}, fields{"lines": []any{fields{"Price": "string"}}}, "x.Lines[…].Price was int and is string"},
+		"a field in other case":  {fields{"Lines": []any{fields{"Price": "int"}}}, fields{"lines": []any{fields{"Price": "string"}}}, "x.Lines[…].Price was int and is now string"},
 		"the field of that case": {fields{"a": "int"}, fields{"a": "int", "A": "string"}, ""},
-		"a struct for a map":     {fields{"*": "int"}, fields{"a": "int"}, "x was a map and is a struct"},
-		"a map for a struct":     {fields{"*": "int", "a": "int"}, fields{"*": "int"}, "x was a struct and is a map"},
-		"no list":                {[]any{"int"}, "int", "x was a list and is int"},
-		"a list of nothing":      {[]any{}, []any{"int"}, "x was a list and is a list"},
+		"a struct for a map":     {fields{"*": "int"}, fields{"a": "int"}, "x was a map and is now a struct"},
+		"a map for a struct":     {fields{"*": "int", "a": "int"}, fields{"*": "int"}, "x was a struct and is now a map"},
+		"no list":                {[]any{"int"}, "int", "x was a list and is now int"},
+		"a list of nothing":      {[]any{}, []any{"int"}, "x was a list and is now a list"},
 	} {
 		if got := lost(c.was, c.is, "x"); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

@@ -67,7 +67,7 @@ func adds(ctx context.Context, items []int) (idem.Response, error) {
 	total, last := 0, 0
 	return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
 		for _, i := range items {
-			total += i // want `assigns: the function of an idem.Finish may run many times, and adds to total each time: declare total inside of it`
+			total += i // want `assigns: the function of an idem.Finish may run many times, and adds to total each time: declare total inside the function`
 			last = i
 		}
 		return idem.Response{Status: 200 + total - total + last - last}, nil

@@ -13,7 +13,7 @@ func account(_ context.Context, r *idem.Request) (string, error) {
 
 func byAccount(o *idem.Options) { o.Scope = account }
 
-// want +3 `callers: a completer has no client's request in which Options.Scope could find the caller`
+// want +3 `callers: a completer has no client's request, so Options.Scope can't find the caller`
 
 func bad(store *idem.MemoryStore) *idem.Engine {
 	return idem.New(store, byAccount, func(o *idem.Options) { o.Resumable = true })

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// want +9 `effects: Mails.SendMessage runs outside of the phases`
+// want +9 `effects: Mails.SendMessage runs outside the phases`
 
 func (a *App) order(ctx context.Context, req request) (response, error) {
 	order, err := idem.Atomic(ctx, "order_created", func(_ context.Context, tx *idem.Tx) (Order, error) {
@@ -33,7 +33,7 @@ func (a *App) order(ctx context.Context, req request) (response, error) {
 }
 
 func (a *App) beforeAndAfter(ctx context.Context, req request) (response, error) {
-	a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs outside of the phases, so every retry runs it again: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write in an idem.Atomic, or stage a job`
+	a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs outside the phases, so every retry runs it again: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write in an idem.Atomic, or stage a job`
 	order, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (Order, error) { return Order{}, nil })
 	if err != nil {
 		a.db.ExecContext(ctx, "DELETE FROM orders WHERE id = ?", req.ID) // want `effects: sql.DB.ExecContext`
@@ -122,9 +122,9 @@ func (a *App) byInterface(ctx context.Context, req request) (response, error) {
 		return a.pay.Charge(ctx, 20, tx.Key("payments")) // want `effects: Payments.Charge runs in an idem.Atomic, which may run many times`
 	})
 	if err != nil {
-		return response{}, a.pay.Refund(ctx, req.ID) // want `effects: Payments.Refund runs outside of the phases`
+		return response{}, a.pay.Refund(ctx, req.ID) // want `effects: Payments.Refund runs outside the phases`
 	}
-	if _, err := a.pay.Charge(ctx, 20, req.ID); err != nil { // want `effects: Payments.Charge runs outside of the phases`
+	if _, err := a.pay.Charge(ctx, 20, req.ID); err != nil { // want `effects: Payments.Charge runs outside the phases`
 		return response{}, err
 	}
 	return response{Status: 201}, a.again(ctx) // want `effects: App.again calls Payments.Charge runs outside`

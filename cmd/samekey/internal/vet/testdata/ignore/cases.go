@@ -18,10 +18,10 @@ func good(ctx context.Context, queue *sqs.Client) error {
 }
 
 func bad(ctx context.Context, queue *sqs.Client) error {
-	// want +1 `ignore: say why the finding is none`
+	// want +1 `ignore: no reason`
 	//samekey:ignore effects
 	queue.SendMessage(ctx, &sqs.SendMessageInput{}) // want `effects: `
-	// want +1 `ignore: "typo" is no rule`
+	// want +1 `ignore: unknown rule "typo"`
 	//samekey:ignore typo because
 	_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 	// want +1 `effects: this comment suppresses nothing: remove it, or move it to the line of the finding`
@@ -34,6 +34,6 @@ func otherRules(ctx context.Context, queue *sqs.Client) {
 	// want +1 `keys: this comment suppresses nothing`
 	//samekey:ignore keys of another rule
 	queue.SendMessage(ctx, &sqs.SendMessageInput{}) // want `effects: `
-	// want +1 `ignore: "ignore" is no rule`
+	// want +1 `ignore: unknown rule "ignore"`
 	//samekey:ignore ignore because
 }

@@ -23,7 +23,7 @@ func reserve(ctx context.Context, name string, leg Leg) error {
 	return err
 }
 
-// want +5 `names: the name of this phase comes from time.Now, so no retry has it again: use a constant; in a loop, add the index or the item's id`
+// want +5 `names: the name of this phase comes from time.Now, so a retry has another name: use a constant; in a loop, add the index or the item's id`
 
 func bad(ctx context.Context, legs []Leg) error {
 	for _, leg := range legs {
@@ -53,7 +53,7 @@ func alsoBad(ctx context.Context, ev events.APIGatewayV2HTTPRequest, legs map[st
 		idem.Atomic(ctx, lc.AwsRequestID, one) // want `names: the name of this phase comes from AwsRequestID`
 	}
 	for id, leg := range legs {
-		reserve(ctx, "leg/"+id, leg) // want `names: these phases run in the order of a map, which is another one each time: range over sorted keys, or over a slice that an earlier phase returned`
+		reserve(ctx, "leg/"+id, leg) // want `names: these phases run in the order of a map, which differs each time: range over sorted keys, or over a slice that an earlier phase returned`
 	}
 	return nil
 }
@@ -62,11 +62,11 @@ func twice(ctx context.Context, legs []Leg) error {
 	if _, err := idem.Atomic(ctx, "order", one); err != nil {
 		return err
 	}
-	if _, err := idem.Foreign(ctx, "order", one); err != nil { // want `names: a phase of this handler is called "order" already: give this one a name of its own`
+	if _, err := idem.Foreign(ctx, "order", one); err != nil { // want `names: another phase of this handler has the name "order": give this phase its own name`
 		return err
 	}
 	for range legs {
-		if _, err := idem.Atomic(ctx, "leg", one); err != nil { // want `names: the phase "leg" runs again in this loop, and a phase runs once in a handler: add the index or the item's id to its name`
+		if _, err := idem.Atomic(ctx, "leg", one); err != nil { // want `names: the phase "leg" runs again in this loop, but a phase runs once in a handler: add the index or the item's id to the name`
 			return err
 		}
 	}
@@ -147,7 +147,7 @@ func must(ctx context.Context, name string) int {
 }
 
 func inOneStatement(ctx context.Context) int {
-	return must(ctx, "same") + must(ctx, "same") // want `names: a phase of this handler is called "same" already`
+	return must(ctx, "same") + must(ctx, "same") // want `names: another phase of this handler has the name "same"`
 }
 
 type request struct{ RequestID, ID string }
