@@ -133,7 +133,7 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 		{[]string{"http://host", "-body={}", "-total=0s"}, 2, "--total must be above 0"},
 		{[]string{"http://host", "-no-body", "-plan"}, 0, "samekey check sends at most "},
 		{[]string{"http://host", "-body=1", "-plan"}, 0, "samekey check sends at most "},
-		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `there is no contract "adyen"`},
+		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `unknown contract "adyen"`},
 		{[]string{"http://127.0.0.1:1", "-body-file=" + file, "-yes"}, 3, "nothing listens at 127.0.0.1:1"},
 	} {
 		code, _, stderr := call(t, nil, append([]string{"check"}, tc.args...)...)

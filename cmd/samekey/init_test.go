@@ -57,11 +57,11 @@ func TestBadInit(t *testing.T) {
 		args []string
 		code int
 	}{
-		`unexpected argument "more"`:     {[]string{"more"}, 2},
-		"unknown flag: --nonsense":       {[]string{"-nonsense"}, 2},
-		`"a b" is no path for a module`:  {[]string{"-module", "a b"}, 1},
-		"there is no .samekey-init here": {[]string{"--check"}, 2},
-		"/nowhere":                       {[]string{"--module", "example.com/a"}, 1},
+		`unexpected argument "more"`:      {[]string{"more"}, 2},
+		"unknown flag: --nonsense":        {[]string{"-nonsense"}, 2},
+		`"a b" is not a module path`:      {[]string{"-module", "a b"}, 1},
+		"no .samekey-init in this folder": {[]string{"--check"}, 2},
+		"/nowhere":                        {[]string{"--module", "example.com/a"}, 1},
 	} {
 		if code, _, stderr := call(t, map[string]string{envReplace: "/nowhere"}, append([]string{"init"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, want) {
 			t.Errorf("%v: code %d: %s", tt.args, code, stderr)

@@ -105,7 +105,7 @@ func TestInspectWorstInputs(t *testing.T) {
 	}{
 		{[]string{"vet", "--open"}, "", 2, "no lock file: give --lock FILE"},
 		{[]string{"vet", "--open", "--lock", empty}, "", 2, "has no handlers"},
-		{[]string{"vet", "--open", "--lock", "names.go"}, "", 2, "is no lock file"},
+		{[]string{"vet", "--open", "--lock", "names.go"}, "", 2, "is not a lock file"},
 		{[]string{"vet", "--open", "--lock", locks, "--pages", "0"}, "", 2, "--pages above 0"},
 		{[]string{"vet", "--open", "--lock", locks}, "", 2, "no table: set"},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "nothing"}, "", 1, "no table nothing at "},

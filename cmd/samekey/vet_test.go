@@ -49,7 +49,7 @@ func TestVetRefusesWrongCalls(t *testing.T) {
 		{[]string{"./no/such/folder"}, 1, "no/such/folder"},
 		{[]string{"./testdata/..."}, 1, "samekey vet: no packages match ./testdata/...\n"},
 		{[]string{"-lock", "/nowhere/samekey.lock", "-update", vetEngines}, 1, "/nowhere/samekey.lock"},
-		{[]string{"-lock", "vet.go", "."}, 1, "vet.go is no lock file"},
+		{[]string{"-lock", "vet.go", "."}, 1, "vet.go is not a lock file"},
 	} {
 		code, stdout, stderr := call(t, nil, append([]string{"vet"}, tt.args...)...)
 		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {

@@ -103,7 +103,7 @@ func (e *examination) quoted(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.ran(e.again):
-		e.breaks("quoted-another", "the first answer was "+was(e.first)+", this is "+was(a)+": it ran again")
+		e.breaks("quoted-another", "the first answer was "+was(e.first)+", this is "+was(a)+": the request ran again")
 	case a.refused() && e.quotes:
 		e.breaks("bare-refused", strconv.Itoa(a.status))
 	case a.refused():

@@ -66,11 +66,11 @@ func TestBadServers(t *testing.T) {
 		{"HTML", answering(200, "text/html; charset=utf-8", "<html>"), nil, "the answer (200) is HTML: is this the URL of an API?"},
 		{"a redirect", answering(307, "", ""), nil, "the API redirects to https://elsewhere.example/orders (307)"},
 		{"no credentials", answering(401, "", ""), nil, "the API answers 401: does the request lack credentials?"},
-		{"nothing there", answering(404, "application/json", "{}"), nil, "the API answers 404 to the request that should succeed"},
-		{"refused in both forms", answering(400, "application/json", "{}"), nil, "the API answers 400 to the request that should succeed"},
+		{"nothing there", answering(404, "application/json", "{}"), nil, "the API answers 404 to your request, which must succeed: correct --body, --header or the URL"},
+		{"refused in both forms", answering(400, "application/json", "{}"), nil, "the API answers 400 to your request, which must succeed: correct --body, --header or the URL"},
 		{
 			"a huge body", answering(200, "application/json", strings.Repeat("x", 1000)), func(o *check.Options) { o.MaxBody = 999 },
-			"the answer (status 200) has a body of more than 999 bytes, the limit",
+			"the answer (status 200) has more than 999 bytes",
 		},
 		{"a torn body", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "10")
@@ -78,7 +78,7 @@ func TestBadServers(t *testing.T) {
 		}, nil, "the answer (status 200) breaks off: "},
 		{
 			"an answer that never comes", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
-			func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms; the API may have carried the request out all the same",
+			func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms; the API may have carried out the request",
 		},
 		{"a body that never ends", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(200)
@@ -87,7 +87,7 @@ func TestBadServers(t *testing.T) {
 		}, func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms"},
 		{
 			"too long in all", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
-			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the examination has taken 50ms, its limit",
+			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the check reached its limit of 50ms: raise",
 		},
 		{"an end without an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "closed the connection before its answer was complete"},
 	} {
@@ -119,7 +119,7 @@ func TestNoServers(t *testing.T) {
 		{"an unknown certificate", secure.URL, "is not trusted: x509: certificate signed by unknown authority"},
 		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "doesn't speak TLS: is its URL http://?"},
 		{"nothing listens", gone.URL, "nothing listens at 127.0.0.1:"},
-		{"another protocol", saying(t, "220 mail.example ESMTP "+token+" \x1b[31m\r\n"), `no HTTP answer of 127.0.0.1:`},
+		{"another protocol", saying(t, "220 mail.example ESMTP "+token+" \x1b[31m\r\n"), `no HTTP answer from 127.0.0.1:`},
 		{"a closed door", saying(t, ""), "closed the connection before its answer was complete"},
 		{"no such host", "http://no-such-host.invalid", "no-such-host.invalid"},
 	} {
@@ -190,15 +190,15 @@ func TestBadTemplates(t *testing.T) {
 	t.Parallel()
 	good := check.Template{URL: "http://host/orders", Body: []byte("{}")}
 	for says, edit := range map[string]func(*check.Template, *check.Options){
-		"the URL can't be read":                                 func(t *check.Template, _ *check.Options) { t.URL = "http://host/%zz" + token },
-		"the URL has credentials in it":                         func(t *check.Template, _ *check.Options) { t.URL = "http://jane:" + token + "@host" },
-		"there is no request to send":                           func(t *check.Template, _ *check.Options) { t.Body = nil },
-		"the other body is the same":                            func(t *check.Template, _ *check.Options) { t.OtherBody = t.Body },
-		"the other path has to begin with /":                    func(t *check.Template, _ *check.Options) { t.OtherPath = "refunds" },
-		"the header Idempotency-Key is the examination's":       func(t *check.Template, _ *check.Options) { t.Header = http.Header{"Idempotency-Key": {"k"}} },
-		`there is no contract "adyen"`:                          func(_ *check.Template, o *check.Options) { o.Contract = "adyen" },
-		"21 requests at the same time":                          func(_ *check.Template, o *check.Options) { o.Racers = 21 },
-		"the prefix of keys and the name of the run have to be": func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
+		"invalid URL":                           func(t *check.Template, _ *check.Options) { t.URL = "http://host/%zz" + token },
+		"the URL contains credentials":          func(t *check.Template, _ *check.Options) { t.URL = "http://jane:" + token + "@host" },
+		"no body: give a body":                  func(t *check.Template, _ *check.Options) { t.Body = nil },
+		"--other-body is the same":              func(t *check.Template, _ *check.Options) { t.OtherBody = t.Body },
+		"--other-path must begin with /":        func(t *check.Template, _ *check.Options) { t.OtherPath = "refunds" },
+		"don't give the header Idempotency-Key": func(t *check.Template, _ *check.Options) { t.Header = http.Header{"Idempotency-Key": {"k"}} },
+		`unknown contract "adyen"`:              func(_ *check.Template, o *check.Options) { o.Contract = "adyen" },
+		"--at-once is 21":                       func(_ *check.Template, o *check.Options) { o.Racers = 21 },
+		"--prefix and --name must have":         func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
 	} {
 		template, options := good, check.Options{}
 		edit(&template, &options)

@@ -48,7 +48,7 @@ func (c *Checkout) operations() []named {
 // commerce completes a template for a commerce contract.
 func (t *Template) commerce(contract string) error {
 	if !isObject(t.Body) {
-		return errors.New("the body has to be a JSON object, which creates a checkout session")
+		return errors.New("the body must be a JSON object that creates a checkout session")
 	}
 	payment := `{"payment_data":{"token":"tok_check","provider":"stripe"}}`
 	if contract == UCP {
@@ -69,7 +69,7 @@ func (t *Template) commerce(contract string) error {
 		case !strings.Contains(o.into.Path, "{id}"):
 			return fmt.Errorf("the path %q has no {id}", o.into.Path)
 		case !isObject(o.into.Body):
-			return fmt.Errorf("the body for %s has to be a JSON object", o.path)
+			return fmt.Errorf("the body for %s must be a JSON object", o.path)
 		}
 	}
 	if len(t.OtherBody) == 0 {
@@ -91,11 +91,11 @@ func CommerceRules() []Rule {
 	}
 	const keys, matching, rest = "Idempotency Key Requirements", "Payload Matching", "REST binding"
 	return []Rule{
-		{"replay-differs", "replay", "The same creation again gets the first answer's body: it doesn't run again.", in("6.3", keys)},
+		{"replay-differs", "replay", "The same creation again gets the first answer's body and doesn't run again.", in("6.3", keys)},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("6.3", keys)},
-		{"replay-unmarked", "replay", "A replay is marked by `Idempotent-Replayed: true`, a first answer isn't.", in("6.3", "")},
+		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("6.3", "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key`.", in("3.1", "")},
-		{"request-id-unechoed", "request-id", "Answers, also refusals, echo `Request-Id`.", in("3.1", "")},
+		{"request-id-unechoed", "request-id", "All answers echo `Request-Id`, refusals too.", in("3.1", "")},
 		{"respelled-refused", "equality", "The same JSON in another spelling (order of members, `1.0` for `1`) is the same request.", in("6.2", "")},
 		{"respelled-ran", "equality", "The same JSON in another spelling doesn't run again.", in("6.2", "")},
 		{"null-absent", "equality", "A `null` is not an absent member.", in("6.2", "")},
@@ -105,29 +105,29 @@ func CommerceRules() []Rule {
 		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("6.4", matching)},
 		{"mismatch-status", "mismatch", "The key with another body gets 422 (UCP: 409).", in("6.4", keys)},
 		{"update-reran", "update", "The same update again gets the first answer.", in("6.3", keys)},
-		{"update-unmarked", "update", "A replay of an update is marked, its first answer isn't.", in("6.3", "")},
-		{"update-mismatch", "update", "An update's key is refused with another body.", in("6.4", matching)},
+		{"update-unmarked", "update", "A replay of an update is marked; the first answer isn't.", in("6.3", "")},
+		{"update-mismatch", "update", "The key of an update is refused with another body.", in("6.4", matching)},
 		{"complete-reran", "complete", "The same completion again gets the first answer.", in("6.3", keys)},
-		{"complete-unmarked", "complete", "A replay of a completion is marked, its first answer isn't.", in("6.3", "")},
-		{"complete-mismatch", "complete", "A completion's key is refused with another body.", in("6.4", matching)},
+		{"complete-unmarked", "complete", "A replay of a completion is marked; the first answer isn't.", in("6.3", "")},
+		{"complete-mismatch", "complete", "The key of a completion is refused with another body.", in("6.4", matching)},
 		{"cancel-reran", "cancel", "The same cancellation again gets the first answer.", in("6.3", keys)},
-		{"cancel-unmarked", "cancel", "A replay of a cancellation is marked, its first answer isn't.", in("6.3", "")},
-		{"cancel-mismatch", "cancel", "A cancellation's key is refused with another body.", in("6.4", matching)},
+		{"cancel-unmarked", "cancel", "A replay of a cancellation is marked; the first answer isn't.", in("6.3", "")},
+		{"cancel-mismatch", "cancel", "The key of a cancellation is refused with another body.", in("6.4", matching)},
 		{"path-replayed", "path", "The key on another session or operation doesn't get the first answer.", in("6.1", keys)},
 		{"path-refused", "path", "The key on another session or operation is another operation.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
 		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("6.3", keys)},
-		{"concurrent-failed", "concurrent", "They get the first one's answer, or 409 until it is there.", in("6.4", keys)},
+		{"concurrent-failed", "concurrent", "The others get the first request's answer, or 409 until the API has answered.", in("6.4", keys)},
 		{"concurrent-complete-twice", "concurrent-complete", "Of the same completions at the same time, at most one runs: the customer pays once.", in("6.3", keys)},
-		{"concurrent-complete-failed", "concurrent-complete", "They get the first one's answer, or 409 until it is there.", in("6.4", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "The others get the first request's answer, or 409 until the API has answered.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
 		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("6.1", "")},
-		{"kept-lost", "kept", "After all refusals, the first request with its key still gets the first answer.", in("6.6", keys)},
+		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("6.6", keys)},
 		{"error-body", "errors", "Errors about keys have `type`, `code` and `message` (UCP: `code` and `content`).", in("3.1", "REST Error Response")},
-		{"error-code", "errors", "Their codes are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
-		{"retry-after", "errors", "409 for a request in flight, 429 and 503 say by `Retry-After` when to come again.", in("6.4", "")},
+		{"error-code", "errors", "The codes of these errors are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
+		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("6.4", "")},
 	}
 }
 
@@ -138,33 +138,33 @@ func commerceChecks(t Template, opt Options) []examined {
 	if acp {
 		all = append(all,
 			examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
-			examined{"equality", "a creation with a null, an array and integers more: in another spelling, without the null, with the array in another order", "", 5, 1, 5, (*examination).equality})
+			examined{"equality", "a creation with an added null, array and integers: spelled otherwise, without the null, with another order of the array", "", 5, 1, 5, (*examination).equality})
 	} else {
 		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
 	all = append(all, examined{"mismatch", "the key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a session, its " + o.name + " twice, and with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a session, its " + o.name + " twice, then with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}
 	other := ""
 	if len(t.OtherCaller) == 0 {
-		other = "give -other-caller-env"
+		other = "give --other-caller-env"
 	}
 	all = append(all,
 		examined{"path", "one key for the update, completion and cancellation of two sessions each, and for a creation", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the key from another caller", other, 1, 1, 1, (*examination).caller},
-		examined{"concurrent", "a new key, several times at once, and again until there is an answer", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
-		examined{"concurrent-complete", "the completion of a session, several times at once, and again until there is an answer", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
+		examined{"concurrent", "several requests with a new key at once, and again until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"concurrent-complete", "several completions of a session at once, and again until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
 	)
 	if acp {
 		all = append(all, examined{"malformed", "keys of 255 and 256 characters", "", 2, 1, 2, (*examination).lengths})
 	}
 	return append(all,
-		examined{"kept", "the first request again, after all that", "", 1, 0, 1, (*examination).kept},
-		examined{"errors", "the errors of the checks above: their form and codes, Retry-After", "", 0, 0, 0, (*examination).flatErrors},
+		examined{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
+		examined{"errors", "form, codes and Retry-After of the errors above", "", 0, 0, 0, (*examination).flatErrors},
 	)
 }
 
@@ -187,7 +187,7 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 	}
 	id, _ := v.(string)
 	if id == "" {
-		return "", unseen(fmt.Sprintf("the answer to a creation has no text at %s: say -id-pointer", e.template.Checkout.ID))
+		return "", unseen(fmt.Sprintf("the answer to a creation has no text at %s: give --id-pointer", e.template.Checkout.ID))
 	}
 	return id, nil
 }
@@ -221,7 +221,7 @@ func (e *examination) operation(ctx context.Context, op named) error {
 		return err
 	}
 	if !first.ok() {
-		return unseen(fmt.Sprintf("the API answers %d to it: say -%s-body", first.status, name))
+		return unseen(fmt.Sprintf("the API answers %d: give --%s-body with a body that the API accepts", first.status, name))
 	}
 	again, err := e.send(ctx, c)
 	if err != nil {
@@ -257,11 +257,11 @@ func (e *examination) equality(ctx context.Context) error {
 		return err
 	}
 	if !first.ok() {
-		e.note(fmt.Sprintf("The API answers %d to a member that it doesn't know: the body's own numbers, nulls and arrays were examined.", first.status))
+		e.note(fmt.Sprintf("The API answers %d to an unknown member: only the numbers, nulls and arrays of your body were examined.", first.status))
 		key, body, first = "first", e.template.Body, e.first
 	}
 	if !bytes.Contains(respelled(body), []byte(".0")) {
-		e.note("The body has no integer: whether 1.0 is 1 was not examined.")
+		e.note("The body has no integer: the spelling 1.0 for 1 was not examined.")
 	}
 	switch a, err := e.spelling(ctx, key, respelled(body)); {
 	case err != nil:
@@ -289,9 +289,9 @@ func (e *examination) equality(ctx context.Context) error {
 		case err != nil:
 			return err
 		case a.replays(almost.first):
-			e.breaks(almost.rule, "it got the first answer, "+was(a))
+			e.breaks(almost.rule, "the request got the first answer, "+was(a))
 		case a.ok():
-			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got an answer of its own, "+was(a))
+			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got its own answer, "+was(a))
 		}
 	}
 	return nil
@@ -308,7 +308,7 @@ func (e *examination) bytes(ctx context.Context) error {
 	case a.replays(e.first):
 		e.breaks("bytes-ignored", "other bytes got the first answer, "+was(a))
 	case a.ok():
-		e.breaks("mismatch-ran", "other bytes got an answer of their own, "+was(a))
+		e.breaks("mismatch-ran", "other bytes got their own answer, "+was(a))
 	}
 	return nil
 }
@@ -346,7 +346,7 @@ func (e *examination) paths(ctx context.Context) error {
 		case err != nil:
 			return err
 		case slices.ContainsFunc(earlier, a.replays):
-			e.breaks("path-replayed", "it got the answer of another path, "+was(a))
+			e.breaks("path-replayed", "the request got the answer of another path, "+was(a))
 		case !a.ok():
 			e.breaks("path-refused", strconv.Itoa(a.status))
 		}
@@ -436,7 +436,7 @@ func (e *examination) lengths(ctx context.Context) error {
 // flatErrors judges the form of the refusals that were seen.
 func (e *examination) flatErrors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {
-		return unseen("no error about a key was seen")
+		return unseen("the API sent no error about a key")
 	}
 	for _, a := range e.blamed {
 		var body struct{ Type, Code, Message, Content string }
@@ -447,7 +447,7 @@ func (e *examination) flatErrors(context.Context) error {
 			flat = body.Code != "" && body.Content != ""
 		}
 		if !flat {
-			e.breaks("error-body", fmt.Sprintf("a %d has %d bytes without them", a.status, len(a.body)))
+			e.breaks("error-body", fmt.Sprintf("a %d has %d bytes without these members", a.status, len(a.body)))
 		} else if a.code != "" && body.Code != a.code {
 			e.breaks("error-code", fmt.Sprintf("a %d has the code %q, want %q", a.status, body.Code, a.code))
 		}

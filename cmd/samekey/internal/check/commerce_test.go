@@ -119,7 +119,7 @@ func TestSpellingsOfAPlainBody(t *testing.T) {
 		m.ServeHTTP(w, r)
 	})
 	notes := strings.Join(examine(t, strict, plain, under(check.ACP)).Notes, "\n")
-	for _, says := range []string{"answers 400 to a member that it doesn't know", "whether 1.0 is 1 was not examined", "a null: null-absent was not", "array-order was not"} {
+	for _, says := range []string{"answers 400 to an unknown member", "the spelling 1.0 for 1 was not examined", "a null: null-absent was not", "array-order was not"} {
 		if !strings.Contains(notes, says) {
 			t.Errorf("no note says %q: %s", says, notes)
 		}
@@ -271,14 +271,14 @@ func TestMerchantsTemplates(t *testing.T) {
 	whole(t, examine(t, own, template, under(check.ACP)), check.ACP)
 	report := examine(t, own, sessions, under(check.ACP))
 	for _, o := range report.Checks {
-		if o.Check == "cancel" && !strings.Contains(o.Why, "has no text at /id: say -id-pointer") {
+		if o.Check == "cancel" && !strings.Contains(o.Why, "has no text at /id: give --id-pointer") {
 			t.Errorf("%+v", o)
 		}
 	}
 	for says, edit := range map[string]func(*check.Template){
-		"the body has to be a JSON object":                   func(t *check.Template) { t.Body = []byte("[1]") },
-		`the path "/cancel" has no {id}`:                     func(t *check.Template) { t.Checkout.Cancel.Path = "/cancel" },
-		"the body for {id}/complete has to be a JSON object": func(t *check.Template) { t.Checkout.Complete.Body = []byte("x") },
+		"the body must be a JSON object":                   func(t *check.Template) { t.Body = []byte("[1]") },
+		`the path "/cancel" has no {id}`:                   func(t *check.Template) { t.Checkout.Cancel.Path = "/cancel" },
+		"the body for {id}/complete must be a JSON object": func(t *check.Template) { t.Checkout.Complete.Body = []byte("x") },
 	} {
 		tp := sessions("http://host")
 		edit(&tp)

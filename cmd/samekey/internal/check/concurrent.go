@@ -15,7 +15,7 @@ const settles = 10
 func (e *examination) concurrent(ctx context.Context) error {
 	final, err := e.race(ctx, e.keyed(e.key("concurrent")), "concurrent", e.counts)
 	if err == nil && e.firm && final.ok() && string(final.body) == string(e.first.body) {
-		e.note("The answers to two different keys are the same bytes: a second run can't be told from a replay by its body.")
+		e.note("The answers to two keys have the same bytes: a body can't show whether a request ran again.")
 	}
 	return err
 }
@@ -71,7 +71,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))
 	}
 	if !overlapped {
-		e.note("No request was answered while another one with its key was in flight: the API is fast, or it waits.")
+		e.note("The API answered no request while another request with the same key was in flight: it is fast, or it waits.")
 	}
 	return final, nil
 }

@@ -60,14 +60,14 @@ func in(ours, stripe, draft string) map[string]string {
 // Rules are those of the contracts for any API, in the order of their checks.
 func Rules() []Rule {
 	return []Rule{
-		{"replay-differs", "replay", "The same request again gets the first answer's body: it doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
+		{"replay-differs", "replay", "The same request again gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("what-is-kept", stripeRequests, "2.6")},
-		{"replay-headers", "replay", "A replay has the first answer's headers about its content and its place.", in("what-is-kept", "", "")},
-		{"replay-unmarked", "replay", "A replay is marked by `Idempotent-Replayed: true`, a first answer isn't.", in("headers", stripeErrors, "")},
+		{"replay-headers", "replay", "A replay has the first answer's `Content-…` headers and `Location`.", in("what-is-kept", "", "")},
+		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("headers", stripeErrors, "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key` as it was sent.", in("headers", "", "")},
 
-		{"lifetime-untold", "lifetime", "Answers tell by `Idempotency-Expires` until when the key is known.", in("headers", "", "")},
-		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date to come, and a replay doesn't move it.", in("headers", "", "")},
+		{"lifetime-untold", "lifetime", "Answers say in `Idempotency-Expires` when the key expires.", in("headers", "", "")},
+		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date in the future, the same in a replay.", in("headers", "", "")},
 
 		{"quoted-another", "quoted", "A key in double quotes is the same key as without them.", in("the-key", "", "")},
 		{"quoted-refused", "quoted", "A key in double quotes, the draft's form, is accepted.", in("the-key", "", "2.1")},
@@ -82,10 +82,10 @@ func Rules() []Rule {
 		{"path-ran", "path", "The key on another path doesn't run.", in("the-request", stripeRequests, "")},
 		{"method-replayed", "method", "The key with another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
-		{"kept-lost", "kept", "After all refusals, the first request with its key still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
+		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
 
 		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "They get the first one's answer, or 409 (or 202) until it is there.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-failed", "concurrent", "The others get the first request's answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},
@@ -98,12 +98,12 @@ func Rules() []Rule {
 
 		{"refusal-burns", "refusal", "After a refusal of invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
 
-		{"error-body", "errors", "Errors about keys are in the contract's form: problem+json with a `code`, Stripe's `error` object, or problem+json (or `Link`) of the draft.", in("problems", stripeTypes, "2.7")},
+		{"error-body", "errors", "Errors about keys have the contract's form: problem+json with a `code`, Stripe's `error` object, or the draft's problem+json (or `Link`).", in("problems", stripeTypes, "2.7")},
 		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
-		{"retry-after", "errors", "409 for a request in flight, 429 and 503 say by `Retry-After` when to come again.", in("headers", "", "")},
+		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("headers", "", "")},
 
 		{"cors-preflight", "cors", "A preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
-		{"cors-hidden", "cors", "Every answer allows the origin: also errors about keys.", in("browsers", "", "")},
+		{"cors-hidden", "cors", "Every answer allows the origin, errors about keys too.", in("browsers", "", "")},
 		{"cors-unexposed", "cors", "Answers expose the headers about keys to pages.", in("browsers", "", "")},
 	}
 }

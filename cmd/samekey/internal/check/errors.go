@@ -16,7 +16,7 @@ func (e *examination) blame(a *answer, code string) {
 // errors judges the form of the refusals that were seen.
 func (e *examination) errors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {
-		return unseen("no error about a key was seen")
+		return unseen("the API sent no error about a key")
 	}
 	for _, a := range e.blamed {
 		mediaType, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")

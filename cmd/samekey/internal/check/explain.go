@@ -24,17 +24,17 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	host := e.url.Host
 	switch {
 	case errors.Is(cause, errSlow):
-		return fmt.Errorf("no answer within %v; the API may have carried the request out all the same", e.opt.Timeout)
+		return fmt.Errorf("no answer within %v; the API may have carried out the request", e.opt.Timeout)
 	case errors.Is(cause, errTotal):
-		return fmt.Errorf("the examination has taken %v, its limit", e.opt.Total)
+		return fmt.Errorf("the check reached its limit of %v: raise --total", e.opt.Total)
 	case cause != nil:
-		return errors.New("interrupted; the API may have carried the last request out all the same")
+		return errors.New("interrupted; the API may have carried out the last request")
 	}
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		if dns.IsNotFound {
-			return fmt.Errorf("no host is called %s", e.url.Hostname())
+			return fmt.Errorf("no host has the name %s", e.url.Hostname())
 		}
-		return fmt.Errorf("the name %s can't be looked up: %s", e.url.Hostname(), e.shown(dns.Err))
+		return fmt.Errorf("can't resolve the name %s: %s", e.url.Hostname(), e.shown(dns.Err))
 	}
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return fmt.Errorf("the certificate of %s is not trusted: %s", host, e.shown(bad.Err.Error()))
@@ -51,7 +51,7 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("%s closed the connection before its answer was complete", host)
 	}
-	return fmt.Errorf("no HTTP answer of %s: %s", host, e.shown(err.Error()))
+	return fmt.Errorf("no HTTP answer from %s: %s", host, e.shown(err.Error()))
 }
 
 // unusable says why an examination can't begin with the answer to the template's
@@ -64,13 +64,13 @@ func (e *examination) unusable(a *answer) error {
 		if u, err := e.url.Parse(a.header.Get("Location")); err == nil && a.header.Get("Location") != "" {
 			to = "to " + e.shown(place(u))
 		}
-		return fmt.Errorf("the API redirects %s (%d). No redirect is followed, since the request would be carried out there: give the URL itself", to, a.status)
+		return fmt.Errorf("the API redirects %s (%d), and redirects are not followed: give the final URL", to, a.status)
 	case strings.EqualFold(strings.TrimSpace(mediaType), "text/html"):
 		return fmt.Errorf("the answer (%d) is HTML: is this the URL of an API?", a.status)
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		return fmt.Errorf("the API answers %d: does the request lack credentials?", a.status)
 	case !a.ok():
-		return fmt.Errorf("the API answers %d to the request that should succeed", a.status)
+		return fmt.Errorf("the API answers %d to your request, which must succeed: correct --body, --header or the URL", a.status)
 	}
 	return nil
 }

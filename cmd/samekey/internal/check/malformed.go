@@ -18,7 +18,7 @@ func (e *examination) keyless(ctx context.Context, c call) error {
 	case err != nil:
 		return err
 	case a.ok() && !e.template.KeyOptional:
-		e.breaks("missing-ran", was(a)+"; if the API's documentation says that keys are optional, say -key-optional")
+		e.breaks("missing-ran", was(a)+"; if the API documents that keys are optional, give --key-optional")
 	case a.refused():
 		e.blame(a, "idempotency_key_required")
 		if a.status != http.StatusBadRequest {

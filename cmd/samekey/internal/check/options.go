@@ -56,13 +56,13 @@ func (o Options) prepared() (Options, error) {
 	}
 	switch {
 	case !known:
-		return o, fmt.Errorf("there is no contract %q: it is one of %s", o.Contract, strings.Join(Contracts(), ", "))
+		return o, fmt.Errorf("unknown contract %q: give one of %s", o.Contract, strings.Join(Contracts(), ", "))
 	case o.Racers < 2 || o.Racers > 20:
-		return o, fmt.Errorf("%d requests at the same time: 2 to 20 are possible", o.Racers)
+		return o, fmt.Errorf("--at-once is %d: give 2 to 20", o.Racers)
 	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0 || o.MaxBody < 0:
-		return o, errors.New("a negative limit")
+		return o, errors.New("a limit is negative")
 	case len(o.Prefix)+len(o.Name) > 100 || strings.ContainsFunc(o.Prefix+o.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",\`, c) }):
-		return o, errors.New("the prefix of keys and the name of the run have to be at most 100 visible ASCII characters, without quotes, commas and backslashes")
+		return o, errors.New("--prefix and --name must have at most 100 visible ASCII characters, without quotes, commas and backslashes")
 	}
 	return o, nil
 }

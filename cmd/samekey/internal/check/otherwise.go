@@ -19,7 +19,7 @@ func (e *examination) mismatch(ctx context.Context) error {
 	case a.replays(e.first):
 		e.breaks("mismatch-replayed", "the other body got the first answer, "+was(a))
 	case a.ok():
-		e.breaks("mismatch-ran", "the other body got an answer of its own, "+was(a))
+		e.breaks("mismatch-ran", "the other body got its own answer, "+was(a))
 	case a.refused():
 		e.blame(a, "idempotency_conflict")
 		for _, contract := range Contracts() {
@@ -28,7 +28,7 @@ func (e *examination) mismatch(ctx context.Context) error {
 			}
 		}
 		if len(e.first.body) > 8 && bytes.Contains(a.body, e.first.body) {
-			e.breaks("mismatch-leak", fmt.Sprintf("the refusal (%d) has the first answer in it", a.status))
+			e.breaks("mismatch-leak", fmt.Sprintf("the refusal (%d) contains the first answer", a.status))
 		}
 	default:
 		e.breaks("mismatch-status", strconv.Itoa(a.status))
@@ -56,9 +56,9 @@ func (e *examination) path(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
-		return unseen(fmt.Sprintf("%s answers %d: it is no route that takes this request", e.template.OtherPath, a.status))
+		return unseen(fmt.Sprintf("%s answers %d: give an --other-path that takes this request", e.template.OtherPath, a.status))
 	case a.replays(e.first):
-		e.breaks("path-replayed", "it got the first path's answer, "+was(a))
+		e.breaks("path-replayed", "the request got the first path's answer, "+was(a))
 	case a.ok():
 		e.breaks("path-ran", was(a))
 	}
@@ -71,7 +71,7 @@ func (e *examination) method(ctx context.Context) error {
 	c.method = e.template.OtherMethod
 	a, err := e.send(ctx, c)
 	if err == nil && a.replays(e.first) {
-		e.breaks("method-replayed", "it got the answer to "+e.template.Method+", "+was(a))
+		e.breaks("method-replayed", "the request got the answer to "+e.template.Method+", "+was(a))
 	}
 	return err
 }
@@ -102,11 +102,11 @@ func (e *examination) refusal(ctx context.Context) error {
 		return err
 	}
 	if !refused.refused() {
-		return unseen(fmt.Sprintf("the API answers %d to the body that it should refuse", refused.status))
+		return unseen(fmt.Sprintf("the API answers %d to --refused-body, which it must refuse with a 4xx", refused.status))
 	}
 	contracts := freed(refused.status)
 	if len(contracts) == 0 {
-		return unseen(fmt.Sprintf("the API refuses with %d, which every contract keeps", refused.status))
+		return unseen(fmt.Sprintf("the API refuses with %d, an answer that every contract stores", refused.status))
 	}
 	corrected, err := e.send(ctx, e.keyed(e.key("refusal")))
 	if err == nil && !corrected.ok() {

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-var errTotal = errors.New("the examination takes too long")
+var errTotal = errors.New("the check takes too long")
 
 // examination is a run. Its checks follow one another; only the requests of one
 // check may overlap.

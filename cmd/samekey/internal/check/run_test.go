@@ -34,17 +34,17 @@ lifetime  ok       -       -
 path      ?        ?       -  (1 < 2)
 none      -        -       -
 
-replay-unmarked: A replay is marked by Idempotent-Replayed: true, a first answer isn't.
+replay-unmarked: A replay has the header Idempotent-Replayed: true; a first answer doesn't.
   seen: "" first
   breaks: default, docs/use/http.md#headers; Stripe, Advanced error handling
 
-replay-differs: The same request again gets the first answer's body: it doesn't run again.
+replay-differs: The same request again gets the first answer's body and doesn't run again.
   seen: first 201
   breaks: IETF draft, section 2.6
 
 Note: The body has no integer.
 
-Not examined to the end: interrupted
+The check stopped: interrupted
 
 Rules broken: default 1, Stripe 1, IETF draft 1
 `
@@ -84,7 +84,7 @@ func TestRuns(t *testing.T) {
 		}
 		return re(201, "first answer")
 	}
-	const all, limit = "replay lifetime quoted kept concurrent missing malformed", "the limit of 3 requests is reached"
+	const all, limit = "replay lifetime quoted kept concurrent missing malformed", "the limit of 3 requests is reached: raise --requests"
 	for name, tt := range map[string]struct {
 		api          api
 		requests     int // the limit
@@ -94,7 +94,7 @@ func TestRuns(t *testing.T) {
 	}{
 		"begins quoted":      {quoted, 80, all + " errors", 13, 9, ""},
 		"takes everything":   {fine, 80, all, 12, 8, ""},
-		"refuses both forms": {func(*http.Request) *answer { return re(400, "no") }, 80, "", 2, 0, "the API answers 400 to the request that should succeed"},
+		"refuses both forms": {func(*http.Request) *answer { return re(400, "no") }, 80, "", 2, 0, "the API answers 400 to your request, which must succeed: correct --body, --header or the URL"},
 		"ends at the limit":  {fine, 3, "replay lifetime quoted", 3, 3, "check kept: " + limit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"path": "/refunds answers 404: it is no route that takes this request", "caller": "the API answers 401 to the other caller",
-		"refusal": "the API refuses with 404, which every contract keeps",
+		"path": "/refunds answers 404: give an --other-path that takes this request", "caller": "the API answers 401 to the other caller",
+		"refusal": "the API refuses with 404, an answer that every contract stores",
 	}
 	for _, o := range r.Checks {
 		if w, ok := want[o.Check]; ok && o.Why != w {
@@ -235,7 +235,7 @@ func TestCalls(t *testing.T) {
 	if _, err := e.send(t.Context(), call{}); err != nil || last.Header.Get("User-Agent") != "mine" || last.Host != "host:1" || sent != `{"a":1}` {
 		t.Errorf("%v, %+v, %s", err, last, sent)
 	}
-	if _, err := e.send(t.Context(), call{bare: true, method: "O K"}); err == nil || err.Error() != `the request can't be sent: net/http: invalid method "O K"` {
+	if _, err := e.send(t.Context(), call{bare: true, method: "O K"}); err == nil || err.Error() != `can't send the request: net/http: invalid method "O K"` {
 		t.Error(err)
 	}
 }

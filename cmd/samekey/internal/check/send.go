@@ -66,13 +66,13 @@ func (a *answer) replays(first *answer) bool {
 func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
 		e.sent.Add(-1)
-		return nil, fmt.Errorf("the limit of %d requests is reached", e.opt.Requests)
+		return nil, fmt.Errorf("the limit of %d requests is reached: raise --requests", e.opt.Requests)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, e.opt.Timeout, errSlow)
 	defer cancel()
 	req, err := e.request(ctx, c)
 	if err != nil {
-		return nil, errors.New("the request can't be sent: " + e.shown(err.Error()))
+		return nil, errors.New("can't send the request: " + e.shown(err.Error()))
 	}
 	resp, err := e.client.Do(req)
 	if err != nil {
@@ -84,7 +84,7 @@ func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	a.at = time.Now()
 	switch {
 	case int64(len(a.body)) > e.opt.MaxBody:
-		return nil, fmt.Errorf("the answer (status %d) has a body of more than %d bytes, the limit", a.status, e.opt.MaxBody)
+		return nil, fmt.Errorf("the answer (status %d) has more than %d bytes", a.status, e.opt.MaxBody)
 	case err != nil:
 		return nil, fmt.Errorf("the answer (status %d) breaks off: %w", a.status, e.explain(ctx, err))
 	}

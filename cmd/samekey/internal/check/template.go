@@ -33,17 +33,17 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
-		return t, nil, errors.New("the URL can't be read") // its error would show it
+		return t, nil, errors.New("invalid URL") // its error would show it
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return t, nil, errors.New("the URL has to begin with http:// or https://, and name a host")
+		return t, nil, errors.New("the URL must begin with http:// or https:// and have a host")
 	case u.User != nil:
-		return t, nil, errors.New("the URL has credentials in it: send them in a header")
+		return t, nil, errors.New("the URL contains credentials: send them with --header-env")
 	case len(t.Body) == 0 && !t.NoBody:
-		return t, nil, errors.New("there is no request to send: give its body, or say that it has none")
+		return t, nil, errors.New("no body: give a body, or say that the request has none")
 	case len(t.OtherBody) > 0 && bytes.Equal(t.OtherBody, t.Body):
-		return t, nil, errors.New("the other body is the same as the body")
+		return t, nil, errors.New("--other-body is the same as --body")
 	case t.OtherPath != "" && !strings.HasPrefix(t.OtherPath, "/"):
-		return t, nil, errors.New("the other path has to begin with /")
+		return t, nil, errors.New("--other-path must begin with /")
 	}
 	u.Fragment = ""
 	if t.Method == "" {
@@ -56,14 +56,14 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 		}
 	}
 	if t.OtherMethod == t.Method {
-		return t, nil, errors.New("the other method is the same as the method")
+		return t, nil, errors.New("--other-method is the same as --method")
 	}
 	t.Header = t.Header.Clone()
 	if t.Header == nil {
 		t.Header = make(http.Header)
 	}
 	if _, has := t.Header[keyHeader]; has {
-		return t, nil, errors.New("the header Idempotency-Key is the examination's own")
+		return t, nil, errors.New("don't give the header Idempotency-Key: samekey check sends its own keys")
 	}
 	if !t.NoBody && t.Header.Get("Content-Type") == "" {
 		t.Header.Set("Content-Type", "application/json")

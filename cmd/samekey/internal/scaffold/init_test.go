@@ -418,7 +418,7 @@ func TestCheckNeedsAnInit(t *testing.T) {
 	for want, files := range map[string]map[string]string{
 		"run samekey init first":                  {},
 		`"nonsense" is not a checksum and a path`: {memoryFile: "nonsense\n"},
-		`unknown example "bookshop"`:          {memoryFile: "# example: bookshop\n"},
+		`unknown example "bookshop"`:              {memoryFile: "# example: bookshop\n"},
 	} {
 		dir := t.TempDir()
 		localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
