@@ -121,10 +121,12 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 	})
 	mistakes := 0
 	for _, d := range found {
-		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code tells too
-		if d.Category != "hint" {
-			mistakes++
+		if d.Category == "hint" {
+			env.note("%v: %s", fromHere(d.at), d.Message)
+			continue
 		}
+		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code tells too
+		mistakes++
 	}
 	if opt.lock == "" {
 		return mistakes, nil
