@@ -34,13 +34,16 @@ func code(s string) string { return pagetest.Code(s) }
 
 // metricsTable is the list of the metrics of package lambda/metrics.
 func metricsTable(*testing.T) string {
-	tb := table{Head: []string{"metric", "unit", "from", "meaning"}}
+	tb := table{Head: []string{"metric", "from", "meaning"}}
 	for _, m := range metrictable.All() {
 		meaning := m.Meaning
 		if m.Alarm.Name != "" {
 			meaning += " (alarm)"
 		}
-		tb.Add(code(m.Name), m.Unit, m.Source, meaning)
+		if m.Unit != "Count" {
+			meaning += " (" + m.Unit + ")"
+		}
+		tb.Add(code(m.Name), m.Source, meaning)
 	}
 	return tb.String()
 }

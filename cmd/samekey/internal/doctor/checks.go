@@ -42,7 +42,7 @@ func Page() string {
 	var b strings.Builder
 	b.WriteString("| check | holds if | otherwise |\n| --- | --- | --- |\n")
 	for _, c := range All() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s: %s |\n", c.ID, c.Looks, c.Severity, c.Causes)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.ID, c.Looks, c.Severity)
 	}
 	return b.String()
 }
