@@ -90,7 +90,7 @@ func formatRecord() *store.Record {
 		PK: "v1#shop#" + strings.Repeat("k", 43), State: store.Open, Owner: "OWNER", Ver: 1, ID: "ID", Lease: at.Add(time.Minute), Keep: store.KeepOpen,
 		Fingerprint: strings.Repeat("0f", 32), Secret: "2026", Scheme: "-query", Created: at, Run: at, Route: "POST /orders", Region: "eu-central-1",
 		Scope: "op|jwt:zoë", Handler: store.HandlerID{Function: "rides", Name: "post"}, Tenant: "blue",
-		Input: &store.Input{Method: "POST", Path: "/orders", Query: "a=1", Route: "POST /orders", Header: http.Header{"Accept": {"*/*"}}, Identity: store.Identity{Kind: "jwt", Subject: "zoë"}, Body: []byte("{}")},
+		Input: &store.Input{Method: "POST", Path: "/orders", Query: "a=1", Header: http.Header{"Accept": {"*/*"}}, Identity: store.Identity{Kind: "jwt", Subject: "zoë"}, Body: []byte("{}")},
 	}
 }
 

@@ -23,7 +23,7 @@ var secretInput = []string{
 // headers the Content-Type and headers.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
-		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
+		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
 	if host := patternHost(r); host != "" { // by which a router finds the route again
 		in.Header = http.Header{"Host": {host}}
@@ -89,10 +89,11 @@ func storable(in *store.Input, most int) error {
 	return nil
 }
 
-// requestOf is the inverse of inputOf, for a resumed run.
-func requestOf(in *store.Input) *Request {
+// requestOf is the inverse of inputOf, for a resumed run of rec.
+func requestOf(rec *store.Record) *Request {
+	in := rec.Input
 	return &Request{
-		Method: in.Method, Path: in.Path, Query: in.Query, Route: in.Route, Header: maps.Clone(in.Header),
+		Method: in.Method, Path: in.Path, Query: in.Query, Route: rec.Route, Header: maps.Clone(in.Header),
 		Identity: in.Identity, Snapshot: in.Snapshot, Body: in.Body,
 	}
 }

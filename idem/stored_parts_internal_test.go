@@ -83,7 +83,7 @@ func TestInputOfARequest(t *testing.T) {
 		Header: http.Header{"Content-Type": {"text/plain"}, "X-A": {"1", "2"}, "X-B": {"3"}, "Cookie": {"4"}},
 	}
 	want := &store.Input{
-		Method: "POST", Path: "/a", Query: "a=%80%FF&b=%C3%BC~", Route: "POST /a", Body: []byte("1"), Snapshot: []byte("2"), Identity: Identity{Kind: "jwt", Subject: "ann"},
+		Method: "POST", Path: "/a", Query: "a=%80%FF&b=%C3%BC~", Body: []byte("1"), Snapshot: []byte("2"), Identity: Identity{Kind: "jwt", Subject: "ann"},
 		Header: http.Header{"Content-Type": {"text/plain"}, "X-A": {"1", "2"}},
 	}
 	if diff := cmp.Diff(want, inputOf(r, []string{"x-a", "X-None"})); diff != "" {

@@ -112,7 +112,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	if why != "" {
 		return Result{}, a.endTries(ctx, r, why)
 	}
-	a.ask.req = requestOf(rec.Input)
+	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
 	res, err := r.course(ctx, true, func(ctx context.Context) (Response, error) {
 		if err := a.core.opt.completable(a.ask.req, a.ask.home.whose); err != nil { // an earlier program took the caller from the operation

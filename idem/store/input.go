@@ -13,7 +13,6 @@ type Input struct {
 	Method   string
 	Path     string
 	Query    string
-	Route    string
 	Header   http.Header
 	Identity Identity
 	Snapshot []byte // the adapter's snapshot for its event

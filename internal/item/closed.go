@@ -139,7 +139,7 @@ func (c *closed) into(r *store.Record, key *seal.Key) error {
 	if c.request != nil {
 		plain, err := box.open(c.request, kindRequest)
 		if err == nil {
-			open.Input, err = unpackRequest(plain, r.Route)
+			open.Input, err = unpackRequest(plain)
 		}
 		if err != nil {
 			return fmt.Errorf("request: %w", err)

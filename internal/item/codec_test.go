@@ -171,7 +171,7 @@ func fullRecord() *store.Record {
 		},
 		Secret: "sec", Scheme: "sch", Route: "POST /a", Region: "eu", DeliveryKey: true,
 		Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
-		Input: &store.Input{Method: "POST", Path: "/a", Query: "q=1", Route: "POST /a", Header: http.Header{"A": {"1", "2"}, "B": {"3"}, "C": {"caf\xe9"}}, Identity: store.Identity{Kind: "jwt", Subject: "jane"}, Snapshot: []byte("{}"), Body: []byte("body")},
+		Input: &store.Input{Method: "POST", Path: "/a", Query: "q=1", Header: http.Header{"A": {"1", "2"}, "B": {"3"}, "C": {"caf\xe9"}}, Identity: store.Identity{Kind: "jwt", Subject: "jane"}, Snapshot: []byte("{}"), Body: []byte("body")},
 	}
 }
 

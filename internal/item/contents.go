@@ -90,12 +90,12 @@ func unpackAnswer(plain []byte) (*store.Response, *store.Overflow, error) {
 	return &store.Response{Status: h.Status, Header: unpackHeader(h.Header), Body: body}, over, err
 }
 
-func unpackRequest(plain []byte, route string) (*store.Input, error) {
+func unpackRequest(plain []byte) (*store.Input, error) {
 	h, body, err := unpack(plain)
 	if err != nil {
 		return nil, err
 	}
-	in := &store.Input{Method: h.Method, Path: string(h.Path), Query: string(h.Query), Route: route, Header: unpackHeader(h.Header), Snapshot: h.Snapshot}
+	in := &store.Input{Method: h.Method, Path: string(h.Path), Query: string(h.Query), Header: unpackHeader(h.Header), Snapshot: h.Snapshot}
 	switch len(h.Identity) {
 	case 0:
 	case 2:

@@ -469,13 +469,13 @@ func (d *Decoder) input(r *store.Record) {
 		return
 	}
 	if d.closed.request = d.sealedPart(m.Value); d.closed.request != nil {
-		r.Input = &store.Input{Route: r.Route}
+		r.Input = &store.Input{}
 		return
 	}
 	req := Decoder{It: m.Value, bodiless: d.bodiless}
 	in := &store.Input{
 		Method: req.Text(reqMethod, true), Path: req.Text(reqPath, true), Query: req.Text(reqQuery, false),
-		Route: r.Route, Header: req.header(m.Value, nil), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
+		Header: req.header(m.Value, nil), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
 	}
 	if d := as[*types.AttributeValueMemberB](&req, m.Value, reqSnapshot, false); d != nil {
 		in.Snapshot = d.Value

@@ -128,7 +128,7 @@ func (s *Sweep) Glimpse(r *store.Record) Glimpse {
 		bare.Jobs[name] = job
 	}
 	if bare.Input != nil {
-		bare.Input = &store.Input{Method: bare.Input.Method, Route: bare.Input.Route}
+		bare.Input = &store.Input{Method: bare.Input.Method}
 	}
 	if bare.Response != nil {
 		bare.Response = &store.Response{Status: bare.Response.Status}

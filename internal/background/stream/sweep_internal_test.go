@@ -159,7 +159,7 @@ func TestRequestOfAStuckOperationGoes(t *testing.T) {
 		now := time.Now().Truncate(time.Millisecond)
 		rec := &store.Record{
 			PK: "v1##stuck", State: store.Stuck, Owner: "o", Ver: 2, ID: "s", Keep: store.KeepOpen, Fingerprint: "f", Created: now, Run: now,
-			Input: &store.Input{Method: "POST", Route: "POST /a", Path: "/a", Body: []byte("{}")}, WaitSince: now,
+			Input: &store.Input{Method: "POST", Path: "/a", Body: []byte("{}")}, WaitSince: now,
 		}
 		if held, err := st.Claim(t.Context(), store.Claim{Next: rec, Now: now}); err != nil || held != nil {
 			t.Fatal(held, err)
