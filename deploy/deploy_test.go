@@ -96,30 +96,6 @@ func TestPermissionsComeFirst(t *testing.T) {
 	}
 }
 
-// The table's warm throughput is left to DynamoDB unless a parameter has it, each of
-// the two for itself.
-func TestWarmThroughputIsLeftOut(t *testing.T) {
-	t.Parallel()
-	all := read(t, Nested())
-	for _, name := range []string{"WarmReadUnits", "WarmWriteUnits"} {
-		if d := all.Parameters[name].Default; d == nil || *d != "0" {
-			t.Errorf("%s is %v by default", name, d)
-		}
-	}
-	for _, lines := range []string{
-		"  HasWarmReads: !Not [!Equals [!Ref WarmReadUnits, 0]]\n  HasWarmWrites: !Not [!Equals [!Ref WarmWriteUnits, 0]]\n" +
-			"  HasWarm: !Or [!Condition HasWarmReads, !Condition HasWarmWrites]\n",
-		"      WarmThroughput: !If\n        - HasWarm\n" +
-			"        - ReadUnitsPerSecond: !If [HasWarmReads, !Ref WarmReadUnits, 12000] # both, or neither; every table takes these\n" +
-			"          WriteUnitsPerSecond: !If [HasWarmWrites, !Ref WarmWriteUnits, 4000]\n" +
-			"        - !Ref AWS::NoValue\n",
-	} {
-		if strings.Count(Nested(), lines) != 1 {
-			t.Errorf("not once %q", lines)
-		}
-	}
-}
-
 // Another account's schedule can't use the worker's role, and a function may be held to
 // the keys of its namespace.
 func TestRolesAreNarrow(t *testing.T) {

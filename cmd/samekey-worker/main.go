@@ -15,13 +15,9 @@
 //	                         not set: the tickets' queue keeps them
 //	SAMEKEY_GRACE            for how long an operation is left to its client after its
 //	                         lease, as 5m (the default)
-//	SAMEKEY_MAX_TRIES        how many refusals park a job; default 5
 //	SAMEKEY_SWEEP_LATE       by how much the stream must be late before the sweep acts in
 //	                         its stead; default 15m
-//	SAMEKEY_SWEEP_WITHIN     for how long no pass over the table may come to its end;
-//	                         default 24h
 //	SAMEKEY_SWEEP_PAGES      pages of the table that the sweep reads in a second; default 10
-//	SAMEKEY_SWEEP_SEGMENTS   segments of the table that it reads side by side; default 8
 //	SAMEKEY_EVENT_SOURCE     the source of the events on buses; default samekey
 //	SAMEKEY_APP              the dimension App of the metrics; default the function's name
 //

@@ -79,12 +79,11 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	namespaces := env.namespaces()
 	role := env.role("SAMEKEY_SCHEDULE_ROLE")
 	sealer := env.sealer(c, keys, own.Keys)
-	grace, late, within := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
+	grace, late := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_SWEEP_LATE")
 	if grace > state.MaxGrace {
 		env.wrong("SAMEKEY_GRACE", "is %q: write at most 24h: meanwhile an abandoned request has no answer, and its ticket grows old", env.text("SAMEKEY_GRACE"))
 	}
-	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
-	segments := env.whole("SAMEKEY_SWEEP_SEGMENTS")
+	pages := env.whole("SAMEKEY_SWEEP_PAGES")
 	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
 		if env.text(name) == "" {
 			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
@@ -114,9 +113,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Logger, o.Hooks = grace, logger, stream.Join(hooks, stream.Log(logger))
 		o.Tracer = tracer
-		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) {
-			o.Late, o.PassWithin, o.PagesPerSecond, o.Segments = late, within, float64(pages), segments
+			o.Late, o.PagesPerSecond = late, float64(pages)
 		}
 	}
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil

@@ -38,8 +38,8 @@ func sound() map[string]string {
 			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live," +
 			"ship=states:arn:aws:states:us-east-1:1:stateMachine:ship,pack=durable:packer:live",
 		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
-		"SAMEKEY_NAMESPACES": "rides\trefunds\nreturns taxis," + strings.Repeat("n", 64), "SAMEKEY_GRACE": "24h", "SAMEKEY_MAX_TRIES": "1000",
-		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_SWEEP_SEGMENTS": "1", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
+		"SAMEKEY_NAMESPACES": "rides\trefunds\nreturns taxis," + strings.Repeat("n", 64), "SAMEKEY_GRACE": "24h",
+		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
 		"SAMEKEY_SCHEDULE_ROLE": "arn:aws:iam::1:role/tickets",
 		"SAMEKEY_LEASE_MARGIN":  "1s", // of another function of the stack
 	}
@@ -64,7 +64,7 @@ func TestWorkerOfASoundEnvironment(t *testing.T) {
 	}{
 		"all": {environ(nil), settings{
 			Grace: 24 * time.Hour, Namespaces: []string{"rides", "refunds", "returns", "taxis", strings.Repeat("n", 64)}, Functions: []string{"refunds", "rides"},
-			MaxTries: 1000, Late: 10 * time.Minute, Within: 48 * time.Hour, Pages: 8, Segments: 1,
+			Late: 10 * time.Minute, Pages: 8,
 		}, 7},
 		"the least": {strings.Fields(least), settings{}, 0},
 	} {
@@ -72,13 +72,11 @@ func TestWorkerOfASoundEnvironment(t *testing.T) {
 		if w, err := build(tc.environ, nil, Settings{}, func(o *worker.Options) { got = *o }); w == nil || err != nil {
 			t.Fatalf("%s: got %v, %v", name, w, err)
 		}
-		var drain stream.DrainOptions
 		var sweep stream.SweepOptions
-		got.Drain(&drain)
 		got.Sweep(&sweep)
 		is := settings{
 			Grace: got.Grace, Namespaces: got.Namespaces, Functions: slices.Sorted(maps.Keys(got.Functions.(completer.Functions))),
-			MaxTries: drain.MaxTries, Late: sweep.Late, Within: sweep.PassWithin, Pages: sweep.PagesPerSecond, Segments: sweep.Segments,
+			Late: sweep.Late, Pages: sweep.PagesPerSecond,
 		}
 		if diff := cmp.Diff(tc.want, is, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -93,10 +91,8 @@ func TestWorkerOfASoundEnvironment(t *testing.T) {
 type settings struct {
 	Grace                 time.Duration
 	Namespaces, Functions []string
-	MaxTries              int
-	Late, Within          time.Duration
+	Late                  time.Duration
 	Pages                 float64
-	Segments              int
 }
 
 // A mistake is refused, in a line that names the variable and says what to write.
@@ -125,7 +121,7 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a version of nothing":   {"SAMEKEY_SINKS", "a=durable::live", "its version or alias"},
 		"a user's ARN":           {"SAMEKEY_SCHEDULE_ROLE", "arn:aws:iam::1:user/tickets", "a role's ARN"},
 		"half a role's ARN":      {"SAMEKEY_SCHEDULE_ROLE", "aws:iam::1:role/tickets", "a role's ARN"},
-		"too many tries":         {"SAMEKEY_MAX_TRIES", "1001", "from 1 to 1000"},
+		"too many pages":         {"SAMEKEY_SWEEP_PAGES", "1001", "from 1 to 1000"},
 		"a long namespace":       {"SAMEKEY_NAMESPACES", strings.Repeat("n", 65), "at most 64"},
 		"a function twice":       {"SAMEKEY_FUNCTIONS", "rides,rides:live", "one alias or version"},
 		"a function of no name":  {"SAMEKEY_FUNCTIONS", ":live", "names or ARNs of functions"},
@@ -135,10 +131,10 @@ func TestMistakesAreRefused(t *testing.T) {
 		"a grace in days":        {"SAMEKEY_GRACE", "3d", "72h"},
 		"a grace of weeks":       {"SAMEKEY_GRACE", "24h0m1s", "at most 24h"},
 		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
-		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
+		"late for ever":          {"SAMEKEY_SWEEP_LATE", "ever", "above 0"},
 		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},
 		"a role's name":          {"SAMEKEY_SCHEDULE_ROLE", "tickets", "a role's ARN"},
-		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
+		"pages in words":         {"SAMEKEY_SWEEP_PAGES", "five", "from 1 to 1000"},
 		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
 		"FIPS in words":          {"AWS_USE_FIPS_ENDPOINT", "yes", "true or false"},
 		"no region":              {"AWS_REGION", "", "Lambda sets it"},
