@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/meter"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
@@ -411,11 +412,11 @@ func TestBatchesOfCompanions(t *testing.T) {
 			tab.Transport.Fault = tt.fault
 			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
-			var meter store.Meter
-			if _, err := engine.Do(store.WithMeter(t.Context(), &meter), req, tabletest.Created(body)); err != nil {
+			var sum meter.Meter
+			if _, err := engine.Do(meter.With(t.Context(), &sum), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
 			}
-			if faults := meter.Cost().Faults; len(faults) > 0 {
+			if faults := sum.Cost().Faults; len(faults) > 0 {
 				t.Errorf("calls are told as failed: %v", faults)
 			}
 			tabletest.Replays(t, engine, req, body)

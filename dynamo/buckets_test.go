@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
@@ -158,7 +159,7 @@ func TestBucketsAreNoRecords(t *testing.T) {
 	send(t, tab.braked(clock, quota.Limits{PerMinute: 1, Bytes: 1 << 20}), "jane@example.com")
 	buckets := 0
 	for _, it := range tab.Items(t) {
-		rec, err := dynamo.Decode(it)
+		rec, err := item.Read(it)
 		if err != nil {
 			t.Error(err)
 		}

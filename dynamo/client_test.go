@@ -326,7 +326,7 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 		t.Error("the template's table has no point-in-time recovery or no encryption")
 	}
 
-	in, ttl := dynamo.CreateTableInput("x"), dynamo.TimeToLiveInput("x")
+	in, ttl := dynamo.CreateTableInput("x"), dynamo.TimeToLive("x")
 	if !aws.ToBool(in.StreamSpecification.StreamEnabled) {
 		t.Error("the table has no stream")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
@@ -110,7 +111,7 @@ func (p *goldenProcess) record(t *testing.T) *store.Record {
 	t.Helper()
 	var found *store.Record
 	for _, it := range p.db.Items(goldenTable) {
-		closed, err := dynamo.Decode(it)
+		closed, err := item.Read(it)
 		if err != nil {
 			t.Fatal(err)
 		}

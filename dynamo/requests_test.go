@@ -121,7 +121,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 
 				ctx, cancel := context.WithCancel(t.Context())
 				died(tab, cancel)
-				dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
+				dying := idemtest.Faulty(tab.Store, idemtest.At("Claim", 1, idemtest.Fault{Crash: true, Applied: true}))
 				if _, err := idem.New(dying, callertest.Anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
 					t.Fatal("no error")
 				}

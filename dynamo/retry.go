@@ -35,7 +35,7 @@ func newRetryer() aws.RetryerV2 {
 // checks cost a tenth of a replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
-	case store.NoFault, store.Denied, store.Invalid:
+	case "", store.Denied, store.Invalid:
 		return aws.FalseTernary
 	case store.Throttled:
 		return aws.TrueTernary

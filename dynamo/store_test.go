@@ -212,20 +212,20 @@ func TestDecodeTellsRecordsFromOtherItems(t *testing.T) {
 		}
 		return it
 	}
-	if r, err := dynamo.Decode(record); err != nil || r == nil || r.State != store.Done || r.PK == "" {
+	if r, err := item.Read(record); err != nil || r == nil || r.State != store.Done || r.PK == "" {
 		t.Errorf("the record: %+v, %v", r, err)
 	}
 	for name, it := range map[string]map[string]types.AttributeValue{
 		"nothing": nil, "no key": without("pk"), "no version": without("v"), "no state": without("st"),
 		"a key that is no text": {"pk": tabletest.Num(1), "v": record["v"], "st": record["st"]},
 	} {
-		if r, err := dynamo.Decode(it); r != nil || err != nil {
+		if r, err := item.Read(it); r != nil || err != nil {
 			t.Errorf("%s: %+v, %v, want no record", name, r, err)
 		}
 	}
 	newer := without()
 	newer["v"] = tabletest.Num(99)
-	if r, err := dynamo.Decode(newer); r != nil || !errors.Is(err, store.ErrCorrupt) {
+	if r, err := item.Read(newer); r != nil || !errors.Is(err, store.ErrCorrupt) {
 		t.Errorf("another layout: %+v, %v", r, err)
 	}
 }

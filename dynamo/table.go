@@ -42,8 +42,8 @@ func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	}
 }
 
-// TimeToLiveInput returns the call that turns on the table's TTL, as in samekey.yaml.
-func TimeToLiveInput(table string) *dynamodb.UpdateTimeToLiveInput {
+// timeToLive returns the call that turns on the table's TTL, as in samekey.yaml.
+func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(item.AttrExpires), Enabled: aws.Bool(true)},
@@ -65,7 +65,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, table string) err
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
 		return fmt.Errorf("dynamo: create table %s: %w", table, err)
 	}
-	if _, err := client.UpdateTimeToLive(ctx, TimeToLiveInput(table)); err != nil {
+	if _, err := client.UpdateTimeToLive(ctx, timeToLive(table)); err != nil {
 		return fmt.Errorf("dynamo: turn on TTL of %s: %w", table, err)
 	}
 	return nil

@@ -116,7 +116,7 @@ func (w *attacked) sees(p party, text string) {
 func (w *attacked) play(parties []party, keys []string) {
 	w.t.Helper()
 	for _, it := range w.db.Items(attackedTable) {
-		r, err := dynamo.Decode(it)
+		r, err := item.Read(it)
 		if err != nil || r == nil {
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/base/hook"
 	"github.com/samekey/samekey/internal/base/itemsize"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/meter"
 )
 
 // Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.
@@ -23,7 +24,7 @@ import (
 type Hooks struct {
 	// Called is called after each call to DynamoDB: those of requests, and those of
 	// drain and sweep about single records. (A sweep scans by its own client.)
-	// [store.MeterOf] tells whether the call is a request's, whose engine sums it.
+	// The calls of a request are also summed in [idem.Summary].Cost.
 	Called func(context.Context, store.Call)
 }
 
@@ -46,7 +47,7 @@ type watched struct {
 // call is a call under way.
 type call struct {
 	store.Call
-	meter *store.Meter
+	meter *meter.Meter
 }
 
 // watch makes a call, and tells of it if anybody asks. asks is the field of the
@@ -54,7 +55,7 @@ type call struct {
 func watch[O any](
 	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
 ) (*O, error) {
-	meter := store.MeterOf(ctx)
+	meter := meter.Of(ctx)
 	if meter == nil && w.hooks.Called == nil {
 		return send()
 	}
@@ -79,7 +80,7 @@ func watch[O any](
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
-		c.Fault = store.NoFault // roles lack the right on purpose: the store goes on item by item
+		c.Fault = "" // roles lack the right on purpose: the store goes on item by item
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1

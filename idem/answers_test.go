@@ -42,7 +42,7 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 			t.Parallel()
 			store := idemtest.Faulty(new(idem.MemoryStore), nil)
 			if tc.denied {
-				store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("access denied")}))
+				store.Reset(idemtest.At("Commit", 0, idemtest.Fault{Err: errors.New("access denied")}))
 			}
 			e := idem.New(store, callertest.Anybody)
 			res, err := e.Serve(t.Context(), keyed("k"), tc.handler)
@@ -88,7 +88,7 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 		var told []string
 		faulty := idemtest.Faulty(st, nil)
 		if tt.loads != nil {
-			faulty.Reset(idemtest.At(idemtest.LoadBody, 0, idemtest.Fault{Err: tt.loads}))
+			faulty.Reset(idemtest.At("LoadBody", 0, idemtest.Fault{Err: tt.loads}))
 		}
 		s := store.Store(faulty)
 		if tt.plain {
@@ -104,7 +104,7 @@ func TestBodyThatCannotBeHad(t *testing.T) {
 				t.Errorf("%s: %+v, %v, told %q", name, res, err, told)
 			}
 		}
-		if n := faulty.Calls(idemtest.LoadBody); n != 2*tt.attempts {
+		if n := faulty.Calls("LoadBody"); n != 2*tt.attempts {
 			t.Errorf("%s: %d attempts at the body in two requests", name, n)
 		}
 	}
@@ -194,15 +194,15 @@ func TestStoredAnswerWhoseBodyIsAway(t *testing.T) {
 		var slow store.Commit
 		faulty := idemtest.Faulty(st, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 			switch {
-			case c.Verb == idemtest.Commit && c.N == 1: // sent, acknowledgement lost
+			case c.Verb == "Commit" && c.N == 1: // sent, acknowledgement lost
 				slow = c.Commit
 				return idemtest.Fault{Err: store.ErrUnknown}
-			case c.Verb == idemtest.Commit && c.N == 2: // meets the first copy, which lands right after
+			case c.Verb == "Commit" && c.N == 2: // meets the first copy, which lands right after
 				if held, err := st.Commit(ctx, slow); held != nil || err != nil {
 					t.Error(held, err)
 				}
 				return idemtest.Fault{Err: idem.ErrConflict}
-			case c.Verb == idemtest.LoadBody:
+			case c.Verb == "LoadBody":
 				return idemtest.Fault{Err: tt.load}
 			}
 			return idemtest.Fault{}
@@ -416,7 +416,7 @@ func TestAnswerIsKeptOrTheRecordStaysOpen(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
 			st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done && c.Commit.Next.Overflow == nil {
+				if c.Verb == "Commit" && c.Commit.Next.State == store.Done && c.Commit.Next.Overflow == nil {
 					return idemtest.Fault{Err: tc.err}
 				}
 				return idemtest.Fault{}
@@ -517,10 +517,10 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 		var slow store.Commit
 		st := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 			switch {
-			case c.Verb == idemtest.Commit && c.N == 1: // sent, acknowledgement lost
+			case c.Verb == "Commit" && c.N == 1: // sent, acknowledgement lost
 				slow = c.Commit
 				return idemtest.Fault{Err: store.ErrUnknown}
-			case c.Verb == idemtest.Commit && c.N == 2: // meets the first copy, which lands right after
+			case c.Verb == "Commit" && c.N == 2: // meets the first copy, which lands right after
 				if held, err := mem.Commit(ctx, slow); held != nil || err != nil {
 					t.Error(held, err)
 				}

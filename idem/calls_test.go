@@ -293,7 +293,7 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 	}
 	leave := func() {}
 	slow := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb == idemtest.Commit && c.N == 2 { // the mark of the call
+		if c.Verb == "Commit" && c.N == 2 { // the mark of the call
 			leave()
 		}
 		return idemtest.Fault{}
@@ -320,7 +320,7 @@ func TestRecordedCallIsInNoDoubt(t *testing.T) {
 	var late store.Commit
 	st := idemtest.Faulty(&a.mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 		switch {
-		case c.Verb != idemtest.Commit:
+		case c.Verb != "Commit":
 		case c.N == 1:
 			late = c.Commit
 			return idemtest.Fault{Err: store.ErrUnknown}
@@ -590,7 +590,7 @@ func TestWhatNeverFitsWaitsForPeople(t *testing.T) {
 		"jobs, after a call":       {fn: called(func(ctx context.Context) error { return idem.Stage(ctx, large, large) })},
 		"jobs whose error is lost": {fn: called(func(ctx context.Context) error { _ = idem.Stage(ctx, large, large); return nil })},
 		"the finish, after a call": {fn: called(func(context.Context) error { return nil }), plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done {
+			if c.Verb == "Commit" && c.Commit.Next.State == store.Done {
 				return idemtest.Fault{Err: store.ErrTooLarge}
 			}
 			return idemtest.Fault{}
@@ -712,7 +712,7 @@ func TestCallWithoutTimeIsNotBegun(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		calls := 0
 		slow := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.N == at { // of the phase, or of the call's begin
+			if c.Verb == "Commit" && c.N == at { // of the phase, or of the call's begin
 				leave()
 			}
 			return idemtest.Fault{}
@@ -726,8 +726,8 @@ func TestCallWithoutTimeIsNotBegun(t *testing.T) {
 		if _, err := idem.New(slow).Do(ctx, request, transfer); !errors.Is(err, idem.ErrNoTime) || calls != 0 {
 			t.Errorf("%s: got %v after %d calls, want ErrNoTime without one", name, err, calls)
 		}
-		if r := one(&mem); r.State != store.Open || len(r.Phases) != 1 || r.Phases[0].Intent || slow.Calls(idemtest.Commit) != 2*at {
-			t.Errorf("%s: %s with phases %+v after %d commits, want the first phase alone", name, r.State, r.Phases, slow.Calls(idemtest.Commit))
+		if r := one(&mem); r.State != store.Open || len(r.Phases) != 1 || r.Phases[0].Intent || slow.Calls("Commit") != 2*at {
+			t.Errorf("%s: %s with phases %+v after %d commits, want the first phase alone", name, r.State, r.Phases, slow.Calls("Commit"))
 		}
 		if res, err := idem.New(&mem).Do(t.Context(), request, transfer); err != nil || res.Status != 200 || calls != 1 {
 			t.Errorf("%s: the retry: %+v, %v after %d calls", name, res, err, calls)

@@ -353,7 +353,7 @@ func TestRetentionOfAnAnswer(t *testing.T) {
 // and no unreadable record remains.
 func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 	t.Parallel()
-	large := bytes.Repeat([]byte("x"), store.MaxStoredRequest+1)
+	large := bytes.Repeat([]byte("x"), defaults.MaxStoredRequest+1)
 	post := func(change func(*idem.Request)) idem.Request {
 		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Content-Type": {"text/plain"}}}
 		change(&r)
@@ -375,7 +375,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 			var st idem.MemoryStore
 			var refused error
 			engine := idem.New(&st, callertest.Anybody, func(o *idem.Options) {
-				o.Function, o.Resumable, o.MaxRequest = "f", true, store.MaxStoredRequest
+				o.Function, o.Resumable, o.MaxRequest = "f", true, defaults.MaxStoredRequest
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
 			})
 			res, err := engine.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {

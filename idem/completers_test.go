@@ -251,7 +251,7 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 			t.Parallel()
 			a := abandon(t)
 			a.leaseOver()
-			st := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: applied}))
+			st := idemtest.Faulty(&a.mem, idemtest.At("Take", 1, idemtest.Fault{Err: store.ErrUnknown, Applied: applied}))
 			engine := idem.New(st, callertest.Anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 			if err := a.resume(t, engine, state.TicketFor(a.record(t)), completes); err != nil {
 				t.Fatal(err)
@@ -440,13 +440,13 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
 	for name, tc := range map[string]struct {
-		verbs   []idemtest.Verb
+		verbs   []string
 		reserve time.Duration
 	}{
-		"a take-over":            {[]idemtest.Verb{idemtest.Take}, defaults.Reserve},
-		"a take-over and a read": {[]idemtest.Verb{idemtest.Take, idemtest.Load}, defaults.Reserve},
-		"a stored request":       {[]idemtest.Verb{idemtest.LoadBody}, defaults.Reserve},
-		"a finish":               {[]idemtest.Verb{idemtest.Commit}, defaults.Reserve / 5},
+		"a take-over":            {[]string{"Take"}, defaults.Reserve},
+		"a take-over and a read": {[]string{"Take", "Load"}, defaults.Reserve},
+		"a stored request":       {[]string{"LoadBody"}, defaults.Reserve},
+		"a finish":               {[]string{"Commit"}, defaults.Reserve / 5},
 	} {
 		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -495,12 +495,12 @@ func TestTakeOverInTrouble(t *testing.T) {
 	t.Parallel()
 	lost, denied := idemtest.Fault{Err: store.ErrUnknown}, idemtest.Fault{Err: errors.New("access denied")}
 	conflict, applied := idemtest.Fault{Err: idem.ErrConflict}, idemtest.Fault{Err: store.ErrUnknown, Applied: true}
-	fails := func(verb idemtest.Verb, n int, f idemtest.Fault) func(*bodied) idemtest.Plan {
+	fails := func(verb string, n int, f idemtest.Fault) func(*bodied) idemtest.Plan {
 		return func(*bodied) idemtest.Plan { return idemtest.At(verb, n, f) }
 	}
 	meets := func(change func(*store.Record)) func(*bodied) idemtest.Plan {
 		return func(st *bodied) idemtest.Plan {
-			return at(idemtest.Commit, 1, func() { st.meddle(idemtest.Call{PK: one(st.MemoryStore).PK}, change) })
+			return at("Commit", 1, func() { st.meddle(idemtest.Call{PK: one(st.MemoryStore).PK}, change) })
 		}
 	}
 	for name, tt := range map[string]struct {
@@ -512,19 +512,19 @@ func TestTakeOverInTrouble(t *testing.T) {
 		state store.State
 	}{
 		"no trouble":            {runs: true, state: store.Done},
-		"the take-over is lost": {plan: fails(idemtest.Take, 1, lost), runs: true, state: store.Done},
-		"it conflicts":          {plan: fails(idemtest.Take, 1, conflict), runs: true, state: store.Done},
-		"it is denied":          {plan: fails(idemtest.Take, 1, denied), want: idem.ErrUnavailable, state: store.Open},
+		"the take-over is lost": {plan: fails("Take", 1, lost), runs: true, state: store.Done},
+		"it conflicts":          {plan: fails("Take", 1, conflict), runs: true, state: store.Done},
+		"it is denied":          {plan: fails("Take", 1, denied), want: idem.ErrUnavailable, state: store.Open},
 		"nothing can be read": {plan: func(*bodied) idemtest.Plan {
-			return each(idemtest.At(idemtest.Take, 1, lost), idemtest.At(idemtest.Load, 1, denied))
+			return each(idemtest.At("Take", 1, lost), idemtest.At("Load", 1, denied))
 		}, want: idem.ErrUnavailable, state: store.Open},
-		"its write is lost":          {plan: fails(idemtest.Commit, 1, lost), runs: true, state: store.Done},
-		"its write's answer is lost": {plan: fails(idemtest.Commit, 1, applied), runs: true, state: store.Done},
-		"its writes conflict":        {plan: fails(idemtest.Commit, 0, conflict), want: idem.ErrUnavailable, state: store.Open},
+		"its write is lost":          {plan: fails("Commit", 1, lost), runs: true, state: store.Done},
+		"its write's answer is lost": {plan: fails("Commit", 1, applied), runs: true, state: store.Done},
+		"its writes conflict":        {plan: fails("Commit", 0, conflict), want: idem.ErrUnavailable, state: store.Open},
 		"somebody else is faster":    {plan: meets(func(r *store.Record) { r.Lease = time.Now().Add(time.Minute) }), want: jobs.ErrMoved, state: store.Open},
 		"somebody has answered":      {plan: meets(func(r *store.Record) { *r = *state.Finished(r, store.Response{Status: 202}, time.Now()) }), want: jobs.ErrMoved, state: store.Done},
 		"it has stuck":               {plan: meets(func(r *store.Record) { *r = *state.MadeStuck(r, time.Now(), "test") }), want: jobs.ErrMoved, state: store.Stuck},
-		"the body can't be loaded":   {plan: fails(idemtest.LoadBody, 1, denied), want: idem.ErrUnavailable, state: store.Open},
+		"the body can't be loaded":   {plan: fails("LoadBody", 1, denied), want: idem.ErrUnavailable, state: store.Open},
 		"the body is gone":           {body: func(st *bodied) { clear(st.bodies) }, want: idem.ErrNotKept, state: store.Open},
 		"the body is gone for long":  {body: func(st *bodied) { clear(st.bodies) }, late: 50 * time.Hour, want: idem.ErrStuck, state: store.Stuck},
 		"the store loads no bodies":  {body: nil, plan: nil, late: -1, want: idem.ErrNotKept, state: store.Open},

@@ -715,7 +715,7 @@ func leaves(t *testing.T, optFns ...func(*idem.Options)) (*bodied, jobs.Ticket) 
 }
 
 // at has another do something before the nth call of a kind.
-func at(verb idemtest.Verb, n int, other func()) idemtest.Plan {
+func at(verb string, n int, other func()) idemtest.Plan {
 	return func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if c.Verb == verb && c.N == n {
 			other()
@@ -743,12 +743,12 @@ func TestDecisionsInTrouble(t *testing.T) {
 	lost, applied := idemtest.Fault{Err: store.ErrUnknown}, idemtest.Fault{Err: store.ErrUnknown, Applied: true}
 	conflict, denied := idemtest.Fault{Err: idem.ErrConflict}, idemtest.Fault{Err: errors.New("access denied")}
 	commit := func(n int, f idemtest.Fault) func(*bodied) idemtest.Plan {
-		return func(*bodied) idemtest.Plan { return idemtest.At(idemtest.Commit, n, f) }
+		return func(*bodied) idemtest.Plan { return idemtest.At("Commit", n, f) }
 	}
 	load := func(n int, f idemtest.Fault) func(*bodied) idemtest.Plan {
-		return func(*bodied) idemtest.Plan { return idemtest.At(idemtest.Load, n, f) }
+		return func(*bodied) idemtest.Plan { return idemtest.At("Load", n, f) }
 	}
-	another := func(st *bodied, c idemtest.Verb) idemtest.Plan {
+	another := func(st *bodied, c string) idemtest.Plan {
 		return at(c, 1, func() { st.meddle(idemtest.Call{PK: one(st.MemoryStore).PK}, func(*store.Record) {}) })
 	}
 	for name, tt := range map[string]struct {
@@ -766,19 +766,19 @@ func TestDecisionsInTrouble(t *testing.T) {
 		"applied, and said to be denied": {commit(1, idemtest.Fault{Err: denied.Err, Applied: true}), nil, true},
 		"nothing can be read":            {load(1, denied), idem.ErrUnavailable, false},
 		"nothing tells": {func(*bodied) idemtest.Plan {
-			return each(idemtest.At(idemtest.Commit, 0, applied), func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Verb == idemtest.Load && c.N > 1 {
+			return each(idemtest.At("Commit", 0, applied), func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				if c.Verb == "Load" && c.N > 1 {
 					return denied
 				}
 				return idemtest.Fault{}
 			})
 		}, store.ErrUnknown, true},
-		"somebody else has written it": {func(st *bodied) idemtest.Plan { return another(st, idemtest.Commit) }, jobs.ErrMoved, false},
+		"somebody else has written it": {func(st *bodied) idemtest.Plan { return another(st, "Commit") }, jobs.ErrMoved, false},
 		"it was lost, and the record is gone": {func(st *bodied) idemtest.Plan {
-			return each(at(idemtest.Load, 2, st.empty), idemtest.At(idemtest.Commit, 1, lost))
+			return each(at("Load", 2, st.empty), idemtest.At("Commit", 1, lost))
 		}, store.ErrUnknown, false},
 		"a job is delivered meanwhile": {func(st *bodied) idemtest.Plan {
-			return at(idemtest.Commit, 1, func() { st.change(one(st.MemoryStore).PK, func(r *store.Record) { r.Jobs = nil }) })
+			return at("Commit", 1, func() { st.change(one(st.MemoryStore).PK, func(r *store.Record) { r.Jobs = nil }) })
 		}, nil, true},
 	} {
 		for op, decide := range map[string]func(context.Context, *idem.Engine, jobs.Ticket) error{
@@ -868,14 +868,14 @@ func TestMarkStuckInTrouble(t *testing.T) {
 		is   store.State
 	}{
 		"it conflicts each time": {func(*bodied) idemtest.Plan {
-			return idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: idem.ErrConflict})
+			return idemtest.At("Commit", 0, idemtest.Fault{Err: idem.ErrConflict})
 		}, idem.ErrUnavailable, store.Open},
-		"nothing can be read": {func(*bodied) idemtest.Plan { return idemtest.At(idemtest.Load, 1, idemtest.Fault{Err: errDown}) }, errDown, store.Open},
+		"nothing can be read": {func(*bodied) idemtest.Plan { return idemtest.At("Load", 1, idemtest.Fault{Err: errDown}) }, errDown, store.Open},
 		"somebody is faster": {func(st *bodied) idemtest.Plan {
-			return at(idemtest.Commit, 1, func() { st.meddle(idemtest.Call{PK: one(st.MemoryStore).PK}, func(*store.Record) {}) })
+			return at("Commit", 1, func() { st.meddle(idemtest.Call{PK: one(st.MemoryStore).PK}, func(*store.Record) {}) })
 		}, jobs.ErrMoved, store.Open},
 		"its answer is lost": {func(*bodied) idemtest.Plan {
-			return idemtest.At(idemtest.Commit, 2, idemtest.Fault{Err: store.ErrUnknown, Applied: true})
+			return idemtest.At("Commit", 2, idemtest.Fault{Err: store.ErrUnknown, Applied: true})
 		}, nil, store.Stuck},
 	} {
 		synctest.Test(t, func(t *testing.T) {

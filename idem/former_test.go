@@ -434,7 +434,7 @@ func TestFormerAnswersAfterALostClaim(t *testing.T) {
 		if _, err := r.release(&r.mem, claims).Do(t.Context(), r.req, answers(201)); err != nil {
 			t.Fatal(err)
 		}
-		loses := idemtest.Faulty(&r.mem, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
+		loses := idemtest.Faulty(&r.mem, idemtest.At("Claim", 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
 		open := func(o *idem.Options) { o.Mode = idem.ModeOpen }
 		if res, err := r.release(loses, !claims, open).Do(t.Context(), r.req, never(t)); err != nil || !res.Replayed {
 			t.Errorf("claimed in the first release: %t: %+v, %v", claims, res, err)

@@ -71,7 +71,7 @@ type Summary struct {
 	Happened []Event
 
 	// Cost is what the request used of the store, as far as the store counts
-	// ([store.Meter]). Operations nested in this one have their own.
+	// ([meter.Meter]). Operations nested in this one have their own.
 	Cost store.Cost
 }
 

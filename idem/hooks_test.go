@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/meter"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
@@ -72,13 +73,13 @@ func TestSummaryOfARequest(t *testing.T) {
 		"a bad key":     {nil, request("k \x00", "1"), ok, []string{"Refused"}, idem.ErrKeyInvalid, 0},
 		"no key":        {nil, request("", "1"), ok, []string{"Refused"}, idem.ErrKeyMissing, 0},
 		"a failing store": {func(_ *testing.T, _ *idem.Engine, f *idemtest.FaultyStore) {
-			f.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: down}))
+			f.Reset(idemtest.At("Claim", 0, idemtest.Fault{Err: down}))
 		}, request("k", "1"), ok, []string{"Failed"}, down, 0},
 		"a replay":   {first(ok), request("k", "1"), ok, []string{"Replayed"}, nil, 201},
 		"a mismatch": {first(ok), request("k", "2"), ok, []string{"Mismatch"}, idem.ErrMismatch, 0},
 		"unstored": {func(_ *testing.T, _ *idem.Engine, f *idemtest.FaultyStore) {
 			f.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Verb == idemtest.Commit {
+				if c.Verb == "Commit" {
 					return idemtest.Fault{Err: down}
 				}
 				return idemtest.Fault{}
@@ -238,12 +239,12 @@ func TestSummaryOfACompletersTry(t *testing.T) {
 // The meter sums the calls of its own request.
 func TestMeterSums(t *testing.T) {
 	t.Parallel()
-	var outer, inner store.Meter
-	ctx := store.WithMeter(t.Context(), &outer)
-	store.MeterOf(ctx).Add(store.Call{WriteUnits: 2, Retries: 1})
-	store.MeterOf(ctx).Add(store.Call{ReadUnits: 0.5, Fault: store.Throttled})
-	store.MeterOf(store.WithMeter(ctx, &inner)).Add(store.Call{Fault: store.Unknown})
-	store.MeterOf(t.Context()).Add(store.Call{}) // nobody asks
+	var outer, inner meter.Meter
+	ctx := meter.With(t.Context(), &outer)
+	meter.Of(ctx).Add(store.Call{WriteUnits: 2, Retries: 1})
+	meter.Of(ctx).Add(store.Call{ReadUnits: 0.5, Fault: store.Throttled})
+	meter.Of(meter.With(ctx, &inner)).Add(store.Call{Fault: store.Unknown})
+	meter.Of(t.Context()).Add(store.Call{}) // nobody asks
 	want := store.Cost{Calls: 2, Retries: 1, WriteUnits: 2, ReadUnits: 0.5, Faults: map[store.Fault]int{store.Throttled: 1}}
 	if diff := cmp.Diff(want, outer.Cost()); diff != "" {
 		t.Errorf("cost (-want +got):\n%s", diff)

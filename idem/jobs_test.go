@@ -105,12 +105,12 @@ func TestStage(t *testing.T) {
 		}},
 		"and the commit is denied": {
 			fn:   answering(func(ctx context.Context) error { return staged(ctx, 1) }),
-			plan: idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}), want: errDown,
+			plan: idemtest.At("Commit", 0, idemtest.Fault{Err: errDown}), want: errDown,
 		},
 		"and the commit is denied, after a call": {fn: answering(func(ctx context.Context) error {
 			return errors.Join(paying(ctx, "charge", func(*idem.Tx) error { return nil }), staged(ctx, 1))
 		}), plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.N > 2 {
+			if c.Verb == "Commit" && c.N > 2 {
 				return idemtest.Fault{Err: errDown}
 			}
 			return idemtest.Fault{}

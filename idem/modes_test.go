@@ -323,7 +323,7 @@ func TestObserveRemembersAnswers(t *testing.T) {
 	t.Parallel()
 	only200 := func(o *idem.Options) { o.Stored = func(r idem.Response) bool { return r.Status == 200 } }
 	all := func(o *idem.Options) { o.Stored = func(idem.Response) bool { return true } }
-	conflict := func(v idemtest.Verb) idemtest.Plan { return idemtest.At(v, 1, idemtest.Fault{Err: idem.ErrConflict}) }
+	conflict := func(v string) idemtest.Plan { return idemtest.At(v, 1, idemtest.Fault{Err: idem.ErrConflict}) }
 	for name, tt := range map[string]struct {
 		opt   func(*idem.Options)
 		plan  idemtest.Plan
@@ -335,8 +335,8 @@ func TestObserveRemembersAnswers(t *testing.T) {
 		"an answer that isn't stored":      {asIs, nil, answers(409), false},
 		"no answer":                        {all, nil, func(context.Context) (idem.Response, error) { return idem.Response{}, errDown }, false},
 		"an answer that can't be sent":     {all, nil, answers(1000), false},
-		"an answer, its claim conflicts":   {asIs, conflict(idemtest.Claim), answers(201), true},
-		"an answer, its storing conflicts": {asIs, conflict(idemtest.Commit), answers(201), true},
+		"an answer, its claim conflicts":   {asIs, conflict("Claim"), answers(201), true},
+		"an answer, its storing conflicts": {asIs, conflict("Commit"), answers(201), true},
 	} {
 		var o observed
 		_, _ = o.engine(idemtest.Faulty(&o.mem, tt.plan), tt.opt).Do(t.Context(), request, tt.fn)

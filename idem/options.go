@@ -148,7 +148,7 @@ type Options struct {
 	// refused by [ErrTooLarge]; a known key whose body is not read by [ErrIncomparable].
 	// Storing a request costs a write unit for each KB (above 4 KB two, unless the store
 	// leaves it to TTL), also if the handler then refuses the request. At most
-	// [store.MaxStoredRequest] with Resumable. Default: 10 MiB, with Resumable 256 KiB.
+	// 10 MiB with Resumable. Default: 10 MiB, with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish
@@ -252,7 +252,7 @@ func (o *Options) validate() error {
 	check(o.Mode >= ModeEnforce && o.Mode <= ModeOff, "Mode %d: unknown mode", int(o.Mode))
 	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
-	check(o.MaxRequest > 0 && (!o.Resumable || o.MaxRequest <= store.MaxStoredRequest), "MaxRequest %d: above zero, and at most %d with Resumable", o.MaxRequest, store.MaxStoredRequest)
+	check(o.MaxRequest > 0 && (!o.Resumable || o.MaxRequest <= defaults.MaxStoredRequest), "MaxRequest %d: above zero, and at most %d with Resumable", o.MaxRequest, defaults.MaxStoredRequest)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
 	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
 	if o.StatusURL != "" {

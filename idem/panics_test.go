@@ -202,7 +202,7 @@ func TestPanicOfDoGoesOn(t *testing.T) {
 				panic("boom")
 			})
 		}()
-		if n := st.Calls(idemtest.Commit); n != tt.commits {
+		if n := st.Calls("Commit"); n != tt.commits {
 			t.Errorf("%s: %d commits, want %d", name, n, tt.commits)
 		}
 		runs := 0

@@ -72,7 +72,7 @@ func TestAnswerThatWasStoredAfterAll(t *testing.T) {
 		"a failure":      func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") },
 	} {
 		var mem idem.MemoryStore
-		st := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
+		st := idemtest.Faulty(&mem, idemtest.At("Commit", 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
 		handler := func(ctx context.Context) (idem.Response, error) {
 			_, _ = finishes(ctx)
 			return second(ctx)
@@ -343,7 +343,7 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 func TestRefusalThatIsNotStored(t *testing.T) {
 	t.Parallel()
 	a := accepting()
-	denied := idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("throttled")})
+	denied := idemtest.At("Commit", 0, idemtest.Fault{Err: errors.New("throttled")})
 	st := idemtest.Faulty(&a.mem, nil)
 	res, err := do(t, idem.New(st, a.opts...), func(ctx context.Context) (idem.Response, error) {
 		if err := recordPhase(ctx, "ride"); err != nil {
@@ -401,7 +401,7 @@ func TestAnswerPastARecordedPhase(t *testing.T) {
 func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 	t.Parallel()
 	down := errors.New("down")
-	fails := func(n int) idemtest.Plan { return idemtest.At(idemtest.Commit, n, idemtest.Fault{Err: down}) }
+	fails := func(n int) idemtest.Plan { return idemtest.At("Commit", n, idemtest.Fault{Err: down}) }
 	calls := func(err error, opts ...idem.PhaseOption) func(context.Context) error {
 		return func(ctx context.Context) error {
 			return paying(ctx, "charge", func(*idem.Tx) error { return err }, opts...)
@@ -430,7 +430,7 @@ func TestPhaseWithoutAResultIsAnError(t *testing.T) {
 		"a call that failed safely, and isn't freed": {phase: calls(idem.SafeToRetry(errors.New("refused")), once), plan: fails(2), want: down},
 		"a call that has no time, and isn't freed": {
 			phase: func(ctx context.Context) error { ctx, leave = context.WithCancel(ctx); return calls(nil, once)(ctx) },
-			plan:  each(at(idemtest.Commit, 1, func() { leave() }), fails(2)), want: down,
+			plan:  each(at("Commit", 1, func() { leave() }), fails(2)), want: down,
 		},
 		"a call that answers":                      {phase: calls(declined), want: declined},
 		"a call that answers once":                 {phase: calls(declined, once), want: declined},
@@ -538,7 +538,7 @@ func TestConflictOfTheEnginesOwnCommit(t *testing.T) {
 		"of its answer":         {idem.Respond(idem.Response{Status: 200}), []idem.PhaseOption{idem.NotIdempotent()}, 2},
 	} {
 		calls := 0
-		st := idemtest.Faulty(new(idem.MemoryStore), idemtest.At(idemtest.Commit, tt.at, idemtest.Fault{Err: idem.ErrConflict}))
+		st := idemtest.Faulty(new(idem.MemoryStore), idemtest.At("Commit", tt.at, idemtest.Fault{Err: idem.ErrConflict}))
 		res, err := do(t, idem.New(st), answering(func(ctx context.Context) error {
 			return paying(ctx, "charge", func(*idem.Tx) error { calls++; return tt.end }, tt.opts...)
 		}))

@@ -33,7 +33,7 @@ func shortLease(o *idem.Options) { o.Lease = 2500 * time.Millisecond }
 // renewals counts the writes that change only the lease.
 func renewals(seen *int) idemtest.Plan {
 	return func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
+		if c.Verb == "Commit" && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
 			*seen++
 		}
 		return idemtest.Fault{}
@@ -295,15 +295,15 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 						}
 						time.Sleep(250 * time.Millisecond) //nolint:forbidigo // virtual
 						busy.Store(false)
-						if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Open && c.Commit.Next.Lease.Before(c.Commit.Prev.Lease) {
+						if c.Verb == "Commit" && c.Commit.Next.State == store.Open && c.Commit.Next.Lease.Before(c.Commit.Prev.Lease) {
 							t.Error("a commit takes back a renewal")
 						}
-						if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
+						if c.Verb == "Commit" && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
 							if struck++; struck%2 == 1 {
 								return fault
 							}
 						}
-						if c.Verb == idemtest.Load && struck%2 == 1 && fault.Err != nil {
+						if c.Verb == "Load" && struck%2 == 1 && fault.Err != nil {
 							return idemtest.Fault{Err: errors.New("connection refused")}
 						}
 						return idemtest.Fault{}
@@ -427,14 +427,14 @@ func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
-		store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
+		store := idemtest.Faulty(&mem, idemtest.At("Commit", 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
 		res, err := inTime(t, 2500*time.Millisecond, idem.New(store, callertest.Anybody), func(ctx context.Context) (idem.Response, error) {
 			resp, err := finishes(ctx)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
 			return resp, err
 		})
-		if err != nil || !res.Replayed || res.Status != 201 || one(&mem).Ver != 2 || store.Calls(idemtest.Commit) < 3 {
-			t.Errorf("%+v, %v; version %d after %d commits", res, err, one(&mem).Ver, store.Calls(idemtest.Commit))
+		if err != nil || !res.Replayed || res.Status != 201 || one(&mem).Ver != 2 || store.Calls("Commit") < 3 {
+			t.Errorf("%+v, %v; version %d after %d commits", res, err, one(&mem).Ver, store.Calls("Commit"))
 		}
 	})
 }
@@ -449,7 +449,7 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 				var renewing atomic.Bool
 				store := idemtest.Faulty(new(idem.MemoryStore), func(_ context.Context, c idemtest.Call) idemtest.Fault {
 					switch {
-					case c.Verb != idemtest.Commit:
+					case c.Verb != "Commit":
 					case c.Commit.Next.Lease.After(c.Commit.Prev.Lease):
 						renewing.Store(true)
 						time.Sleep(800 * time.Millisecond) //nolint:forbidigo // virtual
@@ -464,8 +464,8 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 					time.Sleep(3900 * time.Millisecond) //nolint:forbidigo // virtual
 					return idem.Response{Status: 201}, fails
 				})
-				if !errors.Is(err, fails) || store.Calls(idemtest.Commit) != 2 {
-					t.Errorf("%v after %d commits", err, store.Calls(idemtest.Commit))
+				if !errors.Is(err, fails) || store.Calls("Commit") != 2 {
+					t.Errorf("%v after %d commits", err, store.Calls("Commit"))
 				}
 				time.Sleep(time.Hour) //nolint:forbidigo // virtual
 				if n := store.Calls(); n != 3 {
@@ -483,7 +483,7 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, effects := elsewhereStore(), 0
 		lost := idemtest.Faulty(st, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.Commit.Next.Response == nil {
+			if c.Verb == "Commit" && c.Commit.Next.Response == nil {
 				return idemtest.Fault{Err: errors.New("its answer is lost"), Applied: true}
 			}
 			return idemtest.Fault{}

@@ -224,8 +224,8 @@ func TestARetryPaysLessAndNothingElse(t *testing.T) {
 		for meeting := range meetings {
 			for trouble, plans := range map[string][2]idemtest.Plan{
 				"no trouble": {},
-				"no read":    {nil, idemtest.At(idemtest.Load, 1, down)},
-				"no claim":   {idemtest.At(idemtest.Claim, 0, down), idemtest.At(idemtest.Claim, 0, down)},
+				"no read":    {nil, idemtest.At("Load", 1, down)},
+				"no claim":   {idemtest.At("Claim", 0, down), idemtest.At("Claim", 0, down)},
 			} {
 				t.Run(setting+", meets "+meeting+", "+trouble, func(t *testing.T) {
 					t.Parallel()
@@ -277,7 +277,7 @@ func TestCallsOfARetry(t *testing.T) {
 				}
 				m := meets(t, setting, meeting)
 				m.sends(t, retried(ordered("{}")))
-				if got := [3]int{m.store.Calls(idemtest.Load), m.store.Calls(idemtest.Claim), m.store.Calls(idemtest.Commit)}; got != want {
+				if got := [3]int{m.store.Calls("Load"), m.store.Calls("Claim"), m.store.Calls("Commit")}; got != want {
 					t.Errorf("%v reads, claims and commits, want %v", got, want)
 				}
 			})
@@ -378,8 +378,8 @@ func TestNoSignIsNoRead(t *testing.T) {
 		r := ordered("{}")
 		r.Header = h
 		m.opt = callertest.Anybody
-		if b := m.sends(t, r); !b.Replayed || m.store.Calls(idemtest.Load) != 0 || m.store.Calls(idemtest.Claim) != 1 {
-			t.Errorf("%v: %+v after %d reads", h, b, m.store.Calls(idemtest.Load))
+		if b := m.sends(t, r); !b.Replayed || m.store.Calls("Load") != 0 || m.store.Calls("Claim") != 1 {
+			t.Errorf("%v: %+v after %d reads", h, b, m.store.Calls("Load"))
 		}
 	}
 }
@@ -391,7 +391,7 @@ func TestSignsOfARetry(t *testing.T) {
 	source.ReadFirst = true
 	for name, r := range map[string]idem.Request{"a source": source, "a client": retried(ordered("{}"))} {
 		m := meets(t, "plain", "done")
-		if b := m.sends(t, r); !b.Replayed || m.store.Calls() != 1 || m.store.Calls(idemtest.Load) != 1 {
+		if b := m.sends(t, r); !b.Replayed || m.store.Calls() != 1 || m.store.Calls("Load") != 1 {
 			t.Errorf("%s: %+v after %d calls", name, b, m.store.Calls())
 		}
 	}
@@ -425,7 +425,7 @@ func TestLookAtTwoOperationsOfAKey(t *testing.T) {
 		m.made = func(*idem.Options) {}
 		send(t, m, ordered("another"), nil, nil)
 		m.store = idemtest.Faulty(&m.mem, nil)
-		if b := m.sends(t, r); !b.Replayed || len(m.mem.Records()) != 2 || sign == "with it" && (m.store.Calls(idemtest.Load) != 2 || m.store.Calls() != 2) {
+		if b := m.sends(t, r); !b.Replayed || len(m.mem.Records()) != 2 || sign == "with it" && (m.store.Calls("Load") != 2 || m.store.Calls() != 2) {
 			t.Errorf("%s: %+v after %d calls", sign, b, m.store.Calls())
 		}
 	}

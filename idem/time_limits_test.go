@@ -66,15 +66,15 @@ func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		st := idemtest.Faulty(new(idem.MemoryStore), func(ctx context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.N == 1 {
+			if c.Verb == "Commit" && c.N == 1 {
 				<-ctx.Done()
 				return idemtest.Fault{Err: store.ErrUnknown}
 			}
 			return idemtest.Fault{}
 		})
 		res, err := inTime(t, 10*time.Second, idem.New(st, callertest.Anybody), answers(201))
-		if err != nil || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 2 {
-			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, st.Calls(idemtest.Commit))
+		if err != nil || res.Expires.IsZero() || st.Calls("Commit") != 2 {
+			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, st.Calls("Commit"))
 		}
 	})
 }
@@ -99,22 +99,22 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 		opt     func(*idem.Options)
 		repeats bool                                                  // the request is read before its claim
 		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore) // prepares the table
-		verbs   []idemtest.Verb                                       // affected calls; none = all
+		verbs   []string                                       // affected calls; none = all
 		handler func(context.Context) (idem.Response, error)
 		reserve time.Duration
 	}{
-		"a claim":                     {verbs: []idemtest.Verb{idemtest.Claim}, reserve: notBegun},
+		"a claim":                     {verbs: []string{"Claim"}, reserve: notBegun},
 		"a claim, and the look at it": {reserve: notBegun},
 		"a look before the claim":     {repeats: true, reserve: notBegun},
-		"a look that takes over":      {repeats: true, before: died, verbs: []idemtest.Verb{idemtest.Commit}, reserve: notBegun},
-		"a take-over":                 {before: died, verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, reserve: notBegun},
-		"waiting":                     {opt: waits, before: held, verbs: []idemtest.Verb{idemtest.Load}, reserve: notBegun},
-		"a replay's body":             {before: elsewhere, verbs: []idemtest.Verb{idemtest.LoadBody}, reserve: begun},
-		"a finish":                    {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(stored), reserve: begun},
-		"a finish, an answer lost":    {verbs: []idemtest.Verb{idemtest.Commit}, handler: late(stored), reserve: begun},
-		"a phase":                     {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(onePhase), reserve: begun},
-		"a release":                   {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(fails), reserve: begun},
-		"a call that is not repeated": {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(oneCall), reserve: begun},
+		"a look that takes over":      {repeats: true, before: died, verbs: []string{"Commit"}, reserve: notBegun},
+		"a take-over":                 {before: died, verbs: []string{"Commit", "Load"}, reserve: notBegun},
+		"waiting":                     {opt: waits, before: held, verbs: []string{"Load"}, reserve: notBegun},
+		"a replay's body":             {before: elsewhere, verbs: []string{"LoadBody"}, reserve: begun},
+		"a finish":                    {verbs: []string{"Commit", "Load"}, handler: late(stored), reserve: begun},
+		"a finish, an answer lost":    {verbs: []string{"Commit"}, handler: late(stored), reserve: begun},
+		"a phase":                     {verbs: []string{"Commit", "Load"}, handler: late(onePhase), reserve: begun},
+		"a release":                   {verbs: []string{"Commit", "Load"}, handler: late(fails), reserve: begun},
+		"a call that is not repeated": {verbs: []string{"Commit", "Load"}, handler: late(oneCall), reserve: begun},
 	} {
 		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := idemtest.Faulty(new(idem.MemoryStore), down(time.Now().Add(time.Hour), true, idemtest.Claim))
+		store := idemtest.Faulty(new(idem.MemoryStore), down(time.Now().Add(time.Hour), true, "Claim"))
 		begun := time.Now()
 		_, err := inTime(t, 15*time.Minute, idem.New(store, callertest.Anybody), never(t))
 		if took := time.Since(begun); !errors.Is(err, idem.ErrUnavailable) || took > time.Minute {

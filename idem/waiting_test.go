@@ -310,7 +310,7 @@ func TestWaitingOutAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		s := idemtest.Faulty(new(idem.MemoryStore), func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if at := time.Since(begun); c.Verb == idemtest.Load && at > 500*time.Millisecond && at < 1500*time.Millisecond {
+			if at := time.Since(begun); c.Verb == "Load" && at > 500*time.Millisecond && at < 1500*time.Millisecond {
 				return idemtest.Fault{Err: errors.New("down")}
 			}
 			return idemtest.Fault{}
@@ -322,7 +322,7 @@ func TestWaitingOutAnOutage(t *testing.T) {
 		wg.Go(func() { _, _ = e.Serve(ctx, keyed("k"), slow(time.Second, new(atomic.Int64))) })
 		synctest.Wait()
 		res, err := e.Serve(ctx, keyed("k"), nil)
-		took, reads := time.Since(begun), s.Calls(idemtest.Load)
+		took, reads := time.Since(begun), s.Calls("Load")
 		if err != nil || !res.Replayed || took > 2300*time.Millisecond || reads > 5 {
 			t.Errorf("%+v, %v after %v and %d reads", res, err, took, reads)
 		}

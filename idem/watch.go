@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/meter"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
@@ -38,7 +39,7 @@ type course struct {
 // goroutines: a phase may outlive its handler.
 type trail struct {
 	begun time.Time
-	meter store.Meter
+	meter meter.Meter
 
 	mu       sync.Mutex
 	happened []Event
@@ -82,7 +83,7 @@ func (w *watch) watched(ctx context.Context, course func(context.Context) (Resul
 		return course(ctx)
 	}
 	w.trail = &trail{begun: time.Now()}
-	ctx = store.WithMeter(ctx, &w.trail.meter)
+	ctx = meter.With(ctx, &w.trail.meter)
 	err = errPanic // until course returns
 	defer func() { w.core.opt.Hooks.Ended(ctx, w.summary(res, err)) }()
 	return course(ctx)

@@ -126,7 +126,7 @@ func TestRefusalIsWithheldIfItsReleaseIsUnknown(t *testing.T) {
 	clock := idemtest.NewClock()
 	var mem idem.MemoryStore
 	st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb != idemtest.Claim {
+		if c.Verb != "Claim" {
 			return idemtest.Fault{Err: store.ErrUnknown}
 		}
 		return idemtest.Fault{}

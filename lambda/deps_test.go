@@ -14,7 +14,7 @@ func TestDependencies(t *testing.T) {
 		t.Fatalf("go list: %v", err)
 	}
 	allowed := []string{
-		"github.com/samekey/samekey/idem", "github.com/samekey/samekey/idem/store", "github.com/samekey/samekey/idem/jobs", "github.com/samekey/samekey/internal/trace",
+		"github.com/samekey/samekey/idem", "github.com/samekey/samekey/idem/store", "github.com/samekey/samekey/idem/jobs", "github.com/samekey/samekey/internal/trace", "github.com/samekey/samekey/internal/meter",
 		"github.com/samekey/samekey/internal/state", "github.com/samekey/samekey/internal/base/redact", "github.com/samekey/samekey/internal/base/errlist", "github.com/samekey/samekey/internal/base/hook", "github.com/samekey/samekey/internal/base/chance", "github.com/samekey/samekey/internal/base/asleep", "github.com/samekey/samekey/internal/base/storedheaders", "github.com/samekey/samekey/internal/base/unnamed",
 		"github.com/samekey/samekey/internal/base/scope", "github.com/samekey/samekey/internal/base/secrets", "github.com/samekey/samekey/internal/base/shape", "github.com/samekey/samekey/internal/base/defaults", "github.com/samekey/samekey/internal/base/recorder", "github.com/samekey/samekey/internal/base/retrysign", "github.com/samekey/samekey/internal/base/lru",
 		"github.com/samekey/samekey/lambda", "github.com/samekey/samekey/internal/envelope", "github.com/samekey/samekey/internal/base/rawjson",

@@ -482,7 +482,7 @@ func TestRecordThatComesAgainIsReadFirst(t *testing.T) {
 		} else {
 			_, err = queue.Handle(t.Context(), batch(messages...))
 		}
-		if reads, claims := st.Calls(idemtest.Load), st.Calls(idemtest.Claim); err != nil || reads != step.reads || claims != step.claims || len(w.did) != step.runs {
+		if reads, claims := st.Calls("Load"), st.Calls("Claim"); err != nil || reads != step.reads || claims != step.claims || len(w.did) != step.runs {
 			t.Errorf("step %d: %v, %d reads, %d claims, %d runs; want %+v", i, err, reads, claims, len(w.did), step)
 		}
 		w.did = nil

@@ -33,6 +33,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/internal/testkit/callertest"
@@ -493,7 +494,7 @@ func (d *duty) records() (all []*store.Record) {
 			d.Fatal(err)
 		}
 		for _, it := range out.Items {
-			r, err := dynamo.Decode(it)
+			r, err := item.Read(it)
 			if err != nil {
 				d.Error(err)
 			} else if r != nil {

@@ -19,7 +19,7 @@ func charge(context.Context) (idem.Response, error) {
 // its own, and the handler runs once.
 func ExampleFaulty() {
 	st := idemtest.Faulty(new(idem.MemoryStore),
-		idemtest.At(idemtest.Claim, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
+		idemtest.At("Claim", 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
 	engine := idem.New(st)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -4,29 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Verb names a method of a store.
-type Verb string
-
-// The methods of [store.Store], [store.BodyLoader] and [store.Taker].
-const (
-	Claim    Verb = "Claim"
-	Commit   Verb = "Commit"
-	Load     Verb = "Load"
-	LoadBody Verb = "LoadBody"
-	Take     Verb = "Take"
-)
+// verbs are the methods of [store.Store], [store.BodyLoader] and [store.Taker].
+var verbs = []string{"Claim", "Commit", "Load", "LoadBody", "Take"}
 
 // Call is a call that is about to reach a store.
 type Call struct {
-	Verb  Verb
-	N     int // which call of its verb this is, from 1
-	Total int // which call of any verb this is, from 1
+	Verb  string // the store's method: "Claim", "Commit", "Load", "LoadBody" or "Take"
+	N     int    // which call of its verb this is, from 1
+	Total int    // which call of any verb this is, from 1
 	PK    string
 
 	// What is asked for, where the verb is Claim, Commit or Take. A plan may keep
@@ -52,9 +44,12 @@ type Fault struct {
 // must be safe for concurrent use if the store is used so.
 type Plan func(ctx context.Context, c Call) Fault
 
-// At returns a plan that strikes the n-th call of a verb, or with n = 0 all of
-// them, and lets the others pass.
-func At(verb Verb, n int, f Fault) Plan {
+// At returns a plan that strikes the n-th call of a verb ([Call]), or with n = 0 all of
+// them, and lets the others pass. It panics if no call has such a verb: a mistake in the test.
+func At(verb string, n int, f Fault) Plan {
+	if !slices.Contains(verbs, verb) {
+		panic(fmt.Sprintf("idemtest: At: no call has the verb %q: write one of %q", verb, verbs)) //nolint:forbidigo // a mistake in the test
+	}
 	return func(_ context.Context, c Call) Fault {
 		if c.Verb == verb && (n == 0 || c.N == n) {
 			return f
@@ -92,7 +87,7 @@ type FaultyStore struct {
 	mu      sync.Mutex
 	plan    Plan
 	total   int
-	calls   map[Verb]int
+	calls   map[string]int
 	crashed bool
 	down    func() // is told of a crash; nil: nobody
 	commits []store.Commit
@@ -117,7 +112,7 @@ func Faulty(s store.Store, plan Plan) *FaultyStore {
 func (f *FaultyStore) Reset(plan Plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.plan, f.total, f.calls, f.crashed = plan, 0, make(map[Verb]int), false
+	f.plan, f.total, f.calls, f.crashed = plan, 0, make(map[string]int), false
 }
 
 // Crash takes the process down now, for instance in the middle of a handler.
@@ -139,7 +134,7 @@ func (f *FaultyStore) Crashed() bool {
 
 // Calls returns how many calls there were of the given verbs, of all if none is
 // given. Calls that were struck count, those after a crash don't.
-func (f *FaultyStore) Calls(verbs ...Verb) int {
+func (f *FaultyStore) Calls(verbs ...string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(verbs) == 0 {
@@ -154,7 +149,7 @@ func (f *FaultyStore) Calls(verbs ...Verb) int {
 
 // Claim implements [store.Store].
 func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
-	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
+	return through(ctx, f, Call{Verb: "Claim", PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
 		next := c.Next.Clone()
 		held, err := f.store.Claim(ctx, c)
 		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next}, held, err)
@@ -164,7 +159,7 @@ func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 
 // Commit implements [store.Store].
 func (f *FaultyStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
-	return through(ctx, f, Call{Verb: Commit, PK: c.Prev.PK, Commit: c}, func() (*store.Record, error) {
+	return through(ctx, f, Call{Verb: "Commit", PK: c.Prev.PK, Commit: c}, func() (*store.Record, error) {
 		done := store.Commit{Prev: c.Prev.Clone(), Next: c.Next.Clone(), Writes: c.Writes}
 		held, err := f.store.Commit(ctx, c)
 		f.applied(done, held, err)
@@ -174,12 +169,12 @@ func (f *FaultyStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 
 // Load implements [store.Store].
 func (f *FaultyStore) Load(ctx context.Context, pk string) (*store.Record, error) {
-	return through(ctx, f, Call{Verb: Load, PK: pk}, func() (*store.Record, error) { return f.store.Load(ctx, pk) })
+	return through(ctx, f, Call{Verb: "Load", PK: pk}, func() (*store.Record, error) { return f.store.Load(ctx, pk) })
 }
 
 // LoadBody implements [store.BodyLoader].
 func (f *FaultyStore) LoadBody(ctx context.Context, r *store.Record) error {
-	_, err := through(ctx, f, Call{Verb: LoadBody, PK: r.PK}, func() (struct{}, error) {
+	_, err := through(ctx, f, Call{Verb: "LoadBody", PK: r.PK}, func() (struct{}, error) {
 		if b, ok := f.store.(store.BodyLoader); ok {
 			return struct{}{}, b.LoadBody(ctx, r)
 		}
@@ -194,7 +189,7 @@ func (f *FaultyStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 		held  *store.Record
 		taken bool
 	}
-	a, err := through(ctx, f, Call{Verb: Take, PK: t.PK, Take: t}, func() (a answer, err error) {
+	a, err := through(ctx, f, Call{Verb: "Take", PK: t.PK, Take: t}, func() (a answer, err error) {
 		a.held, a.taken, err = take(ctx, f.store, t)
 		return a, err
 	})

@@ -28,7 +28,7 @@ func TestFaultLosesAnswersAsPlanned(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := new(idem.MemoryStore)
-			store := Faulty(below, At(Claim, 1, tt.fault))
+			store := Faulty(below, At("Claim", 1, tt.fault))
 			c := storetest.ClaimAt(NewClock().Now())
 			if _, err := store.Claim(storetest.Limited(t), c); !errors.Is(err, tt.want) {
 				t.Errorf("Claim returned %v, want %v", err, tt.want)
@@ -41,13 +41,13 @@ func TestFaultLosesAnswersAsPlanned(t *testing.T) {
 }
 
 func TestAtStrikesTheCallItNames(t *testing.T) {
-	store := Faulty(new(idem.MemoryStore), At(Load, 2, Fault{Err: errDown}))
+	store := Faulty(new(idem.MemoryStore), At("Load", 2, Fault{Err: errDown}))
 	for i, want := range []error{nil, errDown, nil} {
 		if _, err := store.Load(storetest.Limited(t), "k"); !errors.Is(err, want) {
 			t.Errorf("call %d returned %v, want %v", i+1, err, want)
 		}
 	}
-	store.Reset(At(Load, 0, Fault{Err: errDown}))
+	store.Reset(At("Load", 0, Fault{Err: errDown}))
 	for i := range 3 {
 		if _, err := store.Load(storetest.Limited(t), "k"); !errors.Is(err, errDown) {
 			t.Errorf("call %d returned %v, want %v", i+1, err, errDown)
@@ -65,8 +65,8 @@ func TestFaultyStoreCountsByVerb(t *testing.T) {
 	_, _ = st.Load(ctx, r.PK)
 	_ = st.LoadBody(ctx, r)
 	got := []int{
-		st.Calls(), st.Calls(Claim), st.Calls(Commit), st.Calls(Load), st.Calls(LoadBody),
-		st.Calls(Claim, Commit),
+		st.Calls(), st.Calls("Claim"), st.Calls("Commit"), st.Calls("Load"), st.Calls("LoadBody"),
+		st.Calls("Claim", "Commit"),
 	}
 	if want := []int{5, 1, 2, 1, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
@@ -136,7 +136,7 @@ func TestACrashTakesCallsUnderWayWithIt(t *testing.T) {
 func TestAPlanCanDelayACall(t *testing.T) {
 	g := storetest.NewGate()
 	store := Faulty(new(idem.MemoryStore), func(ctx context.Context, c Call) Fault {
-		if c.Verb == Claim {
+		if c.Verb == "Claim" {
 			g.Pass(ctx)
 		}
 		return Fault{Err: ctx.Err()}
@@ -181,4 +181,14 @@ func TestFaultyStoreForwardsTheOptionalMethods(t *testing.T) {
 	if err := plain.LoadBody(ctx, r); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("LoadBody of a store without it returned %v, want idem.ErrNotKept", err)
 	}
+}
+
+// A plan for a method that no store has would never strike, and its test would pass.
+func TestAtRefusesAnUnknownVerb(t *testing.T) {
+	defer func() {
+		if got := recover(); got == nil {
+			t.Error("At(\"claim\", …) returned, want a panic")
+		}
+	}()
+	At("claim", 1, Fault{})
 }

@@ -21,7 +21,7 @@ func everyAtomicTwice() Plan {
 	struck := make(map[string]bool)
 	return func(_ context.Context, c Call) Fault {
 		next := c.Commit.Next
-		if c.Verb == Claim {
+		if c.Verb == "Claim" {
 			next = c.Claim.Next
 		}
 		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {

@@ -224,13 +224,13 @@ func (w *World) leasesEnd(ctx context.Context) error {
 func describe(c Call) string {
 	prev, next := &store.Record{}, c.Claim.Next
 	switch c.Verb {
-	case Claim:
+	case "Claim":
 		if len(next.Phases) == 0 && next.State == store.Open {
 			return "the claim"
 		}
-	case Commit:
+	case "Commit":
 		prev, next = c.Commit.Prev, c.Commit.Next
-	case Take:
+	case "Take":
 		return "the take-over"
 	default:
 		return "a read"

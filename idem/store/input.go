@@ -30,9 +30,6 @@ func (in *Input) clone() *Input {
 	return &c
 }
 
-// MaxStoredRequest is the largest body of an [Input], in bytes.
-const MaxStoredRequest = 10 << 20
-
 // Identity is a request's sender, as verified in front of the handler (by an
 // authorizer or IAM), never as claimed by the client. The zero Identity means no
 // known sender.

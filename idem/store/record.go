@@ -121,14 +121,9 @@ type Record struct {
 	Trace trace.Context
 
 	// Seal is how the record's store encrypts its contents; nil without encryption.
-	// Only that store uses Seal; other code passes it on.
-	Seal Seal
-}
-
-// Seal is how a [Store] encrypts the contents of a record. It is not changed.
-type Seal interface {
-	// KeyID names the key that wraps the record's data key, for people.
-	KeyID() string
+	// Only that store uses Seal, and nobody changes it; other code passes it on. KeyID names
+	// the key that wraps the record's data key, for people.
+	Seal interface{ KeyID() string }
 }
 
 // HandlerID names the code that runs an operation. Records store these names:

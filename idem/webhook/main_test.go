@@ -79,7 +79,7 @@ func standardHeader(id string, at time.Time, signature string) http.Header {
 	}
 }
 
-func newStripe(t testing.TB, c *clock, optFns ...func(*webhook.VerifierOptions)) *webhook.Stripe {
+func newStripe(t testing.TB, c *clock, optFns ...func(*webhook.VerifierOptions)) webhook.Verifier {
 	t.Helper()
 	v, err := webhook.NewStripe(stripeSecret, append([]func(*webhook.VerifierOptions){func(o *webhook.VerifierOptions) { o.Now = c.Now }}, optFns...)...)
 	if err != nil {
@@ -88,7 +88,7 @@ func newStripe(t testing.TB, c *clock, optFns ...func(*webhook.VerifierOptions))
 	return v
 }
 
-func newStandard(t testing.TB, c *clock, secret string, optFns ...func(*webhook.VerifierOptions)) *webhook.Standard {
+func newStandard(t testing.TB, c *clock, secret string, optFns ...func(*webhook.VerifierOptions)) webhook.Verifier {
 	t.Helper()
 	v, err := webhook.NewStandard(secret, append([]func(*webhook.VerifierOptions){func(o *webhook.VerifierOptions) { o.Now = c.Now }}, optFns...)...)
 	if err != nil {

@@ -17,7 +17,11 @@ const (
 	standardSignature = "Webhook-Signature"
 )
 
-// Standard verifies deliveries of the Standard Webhooks specification 1.0:
+type standard struct{ verifier }
+
+var _ Verifier = (*standard)(nil)
+
+// NewStandard returns a verifier of deliveries of the Standard Webhooks specification 1.0:
 //
 //	webhook-id: msg_2KWPBgLlAfxdpx2AI54pPJ85f4W
 //	webhook-timestamp: 1674087231
@@ -26,21 +30,17 @@ const (
 // v1 is the HMAC-SHA256 and v1a the Ed25519 signature of "id.timestamp.body", in
 // base64. The event's id is the webhook-id, which must not contain a full stop:
 // with a full stop, a recorded delivery could be sent again under another id.
-// Make a Standard with [NewStandard].
-type Standard struct{ verifier }
-
-var _ Verifier = (*Standard)(nil)
-
-// NewStandard returns a verifier for an endpoint's secret (base64 of at least 24
+//
+// secret is an endpoint's secret (base64 of at least 24
 // bytes, by the specification, with or without the prefix whsec_) or for a
 // provider's public key (whpk_ and base64). Any other secret is an error.
 // MoreSecrets may mix both kinds.
-func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, error) {
+func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {
 		return nil, err
 	}
-	return &Standard{v}, nil
+	return &standard{v}, nil
 }
 
 // v1a is the name of Ed25519.
@@ -76,7 +76,7 @@ func standardKey(s string) (key, error) {
 
 // Verify implements [Verifier]. One valid signature is enough; signatures of
 // unknown schemes are ignored.
-func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
+func (s *standard) Verify(h http.Header, body []byte) (Event, error) {
 	value, err := header(h, standardSignature)
 	switch {
 	case err != nil:

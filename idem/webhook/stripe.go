@@ -15,22 +15,23 @@ import (
 // StripeHeader is the header that carries Stripe's signatures.
 const StripeHeader = "Stripe-Signature"
 
-// Stripe verifies Stripe's deliveries, and those of providers with the same
+type stripe struct{ verifier }
+
+var _ Verifier = (*stripe)(nil)
+
+// NewStripe returns a verifier of Stripe's deliveries, and of those of providers with the same
 // signatures:
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
 //
 // Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id in its
-// body. Make a Stripe with [NewStripe].
-type Stripe struct{ verifier }
-
-var _ Verifier = (*Stripe)(nil)
-
-// NewStripe returns a verifier for an endpoint's signing secret, including
+// body.
+//
+// secret is an endpoint's signing secret, including
 // whsec_. Invalid secrets are errors: an empty secret, a secret of less than 8
 // characters, which was cut off and could be guessed, and a secret with white
 // space, such as the line break at the end of a file.
-func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error) {
+func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {
 		case s == "":
@@ -45,7 +46,7 @@ func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error)
 	if err != nil {
 		return nil, err
 	}
-	return &Stripe{v}, nil
+	return &stripe{v}, nil
 }
 
 // v1 is the name of HMAC-SHA256 in both schemes.
@@ -62,7 +63,7 @@ func hmacKey(secret []byte) key {
 
 // Verify implements [Verifier]. One valid signature is enough; signatures of
 // schemes other than v1 are ignored.
-func (s *Stripe) Verify(h http.Header, body []byte) (Event, error) {
+func (s *stripe) Verify(h http.Header, body []byte) (Event, error) {
 	value, err := header(h, StripeHeader)
 	switch {
 	case err != nil:

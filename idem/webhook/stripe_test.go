@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +211,7 @@ func TestRotation(t *testing.T) {
 	// During a rotation Stripe sends both signatures in one header.
 	now := stripeSigned(succeeded, start, otherSecret).Get(webhook.StripeHeader)
 	_, old, _ := strings.Cut(stripeSigned(succeeded, start, stripeSecret).Get(webhook.StripeHeader), ",")
-	for name, v := range map[string]*webhook.Stripe{"before": newStripe(t, c), "while": v} {
+	for name, v := range map[string]webhook.Verifier{"before": newStripe(t, c), "while": v} {
 		if _, err := v.Verify(http.Header{webhook.StripeHeader: {now + "," + old}}, []byte(succeeded)); err != nil {
 			t.Errorf("%s the receiver rotates: %v", name, err)
 		}
@@ -293,7 +294,7 @@ func TestSecretsThatCannotWork(t *testing.T) {
 func TestStandardSecretWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	bare := strings.TrimPrefix(standardSecret, "whsec_")
-	for name, v := range map[string]*webhook.Standard{
+	for name, v := range map[string]webhook.Verifier{
 		"first": newStandard(t, newClock(), bare),
 		"more":  newStandard(t, newClock(), publicKey(t), func(o *webhook.VerifierOptions) { o.MoreSecrets = []string{bare} }),
 	} {
@@ -311,7 +312,7 @@ func TestStandardSecretWithoutPrefix(t *testing.T) {
 func TestPrintedVerifierShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	stripe, standard := newStripe(t, newClock()), newStandard(t, newClock(), standardSecret)
-	for _, v := range []any{stripe, *stripe, standard, *standard} {
+	for _, v := range []any{stripe, reflect.ValueOf(stripe).Elem().Interface(), standard, reflect.ValueOf(standard).Elem().Interface()} {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
 			printed := fmt.Sprintf(format, v)
 			for _, secret := range []string{stripeSecret, fmt.Sprintf("%x", stripeSecret), fmt.Sprintf("%d", []byte(stripeSecret)), "MfKQ9r8GK", "31f290f6bf06298aab4f"} {

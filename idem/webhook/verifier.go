@@ -22,8 +22,8 @@ type Event struct {
 	Body []byte
 }
 
-// Verifier distinguishes a provider's deliveries from other requests. [*Stripe]
-// and [*Standard] are verifiers; implementations must be safe for concurrent use.
+// Verifier distinguishes a provider's deliveries from other requests. [NewStripe]
+// and [NewStandard] make verifiers; implementations must be safe for concurrent use.
 //
 // Verify gets headers and body as they arrived, with header names in any case,
 // and returns the event, with an ID that the signature covers. Verify neither

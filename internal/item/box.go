@@ -17,14 +17,12 @@ type Seal struct {
 	closed *closed   // nil if nothing is left to open
 }
 
-var _ store.Seal = (*Seal)(nil)
-
 // NewSeal returns the encryption of a record whose data key is key.
 func NewSeal(key *seal.Key) *Seal {
 	return &Seal{keyID: key.ID(), algorithm: seal.Algorithm, wrapped: key.Wrapped(), key: key}
 }
 
-// KeyID implements [store.Seal].
+// KeyID names the key, for store.Record.Seal.
 func (s *Seal) KeyID() string { return s.keyID }
 
 // SealOf returns the encryption of r's contents; nil if r isn't sealed.

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/trace"
 )
 
@@ -20,7 +21,7 @@ const (
 	minStatus, maxStatus = 100, 999
 
 	// MaxStored is the largest body in bytes: more than Lambda takes or gives.
-	MaxStored = store.MaxStoredRequest
+	MaxStored = defaults.MaxStoredRequest
 )
 
 // Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An
@@ -31,6 +32,20 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 // Glance reads an item as Decode does, without the bodies of answer and request: an item
 // of some KB may have one of megabytes. It is for readers of many items, who need none.
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
+
+// Read reads an item of the table as a record, for tools that scan the table or read
+// its stream. It returns nil for an item that is no record: the part of a large body, the
+// place of a sweep, or one that isn't Samekey's. An item that is not understood, as
+// one of another layout, is an error that wraps [store.ErrCorrupt]. No body is read,
+// in the record or outside, and sealed contents stay closed. The record keeps no part of it.
+func Read(it Map) (*store.Record, error) {
+	_, versioned := it[AttrVersion]
+	_, stated := it[AttrState]
+	if PK(it) == "" || !versioned || !stated {
+		return nil, nil
+	}
+	return Glance(it)
+}
 
 func decode(d Decoder) (*store.Record, error) {
 	whole := new(struct { // in one block

@@ -49,7 +49,7 @@ func outcomes(code string) (_ outcome, known bool) {
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
-			if o, known := outcomes(aws.ToString(r.Code)); known && o.fault != store.NoFault {
+			if o, known := outcomes(aws.ToString(r.Code)); known && o.fault != "" {
 				return o
 			}
 		}
@@ -62,11 +62,11 @@ func outcomeOf(err error) outcome {
 	return outcome{store.Unknown, store.ErrUnknown}
 }
 
-// FaultOf returns the kind of a call's error; NoFault for nil and for a refused
+// FaultOf returns the kind of a call's error; "" for nil and for a refused
 // condition.
 func FaultOf(err error) store.Fault {
 	if err == nil {
-		return store.NoFault
+		return ""
 	}
 	return outcomeOf(err).fault
 }

@@ -96,10 +96,10 @@ func TestFaultOfACall(t *testing.T) {
 		err  error
 		want store.Fault
 	}{
-		"none":                  {nil, store.NoFault},
+		"none":                  {nil, ""},
 		"not of the service":    {errors.New("x"), store.Unknown},
-		"a refused condition":   {&types.ConditionalCheckFailedException{}, store.NoFault},
-		"a refused transaction": {reasons("None", "ConditionalCheckFailed"), store.NoFault},
+		"a refused condition":   {&types.ConditionalCheckFailedException{}, ""},
+		"a refused transaction": {reasons("None", "ConditionalCheckFailed"), ""},
 		"throttled":             {reasons("None", "ProvisionedThroughputExceeded"), store.Throttled},
 		"throttled, too":        {reasons("ThrottlingError"), store.Throttled},
 		"in conflict":           {reasons("ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"), store.Conflict},

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/meter"
 	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -109,11 +110,11 @@ func cost(l *line, c store.Cost) {
 // drain, completer and sweep. The calls of a request are in the request's line.
 func (m *Metrics) StoreHooks() dynamo.Hooks {
 	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
-		if store.MeterOf(ctx) != nil {
+		if meter.Of(ctx) != nil {
 			return
 		}
 		m.add(ctx, "", func(l *line) {
-			var meter store.Meter
+			var meter meter.Meter
 			meter.Add(c)
 			cost(l, meter.Cost())
 		}, "call", c.Op)

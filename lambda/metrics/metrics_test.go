@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/meter"
 	"github.com/samekey/samekey/internal/metrictable"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/emf"
@@ -225,7 +226,7 @@ func TestAnInvocationHasOneLine(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				m.StoreHooks().Called(store.WithMeter(ctx, new(store.Meter)), store.Call{}) // a request's
+				m.StoreHooks().Called(meter.With(ctx, new(meter.Meter)), store.Call{}) // a request's
 				switch how {
 				case "panics":
 					panic("broken")

@@ -44,8 +44,8 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	tell := func(_ context.Context, ev idem.Event) { fmt.Fprintf(&log, "hook: %+v %v\n", ev, ev.Err) }
 	requests := 0
 	for _, a := range apps {
-		for verb, fault := range map[idemtest.Verb]idemtest.Fault{
-			"": {}, idemtest.Claim: {Err: store.ErrUnknown}, idemtest.Commit: {Err: store.ErrUnknown, Applied: true}, idemtest.Load: {Err: idem.ErrCorrupt},
+		for verb, fault := range map[string]idemtest.Fault{
+			"": {}, "Claim": {Err: store.ErrUnknown}, "Commit": {Err: store.ErrUnknown, Applied: true}, "Load": {Err: idem.ErrCorrupt},
 		} {
 			for _, does := range []string{"answers", "fails", "panics"} {
 				s := idemtest.Faulty(&idem.MemoryStore{}, idemtest.At(verb, 1, fault))

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	layout "github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/seal"
@@ -458,7 +459,7 @@ func (tab *table) stuck(t *testing.T) string {
 	t.Helper()
 	var found []string
 	for _, it := range tab.Items(t) {
-		if r, err := dynamo.Decode(it); err == nil && r != nil && r.State == store.Stuck {
+		if r, err := layout.Read(it); err == nil && r != nil && r.State == store.Stuck {
 			found = append(found, r.PK)
 		}
 	}

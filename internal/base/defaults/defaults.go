@@ -23,7 +23,9 @@ const (
 	MaxMaxBody = 6 << 20
 	MaxRequest = 10 << 20
 	MaxInput   = 256 << 10
-	MaxTries   = 10
+	// MaxStoredRequest is the largest body of a stored request (store.Input).
+	MaxStoredRequest = 10 << 20
+	MaxTries         = 10
 
 	WaitMax       = 10 * time.Second
 	MaxRetryAfter = 5 * time.Second

@@ -17,7 +17,7 @@ type crashPath struct {
 	before  func(t *testing.T, e *env, a *app) // what is there when it comes; nil = nothing
 	repeats bool                               // it is read before its claim
 	fails   bool                               // its handler does
-	calls   []idemtest.Verb                    // what it makes
+	calls   []string                           // what it makes
 	points  []crashPoint                       // before and after each call
 }
 
@@ -33,13 +33,13 @@ type crashPoint struct {
 // answer, at once or after the lease. The handler runs twice only if its
 // process died between the handler and the finish, or if it failed anyway.
 var crashPaths = []crashPath{
-	{name: "a new request", calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+	{name: "a new request", calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, waits, 1},
 		{2, false, waits, 2},  // the handler ran, and nobody knows
 		{2, true, replays, 1}, // its answer is stored, and was never sent
 	}},
-	{name: "a take-over", before: abandoned, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
+	{name: "a take-over", before: abandoned, calls: []string{"Claim", "Commit", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -47,13 +47,13 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, replays, 1},
 	}},
-	{name: "a handler's failure", fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+	{name: "a handler's failure", fails: true, calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, waits, 1},
 		{2, false, waits, 2},
 		{2, true, answers, 2},
 	}},
-	{name: "a failure after a take-over", before: abandoned, fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
+	{name: "a failure after a take-over", before: abandoned, fails: true, calls: []string{"Claim", "Commit", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -61,7 +61,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, answers, 2},
 	}},
-	{name: "a request that reads first", repeats: true, calls: []idemtest.Verb{idemtest.Load, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+	{name: "a request that reads first", repeats: true, calls: []string{"Load", "Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -69,7 +69,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, replays, 1},
 	}},
-	{name: "a replay", before: finishedBefore, calls: []idemtest.Verb{idemtest.Claim}, points: []crashPoint{
+	{name: "a replay", before: finishedBefore, calls: []string{"Claim"}, points: []crashPoint{
 		{1, false, replays, 1},
 		{1, true, replays, 1},
 	}},
@@ -118,14 +118,14 @@ func crashMatrix(s suite) {
 
 // send sends the path's request from a process of its own. What it answers,
 // nobody hears.
-func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []idemtest.Verb) {
+func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []string) {
 	t.Helper()
 	if p.before != nil {
 		p.before(t, e, a)
 	}
 	var (
 		mu    sync.Mutex
-		calls []idemtest.Verb
+		calls []string
 	)
 	process := idemtest.Faulty(e.inner, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 		mu.Lock()

@@ -71,9 +71,9 @@ func engineBodies(s suite) {
 		eng := e.engine(all)
 		first := do(t, eng, order("k", "1"), large(&a, storetest.Noise(900<<10))).first(t)
 		for fault, want := range map[error]error{errDown: idem.ErrUnavailable, idem.ErrNotKept: idem.ErrNotKept} {
-			e.store.Reset(idemtest.At(idemtest.LoadBody, 1, idemtest.Fault{Err: fault}))
+			e.store.Reset(idemtest.At("LoadBody", 1, idemtest.Fault{Err: fault}))
 			r := do(t, eng, order("k", "1"), a.run)
-			if e.store.Calls(idemtest.LoadBody) == 0 {
+			if e.store.Calls("LoadBody") == 0 {
 				r.replays(t, first) // it is in the record
 			} else {
 				r.refused(t, want)

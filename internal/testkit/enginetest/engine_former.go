@@ -117,7 +117,7 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	other := e.engineOn(e.inner, c.release(true))
 	meanwhile := func() { do(t, other, c.request("open", "1", false), a.fail(errors.New("the handler fails"))) }
 	before := func(_ context.Context, call idemtest.Call) idemtest.Fault {
-		if call.Verb == idemtest.Commit && call.N == 1 {
+		if call.Verb == "Commit" && call.N == 1 {
 			meanwhile()
 		}
 		return idemtest.Fault{}
@@ -149,10 +149,10 @@ func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 		e.clock.Advance(2 * defaults.Retention)
 	}
 	sleeps := func(_ context.Context, call idemtest.Call) idemtest.Fault {
-		if call.Verb == idemtest.Commit && call.N == 1 {
+		if call.Verb == "Commit" && call.N == 1 {
 			used = call.Commit.Next.Owner
 			meanwhile()
-		} else if call.Verb == idemtest.Commit && call.Commit.Next.Owner == used {
+		} else if call.Verb == "Commit" && call.Commit.Next.Owner == used {
 			t.Error("the expired record is fenced under the nonce of a take-over from before its time")
 		}
 		return idemtest.Fault{}

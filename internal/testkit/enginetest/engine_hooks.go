@@ -78,7 +78,7 @@ func engineHooks(s suite) {
 		e.clock.Advance(storetest.LeaseOver)
 		do(t, eng, order("k3", "1"), a.run)
 		expect("a take-over", "taken over", "finished")
-		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Claim", 0, idemtest.Fault{Err: errDown}))
 		do(t, eng, order("k4", "1"), a.run)
 		expect("a failing store", "failed")
 	})

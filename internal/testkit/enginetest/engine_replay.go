@@ -165,7 +165,7 @@ func engineReplay(s suite) {
 // resend sends a call's packet a second time. It must be refused.
 func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	t.Helper()
-	if c.Verb == idemtest.Claim {
+	if c.Verb == "Claim" {
 		storetest.RefusedClaim(t, s, c.Claim)
 	} else {
 		storetest.RefusedCommit(t, s, c.Commit.Prev, c.Commit.Next)

@@ -21,10 +21,10 @@ func engineRetry(s suite) {
 		retry := retried(order("k", "1"))
 		var first result
 		e.costs(t, 3, func() { first = do(t, eng, retry, a.run).first(t) })
-		before := e.store.Calls(idemtest.Claim)
+		before := e.store.Calls("Claim")
 		e.costs(t, 1, func() { do(t, eng, retry, a.run).replays(t, first) })
-		if e.store.Calls(idemtest.Load) != 2 || e.store.Calls(idemtest.Claim) != before {
-			t.Errorf("%d reads, %d claims", e.store.Calls(idemtest.Load), e.store.Calls(idemtest.Claim))
+		if e.store.Calls("Load") != 2 || e.store.Calls("Claim") != before {
+			t.Errorf("%d reads, %d claims", e.store.Calls("Load"), e.store.Calls("Claim"))
 		}
 		a.ran(t, 1)
 	})
@@ -55,7 +55,7 @@ func engineRetry(s suite) {
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
 		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // with the finish
-		if n := e.store.Calls(idemtest.Claim); n != 0 {
+		if n := e.store.Calls("Claim"); n != 0 {
 			t.Errorf("%d claims", n)
 		}
 		if r := do(t, eng, order("freed", "1"), a.fail(errHandler)); !errors.Is(r.err, errHandler) {
@@ -69,7 +69,7 @@ func engineRetry(s suite) {
 		var a app
 		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		e.store.Reset(idemtest.At(idemtest.Load, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Load", 0, idemtest.Fault{Err: errDown}))
 		do(t, eng, retried(order("k", "1")), a.run).replays(t, first)
 		do(t, eng, retried(order("new", "1")), a.run).first(t)
 		a.ran(t, 2)

@@ -49,7 +49,7 @@ func engineStoreFailure(s suite) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
-		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Commit", 0, idemtest.Fault{Err: errDown}))
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, errDown)
 		a.ran(t, 0)
 		e.store.Reset(nil)
@@ -76,7 +76,7 @@ func engineStoreFailure(s suite) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Claim && c.N == 1 {
+			if c.Verb == "Claim" && c.N == 1 {
 				e.clock.Advance(storetest.LeaseOver) // longer than any claim may be sent
 				return idemtest.Fault{Err: idem.ErrConflict}
 			}
@@ -86,8 +86,8 @@ func engineStoreFailure(s suite) {
 		a.ran(t, 1)
 	})
 
-	for _, verb := range []idemtest.Verb{idemtest.Claim, idemtest.Commit} {
-		s.run("a "+string(verb)+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
+	for _, verb := range []string{"Claim", "Commit"} {
+		s.run("a "+verb+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
 			var a app
 			e.abandon(t, order("k", "1"))
 			e.clock.Advance(storetest.LeaseOver)
@@ -104,7 +104,7 @@ func engineStoreFailure(s suite) {
 			o.Mode = idem.ModeOpen
 			o.Hooks.Unprotected = func(context.Context, idem.Event) { opened.Add(1) }
 		})
-		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Claim", 0, idemtest.Fault{Err: errDown}))
 		for range 2 {
 			if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 201); r.Header.Get("Idempotency-Status") != "ignored" || r.Replayed {
 				t.Errorf("got %v with header %v, want it passed, and marked", r, r.Header)
@@ -124,7 +124,7 @@ func engineStoreFailure(s suite) {
 		eng := e.engine(func(o *idem.Options) { o.Mode = idem.ModeOpen })
 		do(t, eng, order("k", "1"), a.run).first(t)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: idem.ErrCorrupt}))
+		e.store.Reset(idemtest.At("Claim", 0, idemtest.Fault{Err: idem.ErrCorrupt}))
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrCorrupt)
 		a.ran(t, 1)
 	})
@@ -132,7 +132,7 @@ func engineStoreFailure(s suite) {
 	s.run("if the release fails too, both errors are seen", func(t *testing.T, e *env) {
 		var a app
 		cause := errors.New("handler failed")
-		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Commit", 0, idemtest.Fault{Err: errDown}))
 		r := do(t, e.engine(), order("k", "1"), a.fail(cause)).refused(t, cause, errDown)
 		if ierr, ok := errors.AsType[*idem.Error](r.err); !ok || ierr.Op != "release" {
 			t.Errorf("got %v, want it to say that the release failed", r.err)
@@ -144,7 +144,7 @@ func engineStoreFailure(s suite) {
 	})
 
 	s.run("a panic is not hidden by a release that fails", func(t *testing.T, e *env) {
-		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		e.store.Reset(idemtest.At("Commit", 0, idemtest.Fault{Err: errDown}))
 		defer func() {
 			if got := recover(); got != "boom" {
 				t.Errorf("recovered %v, want the handler's own panic", got)
@@ -158,7 +158,7 @@ func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": store.ErrUnknown} {
 		s.run("a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
 			var a app
-			e.store.Reset(idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: err}))
+			e.store.Reset(idemtest.At("Commit", 1, idemtest.Fault{Err: err}))
 			first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 			do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
 			a.ran(t, 1)
@@ -169,7 +169,7 @@ func engineStoreFailure(s suite) {
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
 				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-					if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done { // a release would work, and be wrong
+					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would work, and be wrong
 						return idemtest.Fault{Err: err}
 					}
 					return idemtest.Fault{}
@@ -196,7 +196,7 @@ func engineStoreFailure(s suite) {
 	s.run("an answer the store refuses for good leaves at least that it was given", func(t *testing.T, e *env) {
 		var a app
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Commit && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
+			if c.Verb == "Commit" && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
 				return idemtest.Fault{Err: errors.New("item too large")}
 			}
 			return idemtest.Fault{}
@@ -211,9 +211,9 @@ func engineStoreFailure(s suite) {
 		var a app
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			switch c.Verb {
-			case idemtest.Claim:
+			case "Claim":
 				return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
-			case idemtest.Load:
+			case "Load":
 				return idemtest.Fault{Err: errDown}
 			default:
 				return idemtest.Fault{}

@@ -288,7 +288,7 @@ func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *i
 	e.clock.Advance(storetest.LeaseOver)
 	others = e.engineOn(idemtest.Faulty(e.inner, nil))
 	e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb == idemtest.Commit && c.N == 1 {
+		if c.Verb == "Commit" && c.N == 1 {
 			first(others)
 		}
 		return idemtest.Fault{}

@@ -91,10 +91,10 @@ func lostAnswers(s suite) {
 		}
 		s.run(name, func(t *testing.T, e *env) {
 			var a app
-			verb, fn := idemtest.Commit, a.run
+			verb, fn := "Commit", a.run
 			switch tt.write {
 			case "claim":
-				verb = idemtest.Claim
+				verb = "Claim"
 			case "take-over":
 				e.abandon(t, order("k", "1"))
 				e.clock.Advance(storetest.LeaseOver)
@@ -105,13 +105,13 @@ func lostAnswers(s suite) {
 				if c.Verb == verb && c.N == 1 {
 					return idemtest.Fault{Err: store.ErrUnknown, Applied: tt.applied}
 				}
-				if c.Verb == idemtest.Load && tt.loadFails {
+				if c.Verb == "Load" && tt.loadFails {
 					return idemtest.Fault{Err: errDown}
 				}
 				return idemtest.Fault{}
 			})
 			first := do(t, e.engine(), order("k", "1"), fn).cameTo(t, "the request", tt.first...)
-			if tt.write != "claim" && e.store.Calls(idemtest.Load) == 0 {
+			if tt.write != "claim" && e.store.Calls("Load") == 0 {
 				t.Error("the record was not consulted about the lost answer")
 			}
 
@@ -142,10 +142,10 @@ func lostAnswers(s suite) {
 			var slow store.Commit
 			e.store.Reset(func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 				switch {
-				case c.Verb == idemtest.Commit && c.N == 1:
+				case c.Verb == "Commit" && c.N == 1:
 					slow = store.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone()}
 					return idemtest.Fault{Err: store.ErrUnknown}
-				case c.Verb == idemtest.Commit && c.N == 2:
+				case c.Verb == "Commit" && c.N == 2:
 					if held, err := e.inner.Commit(ctx, slow); held != nil || err != nil {
 						t.Errorf("the slow commit came to %+v, %v", held, err)
 					}
@@ -153,7 +153,7 @@ func lostAnswers(s suite) {
 				return idemtest.Fault{}
 			})
 			first := do(t, e.engine(), order("k", "1"), tt.fn(&a)).cameTo(t, "the request", tt.first)
-			if got := e.store.Calls(idemtest.Commit); got != 2 {
+			if got := e.store.Calls("Commit"); got != 2 {
 				t.Errorf("%d commits, want the second to be recognised", got)
 			}
 			retry := do(t, e.engine(), order("k", "1"), a.run)
@@ -170,7 +170,7 @@ func lostAnswers(s suite) {
 		var a app
 		var slow store.Claim
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-			if c.Verb == idemtest.Claim {
+			if c.Verb == "Claim" {
 				slow = store.Claim{Next: c.Claim.Next.Clone(), Now: c.Claim.Now}
 				return idemtest.Fault{Err: store.ErrUnknown}
 			}
@@ -189,13 +189,13 @@ func lostAnswers(s suite) {
 	// In the time that a lost answer takes, others go on.
 	for _, tt := range []struct {
 		write   string
-		verb    idemtest.Verb
+		verb    string
 		applied bool
 		first   want
 	}{
-		{"claim", idemtest.Claim, false, want{replays}},
-		{"finish", idemtest.Commit, false, want{replays}},
-		{"release", idemtest.Commit, true, want{replays, failsItself}},
+		{"claim", "Claim", false, want{replays}},
+		{"finish", "Commit", false, want{replays}},
+		{"release", "Commit", true, want{replays, failsItself}},
 	} {
 		s.run("the answer to a "+tt.write+" is lost while another attempt finishes", func(t *testing.T, e *env) {
 			var a, other app
@@ -212,7 +212,7 @@ func lostAnswers(s suite) {
 					return idemtest.Fault{Err: store.ErrUnknown}
 				case c.Verb == tt.verb && c.N == 1:
 					return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
-				case c.Verb == idemtest.Load && c.N == 1 && tt.applied:
+				case c.Verb == "Load" && c.N == 1 && tt.applied:
 					rivalRuns()
 				}
 				return idemtest.Fault{}

@@ -110,7 +110,7 @@ func (a *actor) operation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), storetest.Limit)
 	defer cancel()
 	process := idemtest.Faulty(a.store, func(_ context.Context, c idemtest.Call) idemtest.Fault {
-		if c.Verb == idemtest.Commit && c.Total == 2 && what%4 == 0 {
+		if c.Verb == "Commit" && c.Total == 2 && what%4 == 0 {
 			a.kept = append(a.kept, store.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone(), Writes: c.Commit.Writes})
 		}
 		if a.pk = c.PK; !slices.Contains(a.pks, c.PK) {
@@ -129,7 +129,7 @@ func (a *actor) operation(t *testing.T) {
 		case 3:
 			return idemtest.Fault{Crash: true, Applied: true}
 		case 4:
-			if c.Verb == idemtest.Claim || c.Verb == idemtest.Commit {
+			if c.Verb == "Claim" || c.Verb == "Commit" {
 				return idemtest.Fault{Err: store.ErrConflict}
 			}
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/servers/line"
 	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
@@ -141,7 +142,7 @@ func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 const Lease = 150 * time.Second
 
 // Unhurried gives an engine's requests that time, and lets it store requests of any size.
-func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, store.MaxStoredRequest }
+func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
 // Engine returns an engine on the table's store, whose requests have a long lease.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {

@@ -15,9 +15,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	layout "github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -151,7 +151,7 @@ func (st *stage) open(ctx context.Context, a *app, route string) (*store.Record,
 		return nil, err
 	}
 	for _, it := range out.Items {
-		if rec, err := dynamo.Decode(it); err == nil && rec != nil && rec.Route == route && rec.State == store.Open {
+		if rec, err := layout.Read(it); err == nil && rec != nil && rec.Route == route && rec.State == store.Open {
 			return rec, nil
 		}
 	}

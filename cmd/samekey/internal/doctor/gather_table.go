@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // askTable fails if there is no such table, or no way to it.
@@ -51,7 +52,7 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 		return nil
 	}
 	for _, it := range sample.Items {
-		rec, err := dynamo.Decode(it)
+		rec, err := item.Read(it)
 		switch {
 		case err != nil:
 			f.Unread = append(f.Unread, err.Error())

@@ -10,10 +10,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/item"
 )
 
 // ScanOptions are how to scan. Table is required.
@@ -101,7 +101,7 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 		if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok {
 			i.PK = pk.Value
 		}
-		i.Record, i.Err = dynamo.Decode(it)
+		i.Record, i.Err = item.Read(it)
 		if err := fn(i); err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	idemstore "github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
@@ -29,7 +28,7 @@ func main() {
 		log.Fatal(err)
 	}
 	engine := idem.New(store, idem.OneScope, func(o *idem.Options) {
-		o.MaxBody, o.MaxRequest, o.Resumable, o.CallerFromOp = defaults.MaxMaxBody, idemstore.MaxStoredRequest, os.Getenv("PEAK_RESUMABLE") != "", true
+		o.MaxBody, o.MaxRequest, o.Resumable, o.CallerFromOp = defaults.MaxMaxBody, defaults.MaxStoredRequest, os.Getenv("PEAK_RESUMABLE") != "", true
 	})
 	named := func(o *lambda.HandlerOptions) { o.Name = "function" }
 	switch os.Getenv("PEAK_SOURCE") {

@@ -1,0 +1,64 @@
+// Package meter sums the calls that a request makes to its store.
+package meter
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Meter sums the calls of a request. An engine with a hook for the sum puts a Meter
+// into the context of its calls to the store, and a store that can count adds each
+// call to the Meter of the context ([Of]). The zero Meter is ready to use. A
+// Meter is safe for concurrent use.
+type Meter struct {
+	mu   sync.Mutex
+	cost store.Cost
+}
+
+// Add adds a call. A nil Meter ignores it.
+func (m *Meter) Add(c store.Call) {
+	if m == nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cost.Calls++
+	m.cost.Retries += c.Retries
+	m.cost.ReadUnits += c.ReadUnits
+	m.cost.WriteUnits += c.WriteUnits
+	if c.Fault != "" {
+		if m.cost.Faults == nil {
+			m.cost.Faults = make(map[store.Fault]int)
+		}
+		m.cost.Faults[c.Fault]++
+	}
+}
+
+// Cost returns the sum so far. A nil Meter has none.
+func (m *Meter) Cost() store.Cost {
+	if m == nil {
+		return store.Cost{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := m.cost
+	c.Faults = maps.Clone(c.Faults)
+	return c
+}
+
+type meterKey struct{}
+
+// With returns a context whose calls m counts. The Meter of an outer context
+// doesn't count them.
+func With(ctx context.Context, m *Meter) context.Context {
+	return context.WithValue(ctx, meterKey{}, m)
+}
+
+// Of returns the Meter of a context; nil without one.
+func Of(ctx context.Context) *Meter {
+	m, _ := ctx.Value(meterKey{}).(*Meter)
+	return m
+}
