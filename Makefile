@@ -70,9 +70,9 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 # What repeats rules by force: processes that are killed at many calls, and random programs.
 FORCE         := crash mix queues simulation
 
-# What takes the whole way: a start from a cold cache, make local, a merchant from nothing, a night of trouble;
+# What takes the whole way: a start from a cold cache, make local, a night of trouble;
 # faults planted in a store, which the schedules find; and the engine's rules once more, on a store that encrypts.
-LONG          := TestBrokenStoreIsFound TestEngineSealed TestMakeLocalWithADatabase TestMerchantFromNothing TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestReleasesFromAProxy TestStartFromColdCache
+LONG          := TestBrokenStoreIsFound TestEngineSealed TestMakeLocalWithADatabase TestNightOfTrouble TestOnThisMachine TestPeak TestPeakOfTheWorker TestPlantedInTheStack TestStartFromColdCache
 LONG_PKGS     := ./dynamo ./dynamo/dynamotest ./examples/rides/stack ./idem
 LONG_TESTS    := '^($(subst $(space),|,$(LONG)))$$'
 
@@ -110,8 +110,7 @@ test-modules: test-proof
 .PHONY: samples
 samples: ## a sample of each proof that repeats rules by force, and what takes the whole way; make prove plays all (minutes; Java)
 	GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) $(LONG_PKGS)
-	cd cmd/samekey && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -timeout=20m -run $(LONG_TESTS) $(TESTFLAGS) .
-	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./memory ./rules ./signals
+	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test $(ATONCE) -run $(LONG_TESTS) $(TESTFLAGS) ./memory ./signals
 	cd proof && GOGC=400 REQUIRE_DYNAMODB=1 go test -count=1 $(ATONCE) $(TESTFLAGS) $(FORCE:%=./%/...)
 
 # The packages whose code does several things at once in a process.
@@ -217,9 +216,9 @@ smoke-deploy: ## deploy three templates to a stand-in for AWS by the README's co
 prove-local: ## proof/prove, with this machine as the stand-in for AWS; its report beside it (Java, minutes)
 	cd proof/prove && go run . --local --yes --source ../..
 
-.PHONY: stopwatch
-stopwatch: ## play a new user, from an empty folder to a deployed application, and print the times (Java, python3)
-	proof/stopwatch/stopwatch.sh
+.PHONY: rehearse
+rehearse: ## two releases, and what strangers do with them, from a module proxy in a folder; the times are printed (Java, python3)
+	proof/rehearsal/rehearse.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each

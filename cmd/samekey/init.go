@@ -12,10 +12,6 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/scaffold"
 )
 
-// envReplace names a checkout that takes the place of the released module, in tests of
-// this repository.
-const envReplace = "SAMEKEY_INIT_REPLACE"
-
 // programPath is this program's package.
 const programPath = "github.com/samekey/samekey/cmd/samekey"
 
@@ -36,7 +32,7 @@ this version of samekey.`,
 			if check {
 				return checkInit(cmd.Context(), env)
 			}
-			opts.Version, opts.Replace = released(version()), env.getenv(envReplace)
+			opts.Version = released(version())
 			result, err := scaffold.Init(cmd.Context(), opts)
 			if err == nil {
 				tellInit(env, result, "go run "+programPath+"@"+opts.Version)

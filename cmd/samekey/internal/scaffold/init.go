@@ -24,8 +24,6 @@ type Options struct {
 	// Example is one of Examples, in place of the first handler. "" is the one that the folder
 	// has, or none.
 	Example string
-	// Replace is a checkout of samekey that takes the place of a version; for tests.
-	Replace string
 }
 
 // Result tells what [Init] did, by paths seen from the folder.

@@ -152,7 +152,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		"a link is in the way":   {before: map[string]string{"go.mod": mine, "cmd": link + "nowhere"}, want: "cmd: file exists"},
 		"a broken memory":        {before: map[string]string{"go.mod": mine, memoryFile: "nonsense\n"}, want: `"nonsense" is not a checksum`},
 		"a folder is in the way": {before: map[string]string{"go.mod": mine, "template.yaml/x": ""}, want: "is a directory"},
-		"no such version":        {opts: Options{Module: "example.com/new", Replace: "/nowhere"}, want: "/nowhere"},
+		"no such version":        {opts: Options{Module: "example.com/new", Version: "none of it"}, want: "none of it"},
 		"told to end":            {ctx: cancelled, want: "enough"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +212,6 @@ func TestInitByGo(t *testing.T) {
 	}{
 		"a module":               {before: there, asked: edit + getting("latest") + "mod tidy\n"},
 		"a new one":              {opts: Options{Version: "v1.2.3"}, asked: look + "mod init mine\n" + getting("v1.2.3") + "mod tidy\n"},
-		"a checkout":             {before: there, opts: Options{Replace: "/checkout"}, asked: edit + "mod edit -tool=github.com/samekey/samekey/cmd/samekey-worker -require=github.com/samekey/samekey@v0.0.0 -replace=github.com/samekey/samekey=/checkout\nmod tidy\n"},
 		"a library":              {before: map[string]string{"go.mod": module + "\nrequire github.com/samekey/samekey v1.0.0\n"}, asked: edit + "mod edit -tool=github.com/samekey/samekey/cmd/samekey-worker\nmod tidy\n"},
 		"no JSON":                {before: there, at: "mod edit -json", do: "echo no; exit", want: "go mod edit -json: invalid character .*"},
 		"no version":             {before: there, at: "get *", do: fails, want: "go get .*: exit status 1\nno"},

@@ -117,10 +117,7 @@ func sameFolder(a, b string) bool {
 // version that mod requires already stays.
 func (o Options) require(ctx context.Context, mod module) error {
 	args := []string{"mod", "edit", "-tool=" + worker}
-	switch {
-	case o.Replace != "":
-		args = append(args, "-require="+samekey+"@v0.0.0", "-replace="+samekey+"="+o.Replace)
-	case !mod.uses:
+	if !mod.uses {
 		args = []string{"get", "-tool", worker + "@" + o.Version}
 	}
 	if _, err := goCommand(ctx, o.Dir, args...); err != nil {

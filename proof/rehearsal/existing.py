@@ -1,70 +1,59 @@
-"""An existing chi service made safe, with a stopwatch; run by stopwatch.sh.
+"""An existing chi service made safe; played by rehearse.py.
 
 testdata/orders is the service as its owner has it behind API Gateway: six routes, a main and a template of his own. It is
 deployed to MiniStack, where a POST that comes twice has two effects. Then testdata/safe.diff is applied, whose lines have a
-limit, and the commands of docs/operate/deploying.md are typed as they stand there, but for the version of samekey: this
-checkout takes the place of a release. After that a POST that comes twice has one effect.
+limit, and the commands of docs/operate/deploying.md are typed as they stand there. After that a POST that comes twice has one
+effect.
 """
 
-import contextlib
 import json
 import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
-import time
 
 import smoke_deploy as smoke
 
 ROOT = smoke.ROOT
-DATA = ROOT / "proof/stopwatch/testdata"
+DATA = ROOT / "proof/rehearsal/testdata"
 GUIDE = ROOT / "docs/operate/deploying.md"
 LINES = 10
 ADAPTER = "github.com/awslabs/aws-lambda-go-api-proxy@v0.16.2"
-SAMEKEY = "github.com/samekey/samekey"
 
 # What the guide prints, for a function in a folder of its own.
+GET = "go get -tool github.com/samekey/samekey/cmd/samekey-worker"
 STACK = "go run github.com/samekey/samekey/cmd/samekey@latest stack"
 WORKER = "GOOS=linux GOARCH=arm64 CGO_ENABLED=0 go build -tags lambda.norpc -o dist/samekey-worker/bootstrap github.com/samekey/samekey/cmd/samekey-worker"
 DEPLOY = "sam deploy --capabilities CAPABILITY_IAM CAPABILITY_AUTO_EXPAND"
 
 
-def main():
-    for command in (STACK, WORKER, DEPLOY):
+def play(stack, work, env):
+    for command in (GET, STACK, WORKER, DEPLOY):
         smoke.expect("the guide prints " + command, f"\n   {command}\n" in GUIDE.read_text(), True)
-    with contextlib.ExitStack() as stack:
-        work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        env = smoke.start_ministack(stack, work)
-        for name in ("GOFLAGS", "ARCH"):
-            env.pop(name, None)
-        app = work / "orders"
-        shutil.copytree(DATA / "orders", app)
-        run(app, env, "go mod init example.com/orders")
-        for module in ("go-chi/chi/v5", "aws/aws-sdk-go-v2/config", "aws/aws-sdk-go-v2/service/dynamodb", "aws/aws-lambda-go"):
-            run(app, env, f"go mod edit -require=github.com/{module}@{version('github.com/' + module)}")
-        run(app, env, f"go mod edit -require={ADAPTER} && go mod tidy")
-        build(app, env)
-        run(ROOT, env, f"GOOS=linux CGO_ENABLED=0 go build -o {app}/dist/authorizer/bootstrap ./examples/checkout/cmd/authorizer")
-        deploy(work, env, app)
-        api = smoke.Deployed("orders", env, "HttpApi")
-        smoke.expect("orders and payments before", twice(api, "before"), (2, "2"))
+    work.mkdir()
+    env = smoke.start_ministack(stack, work, env)
+    app = work / "orders"
+    shutil.copytree(DATA / "orders", app)
+    run(app, env, "go mod init example.com/orders")
+    for module in ("go-chi/chi/v5", "aws/aws-sdk-go-v2/config", "aws/aws-sdk-go-v2/service/dynamodb", "aws/aws-lambda-go"):
+        run(app, env, f"go mod edit -require=github.com/{module}@{version('github.com/' + module)}")
+    run(app, env, f"go mod edit -require={ADAPTER} && go mod tidy")
+    build(app, env)
+    run(ROOT, os.environ, f"GOOS=linux CGO_ENABLED=0 go build -o {app}/dist/authorizer/bootstrap ./examples/checkout/cmd/authorizer")
+    deploy(work, env, app)
+    api = smoke.Deployed("orders", env, "HttpApi")
+    smoke.expect("orders and payments before", twice(api, "before"), (2, "2"))
 
-        began = time.monotonic()
-        run(app, env, f"patch --quiet -p1 <{DATA / 'safe.diff'}")
-        tools = f"-tool={SAMEKEY}/cmd/samekey-worker" # instead of `go get -tool`
-        run(app, env, f"go mod edit -require={SAMEKEY}@v0.0.0 -replace={SAMEKEY}={ROOT} {tools} && go mod tidy")
-        run(ROOT / "cmd/samekey", env, f"go build -o {work}/samekey .")
-        run(app, env, STACK.replace("go run github.com/samekey/samekey/cmd/samekey@latest", f"{work}/samekey"))
-        build(app, env)
-        run(app, env, WORKER.replace("GOARCH=arm64 ", ""))
-        deploy(work, env, app)
-        api = smoke.Deployed("orders", env, "HttpApi")
-        smoke.expect("orders and payments after", twice(api, "after"), (1, "1"))
-        took = time.monotonic() - began
+    run(app, env, f"patch --quiet -p1 <{DATA / 'safe.diff'}")
+    run(app, env, GET)
+    run(app, env, STACK)
+    build(app, env)
+    run(app, env, WORKER.replace("GOARCH=arm64 ", ""))
+    deploy(work, env, app)
+    api = smoke.Deployed("orders", env, "HttpApi")
+    smoke.expect("orders and payments after", twice(api, "after"), (1, "1"))
     changed = sum(1 for line in (DATA / "safe.diff").read_text().splitlines() if line.startswith("+") and not line.startswith("+++"))
     smoke.expect(f"at most {LINES} lines of the owner's files are changed: {changed}", changed <= LINES, True)
-    print(f"stopwatch: {took:6.1f} s  an existing chi service with six routes is made safe, and deployed to MiniStack: {changed} lines", flush=True)
 
 
 def twice(api, name):
@@ -99,10 +88,6 @@ def version(module):
 
 
 def run(folder, env, command):
-    print("stopwatch: $ " + command, flush=True)
+    print("rehearsal: $ " + command, flush=True)
     done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     smoke.expect(f"the exit code of {command}: {done.stdout}", done.returncode, 0)
-
-
-if __name__ == "__main__":
-    main()
