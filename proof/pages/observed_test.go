@@ -11,7 +11,7 @@ import (
 
 // observed: what a route in observe mode tells of each situation.
 func observed(t *testing.T) string {
-	tb := table{Head: []string{"situation", "the client gets", "`Hooks.Observed`: `Event.Err` is"}}
+	tb := table{Head: []string{"situation", "`Hooks.Observed`: `Event.Err` is"}}
 	names := []struct {
 		err  error
 		name string
@@ -59,11 +59,7 @@ func observed(t *testing.T) string {
 			if name == "" || len(told) > 1 {
 				t.Errorf("%s: told %v", sit.name, told)
 			}
-			gets := "the handler's answer"
-			if o.Status == 0 {
-				gets = "the handler's error"
-			}
-			tb.Add(sit.name, gets, name)
+			tb.Add(sit.name, name)
 		})
 	}
 	return tb.String()
