@@ -494,7 +494,6 @@ func TestMistakesShowAtColdStart(t *testing.T) {
 		"no table to sweep": func() { stream.NewSweep(client, nil) },
 		"negative segments": func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.Segments = -1 }) },
 		"negative pace":     func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.PagesPerSecond = -1 }) },
-		"negative budget":   func() { stream.NewSweep(client, store, func(o *stream.SweepOptions) { o.Budget = -1 }) },
 		"no index":          func() { stream.NewWaiting(nil, store) },
 		"no table to list":  func() { stream.NewWaiting(client, nil) },
 		"a reason that waits for nobody": func() {

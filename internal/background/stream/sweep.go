@@ -67,8 +67,6 @@ type SweepOptions struct {
 	// PagesPerSecond keeps the scan slow: a page of 1000 records of 1 KB takes 128 read
 	// units. Default: 10.
 	PagesPerSecond float64
-	// Budget is how long to scan. Default: until shortly before ctx ends.
-	Budget time.Duration
 	// MaxEntries limits the list of a report, not its counts. Default: 1000.
 	MaxEntries int
 
@@ -89,7 +87,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 		fn(&opt)
 	}
 	if api == nil || store == nil || min(opt.Segments, opt.PageSize, opt.MaxEntries) < 0 || opt.PagesPerSecond < 0 ||
-		min(opt.Late, opt.Grace, opt.Budget, opt.PassWithin) < 0 {
+		min(opt.Late, opt.Grace, opt.PassWithin) < 0 {
 		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Late = cmp.Or(opt.Late, state.SweepLate)
@@ -226,19 +224,13 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 // end returns when the scan must be over, by the wall clock, zero for never; and a
 // context for the work on its last pages, which leaves time to store its place.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
-	if s.opt.Budget > 0 {
-		end = time.Now().Add(s.opt.Budget)
-	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		work, cancel = context.WithCancel(ctx)
 		return end, work, cancel
 	}
-	last := deadline.Add(-max(time.Until(deadline)/10, time.Second))
-	if end.IsZero() || last.Before(end) {
-		end = last
-	}
-	work, cancel = context.WithDeadline(ctx, last.Add(deadline.Sub(last)/2))
+	end = deadline.Add(-max(time.Until(deadline)/10, time.Second))
+	work, cancel = context.WithDeadline(ctx, end.Add(deadline.Sub(end)/2))
 	return end, work, cancel
 }
 

@@ -277,10 +277,10 @@ func TestSweepThatFails(t *testing.T) {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 		})
-		t.Run("a budget that ends", func(t *testing.T) {
-			rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) {
-				o.PagesPerSecond, o.Budget, o.PageSize = 1, 50*time.Millisecond, 1
-			}).List(t.Context())
+		t.Run("time that ends", func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second+50*time.Millisecond) // of which a second is reserve
+			defer cancel()
+			rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.PagesPerSecond, o.PageSize = 1, 1 }).List(ctx)
 			if err != nil || rep.Complete || rep.Pages > 1 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
