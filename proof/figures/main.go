@@ -92,7 +92,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			continue
 		}
 		r.cells[t.figures], r.cells[t.when] = figures, time.Now().UTC().Format(time.DateOnly)+", "+commit
-		if err := os.WriteFile(filepath.Join(root, page), []byte(t.String()), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, page), []byte(t.String()), 0o600); err != nil {
 			return err
 		}
 		fmt.Fprintf(stdout, "%s: %s\n", r.command(), figures)
@@ -199,11 +199,12 @@ var (
 
 // figuresOf returns what is said behind FIGURES, with commas in long numbers.
 func figuresOf(out string) (string, error) {
-	var all []string
-	for _, m := range said.FindAllStringSubmatch(out, -1) {
-		all = append(all, m[1])
+	lines := said.FindAllStringSubmatch(out, -1)
+	all := make([]string, len(lines))
+	for i, m := range lines {
+		all[i] = m[1]
 	}
-	if all == nil {
+	if len(all) == 0 {
 		return "", errors.New("its output has no line with FIGURES")
 	}
 	return long.ReplaceAllStringFunc(strings.Join(all, ", "), func(n string) string {

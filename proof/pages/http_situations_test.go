@@ -19,8 +19,6 @@ type situation struct {
 	act  func(*stage) outcome
 }
 
-const year = 365 * 24 * time.Hour
-
 func accept(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 
 // used is a quota that has no place left.
