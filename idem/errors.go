@@ -36,7 +36,7 @@ var (
 	// ErrStuck matches errors from a key that waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
 	// ErrKeyUnknown matches errors from a status request for an unknown key.
-	ErrKeyUnknown = errors.New("nothing is known of this idempotency key")
+	ErrKeyUnknown = errors.New("idempotency key is unknown")
 	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
 	ErrNotKept = store.ErrNotKept
 	// ErrEncoding matches errors from a finished operation whose answer is stored in a

@@ -72,7 +72,7 @@ func ExampleStripe() {
 	engine.Middleware(http.NotFoundHandler()).ServeHTTP(w, r)
 	fmt.Println(w.Code, w.Body)
 	// Output:
-	// 400 {"error":{"code":"idempotency_key_missing","message":"Idempotency-Key is missing. Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it.","type":"invalid_request_error"}}
+	// 400 {"error":{"code":"idempotency_key_missing","message":"Idempotency-Key is missing. Send a unique key for this operation in the Idempotency-Key header, and the same key with every retry.","type":"invalid_request_error"}}
 }
 
 // Count events.

@@ -83,7 +83,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	}
 	return e.core.decide(ctx, "settle", pk, seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		if !state.Settleable(rec, decision, now) {
-			return nil, fmt.Errorf("%w: it is not stuck, and has no use for this", jobs.ErrMoved)
+			return nil, fmt.Errorf("%w: the operation is not stuck", jobs.ErrMoved)
 		}
 		if s.Answer != nil {
 			if err := checkStatus(s.Answer); err != nil {

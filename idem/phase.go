@@ -199,10 +199,10 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	}
 	var zero T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		return zero, r.gate.fail(fmt.Errorf("%w: what is recorded of %q can't be read as %T: %w", ErrResult, s.name, zero, redact.Decoding(err)))
+		return zero, r.gate.fail(fmt.Errorf("%w: the stored result of phase %q can't be read as %T: %w", ErrResult, s.name, zero, redact.Decoding(err)))
 	}
 	if at := missing(raw, out); at != "" {
-		return zero, r.gate.fail(fmt.Errorf("%w: a %T has no place for %s of what is recorded of %q", ErrResult, zero, at, s.name))
+		return zero, r.gate.fail(fmt.Errorf("%w: the stored result of phase %q has %s, which %T lacks", ErrResult, s.name, at, zero))
 	}
 	return out, nil
 }

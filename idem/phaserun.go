@@ -67,7 +67,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 // foreign has the record kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.step.look == nil && p.run.progress.begun() {
-		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.step.name))
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and was abandoned", p.step.name))
 	}
 	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.step.name)); err != nil {
 		return nil, p.run.gate.fail(err)
@@ -81,7 +81,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return raw, err
 		}
 	} else if since := p.forgotten(); !since.IsZero() {
-		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
+		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and the provider may no longer know the call's key",
 			p.step.name, since.UTC().Format(time.RFC3339)))
 	}
 	if p.intent() {

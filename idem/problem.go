@@ -30,7 +30,7 @@ var problems = []struct {
 }{
 	{ErrKeyMissing, Problem{
 		Status: 400, Code: "idempotency_key_missing", Title: "Idempotency-Key is missing",
-		Detail: "Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it.",
+		Detail: "Send a unique key for this operation in the Idempotency-Key header, and the same key with every retry.",
 	}},
 	{ErrKeyInvalid, Problem{
 		Status: 400, Code: "idempotency_key_invalid", Title: "Idempotency-Key is invalid",
@@ -46,12 +46,12 @@ var problems = []struct {
 	}},
 	{ErrMismatch, Problem{
 		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
-		Detail: "This key was first used with another request, which may have been carried out in part. Retry that one unchanged, or " +
-			"send another or a corrected request with a new key.",
+		Detail: "This key was first used with another request, which may have been carried out in part. Retry that request unchanged, or " +
+			"send the new request with a new key.",
 	}},
 	{ErrKeyUnknown, Problem{
-		Status: 404, Code: "idempotency_key_unknown", Title: "Nothing is known of this Idempotency-Key",
-		Detail: "No request with this key has been received, or it failed and may be sent again, or its lifetime is over.",
+		Status: 404, Code: "idempotency_key_unknown", Title: "Idempotency-Key is unknown",
+		Detail: "No request with this key was received, or the request failed and may be sent again, or the key has expired.",
 	}},
 	{ErrNotKept, Problem{
 		Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
@@ -104,7 +104,7 @@ var problems = []struct {
 	}},
 	{ErrUnavailable, Problem{
 		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
-		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
+		Detail: "The record of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
 	}},
 }
 

@@ -78,7 +78,7 @@ func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool,
 	}
 	switch {
 	case n > 1:
-		err = fmt.Errorf("the message has %d attributes %s, in any case: send one", n, KeyAttribute)
+		err = fmt.Errorf("the message has %d attributes named %s (case-insensitively): send one", n, KeyAttribute)
 	case n == 1 && key == "":
 		err = fmt.Errorf("the message attribute %s has no text", KeyAttribute)
 	}

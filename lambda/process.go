@@ -121,7 +121,7 @@ func execAgain() error {
 func post(ctx context.Context, kind string, answer []byte) error {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
-		return errors.New("the context is no invocation's")
+		return errors.New("the context is not that of a Lambda invocation")
 	}
 	url := "http://" + runtimeAPI() + "/2018-06-01/runtime/invocation/" + lc.AwsRequestID + "/" + kind
 	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader(answer))

@@ -96,7 +96,7 @@ func MCPToolKey(pointers ...string) BodyKey {
 			}
 			if len(paths) == 0 {
 				if string(call.arguments) == "{}" || call.arguments == nil {
-					return "", errors.New("/arguments: there are none, so nothing names this call")
+					return "", errors.New("/arguments: missing, so nothing names this call")
 				}
 				return textKey("mcp, all", call.name, string(call.arguments)), nil
 			}

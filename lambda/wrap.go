@@ -114,7 +114,7 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 		err = e.AddHandler(opt.Name)
 	}
 	if err == nil && a.shared != nil && a.shared(nil) && !e.OneCaller() {
-		err = errors.New("nobody says whose a key is that clients choose: " + whoseKeys)
+		err = errors.New("clients choose keys, and nothing says whose key it is: " + whoseKeys)
 	}
 	if err == nil && a.ownScope && cmp.Or(opt.Operation, opt.Name) == "" {
 		err = errors.New("DirectOptions.Scope takes the function out of the keys, so the handler of another one could share them: " +

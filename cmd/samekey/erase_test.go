@@ -82,7 +82,7 @@ func TestErase(t *testing.T) {
 				t.Errorf("the dry run: code %d, %s%s", code, stdout, stderr)
 			}
 			code, stdout, stderr = call(t, d.env, "erase", "--caller", "jwt:jane", "--yes", "--pages", "1000")
-			if code != 3 || !strings.Contains(stdout, "erased: 2") || !strings.Contains(stdout, "jobs that are not delivered") || strings.Count(stdout, "v1#rides#") != 1 {
+			if code != 3 || !strings.Contains(stdout, "erased: 2") || !strings.Contains(stdout, "undelivered jobs") || strings.Count(stdout, "v1#rides#") != 1 {
 				t.Errorf("code %d, %s%s", code, stdout, stderr)
 			}
 			if _, after := others(); after != before/2 {

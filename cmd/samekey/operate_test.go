@@ -306,10 +306,10 @@ func TestRelease(t *testing.T) {
 	_, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
 		if runs++; runs == 1 {
 			pk := d.record(t).PK
-			d.fails(t, 1, "an attempt holds it", "forget", "--yes", pk)
+			d.fails(t, 1, "an attempt holds the record", "forget", "--yes", pk)
 			out := d.ok(t, "release", "--yes", pk)
 			says(t, "release", out, "released: the client's next retry continues at once\n")
-			d.fails(t, 1, "no attempt holds it", "release", "--yes", pk)
+			d.fails(t, 1, "no attempt holds the record", "release", "--yes", pk)
 			res, err := d.engine.Do(t.Context(), request(), func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: []byte("retry")}, nil
 			})
@@ -334,11 +334,11 @@ func TestRelease(t *testing.T) {
 func TestForget(t *testing.T) {
 	d, calls := newDesk(t), 1
 	rec := d.stuck(t)
-	d.fails(t, 1, "jobs that are not delivered", "forget", "--yes", rec.PK)
+	d.fails(t, 1, "undelivered jobs", "forget", "--yes", rec.PK)
 	d.fails(t, 1, "committed work", "forget", "--yes", "--lose-jobs", rec.PK)
 	d.fails(t, 1, "not confirmed", "forget", "--lose-jobs", "--lose-work", rec.PK)
 	code, stdout, stderr := call(t, d.env, "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
-	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; its jobs are removed, ", `its work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
+	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; its jobs are removed, ", `the work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
 	if code != 0 {
 		t.Fatal(stderr)
 	}
@@ -346,7 +346,7 @@ func TestForget(t *testing.T) {
 	if !state.Freed(now) || len(now.Settled) != 1 || now.Settled[0].To != "free" {
 		t.Errorf("got %+v", now)
 	}
-	d.fails(t, 1, "free already", "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
+	d.fails(t, 1, "already free", "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
 	if out := d.ok(t, "list"); out != "" {
 		t.Errorf("still listed: %s", out)
 	}

@@ -191,7 +191,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.run("cancel REF"+strings.Repeat(" 0.0", 50), 2,
 			`too many arguments, from "0.0" on; usage: samekey cancel {REF | --key KEY --scope SCOPE} [JOB...]`)
 		s.run("retry --yes REF", 1,
-			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
+			`the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`)
 		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`, 1, "not confirmed: nothing was changed (--yes skips the question)")
 		s.run("settle --risk-twice --dry-run --json REF", 0,
 			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
@@ -210,7 +210,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.run("retry --yes REF", 1,
 			"the operation is not stuck: only the client's next retry with the same key continues it, since the request is")
-		s.run("release --yes REF", 1, "no attempt holds it")
+		s.run("release --yes REF", 1, "no attempt holds the record")
 		s.env["USER"] = ""
 		s.run("forget REF", 2, "no name of the person who decides: set --by or USER; the name is stored in the record")
 		s.env["USERNAME"] = "bill"
@@ -222,7 +222,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		}, strings.NewReader("y\n")}, "forget --lose-work --lose-jobs REF", 1,
 			"idem: forget 1quBvEzc: the record has moved on: somebody has written it since it was looked at;")
 		s.run("forget --lose-work --lose-jobs --yes REF", 0,
-			"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			"the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`,
 			", by bill; its jobs are removed, but a late drain may still deliver them:")
 	})
@@ -255,7 +255,7 @@ func TestEraseOnATerminal(t *testing.T) {
 		s.as.set(nil)
 		s.run("erase --caller jwt:jane --dry-run --json", 3,
 			"Records to erase: 3. Their keys stay taken until they expire; retries get",
-			`": "it has jobs that are not delivered"`,
+			`": "the record has undelivered jobs"`,
 			`"unreadable": 1,`)
 		s.asked(&meanwhile{func() {
 			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
@@ -424,9 +424,9 @@ func TestFindOnATerminal(t *testing.T) {
 		s.answered("omar", "omar-key")
 		s.answered("jane", "done-key")
 		for _, c := range []shown{
-			{"SHORT --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
-			{"ID --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
-			{"ID.7.7 --no-scan", 1, `the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`},
+			{"SHORT --no-scan", 1, `the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`},
+			{"ID --no-scan", 1, `the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`},
+			{"ID.7.7 --no-scan", 1, `the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`},
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
 			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
@@ -465,7 +465,7 @@ func TestScansOnATerminal(t *testing.T) {
 		s.stuck(s.T)
 		calls := 1
 		s.run("retry DERIVED", 1,
-			`the call of phase "charge_created" has an unknown outcome: say what it came to, as JSON, or that it`)
+			`the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`)
 		s.run("settle --not-made --yes REF", 0,
 			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
 			"open: only the client's next retry with the same key continues it, since the request is not stored")
@@ -474,13 +474,13 @@ func TestScansOnATerminal(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour) // of the bubble
 		for _, c := range []shown{
-			{"ID", 1, "no attempt holds it"},
-			{"SHORT", 1, "no attempt holds it"},
-			{"ID.0.0", 1, "no attempt holds it"},
+			{"ID", 1, "no attempt holds the record"},
+			{"SHORT", 1, "no attempt holds the record"},
+			{"ID.0.0", 1, "no attempt holds the record"},
 			{"--since 1h ID", 3, "no record matches: all records"},
-			{"--since 3h ID", 1, "no attempt holds it"},
-			{"DERIVED", 1, "no attempt holds it"},
-			{"DERIVED --service maps/route", 1, "no attempt holds it"},
+			{"--since 3h ID", 1, "no attempt holds the record"},
+			{"DERIVED", 1, "no attempt holds the record"},
+			{"DERIVED --service maps/route", 1, "no attempt holds the record"},
 			{"--no-scan ID", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 		} {
 			s.run("release "+c.args, c.code, c.want)
@@ -491,18 +491,18 @@ func TestScansOnATerminal(t *testing.T) {
 			}
 			return nil
 		})
-		s.run("release ID", 1, "no attempt holds it")
+		s.run("release ID", 1, "no attempt holds the record")
 		s.run("list --max 0", 0,
 			"table records has no index \"waiting\": scanning the whole table",
 			"undelivered: 1; 1 items seen")
 		s.as.set(nil)
 		s.of("others")
 		s.answered("omar", "omar-key")
-		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds it")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds the record")
 		s.env["IDEM_NAMESPACE"] = "others"
-		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds it")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key", 1, "no attempt holds the record")
 		s.env["IDEM_NAMESPACE"] = ""
-		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds it")
+		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds the record")
 		s.run("release --key omar-key --scope jwt:omar --namespace nowhere", 1,
 			"the table was not scanned: records of other callers were not compared")
 	})
@@ -686,7 +686,7 @@ func TestMoreOnATerminal(t *testing.T) {
 			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.answered("omar", "omar-key")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
-		s.run("erase --caller jwt:jane --dry-run", 3, "it is not finished")
+		s.run("erase --caller jwt:jane --dry-run", 3, "the operation is not finished")
 		s.run("erase --caller jwt:omar --dry-run", 0,
 			"Records to erase: 1. Their keys stay taken until they expire; retries get",
 			"1 of jwt:omar")
@@ -709,7 +709,7 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.stuck(s.T)
 		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
 			"sealed: no data key: give --keys-from a program that has the keys",
-			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`the work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.run("settle --answer 410 --yes REF", 1,
 			"sealed: no data key: give --keys-from a program that has the keys; nothing")
@@ -728,11 +728,11 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.keysFrom(s.T, "account")
 		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
 			"sealed: no data key: the program of --keys-from failed: dynamo: the record's",
-			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`the work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.run("forget --lose-work --lose-jobs --dry-run --region eu-west-1 --profile shop REF", 0,
 			"sealed: no data key: the program of --keys-from failed: dynamo: the record's",
-			`its work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
+			`the work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.answered("omar", "omar-key")
 		s.keysFrom(s.T, "allowed")

@@ -191,24 +191,24 @@ func TestLostTells(t *testing.T) {
 	}{
 		"nothing": {store.Record{State: store.Open}, nil},
 		"held": {store.Record{State: store.Open, Lease: clock.Add(time.Second), Phases: []store.Phase{{Name: "one"}, {Name: "two"}}, Jobs: jobs}, []string{
-			"the attempt that holds it, and may be at work (--lose-attempt)",
-			`its work: phases ["one" "two"], and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)`,
+			"the attempt that holds the record, and may be at work (--lose-attempt)",
+			`the work: phases ["one" "two"], and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)`,
 			`5 undelivered jobs, of the kinds ["call" "fax" "mail" "sms"] (--lose-jobs)`,
 		}},
-		"done": {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+		"done": {store.Record{State: store.Done, Phases: []store.Phase{{Name: "one"}}, Response: &store.Response{Status: 201}}, []string{"the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 		"a job that waits": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax"}, "0.1": {Kind: "fax", Failed: "refused"}}}, []string{
-			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or may still deliver them`,
 		}},
 		"jobs with a time, which no stream delivers, and one on its way": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "fax", At: clock.Add(-time.Hour), Begun: clock}}}, []string{
-			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs); a drain may have delivered 1 of them, or may still deliver them`,
 		}},
 		"jobs with a time, which no stream delivers": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "fax", At: clock.Add(-time.Hour)}}}, []string{
 			`2 undelivered jobs, of the kinds ["fax"] (--lose-jobs)`,
 		}},
 		"a job that waits, with one of a time": {store.Record{State: store.Open, Jobs: map[string]store.Job{"0.0": {Kind: "fax", At: clock.Add(time.Hour)}, "0.1": {Kind: "sms"}}}, []string{
-			`2 undelivered jobs, of the kinds ["fax" "sms"] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			`2 undelivered jobs, of the kinds ["fax" "sms"] (--lose-jobs); a drain may have delivered 1 of them, or may still deliver them`,
 		}},
-		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"its answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
+		"done, and sealed": {store.Record{State: store.Done, Response: &store.Response{}}, []string{"the answer: a retry runs the request AGAIN, under other derived keys (--lose-work)"}},
 	} {
 		if diff := cmp.Diff(tt.want, Lost(&tt.rec, clock)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -241,8 +241,8 @@ func TestErasedNeedsSomethingToErase(t *testing.T) {
 		want   error
 	}{
 		"its caller and its answer": {func(*store.Record) {}, nil},
-		"its answer":                {func(r *store.Record) { r.Scope = "" }, nil},
-		"its answer elsewhere":      {func(r *store.Record) { r.Scope, r.Overflow = "", elsewhere }, nil},
+		"the answer":                {func(r *store.Record) { r.Scope = "" }, nil},
+		"the answer elsewhere":      {func(r *store.Record) { r.Scope, r.Overflow = "", elsewhere }, nil},
 		"its caller":                {func(r *store.Record) { r.Overflow = notKept }, nil},
 		"neither":                   {func(r *store.Record) { r.Scope, r.Overflow = "", notKept }, ErrErased},
 		"it is open":                {func(r *store.Record) { r.State = store.Open }, ErrOpen},

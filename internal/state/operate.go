@@ -13,12 +13,12 @@ import (
 
 // ErrLives and its like say why people must not do a thing unless they ask for it.
 var (
-	ErrLives   = errors.New("an attempt holds it, and may be at work")
-	ErrJobs    = errors.New("it has jobs that are not delivered")
-	ErrWork    = errors.New("it has finished, has committed work, or calls that may have been made: a request with its key would do them again, under other derived keys")
-	ErrNoLease = errors.New("no attempt holds it")
-	ErrOpen    = errors.New("it is not finished")
-	ErrErased  = errors.New("it is erased already")
+	ErrLives   = errors.New("an attempt holds the record, and may be at work")
+	ErrJobs    = errors.New("the record has undelivered jobs")
+	ErrWork    = errors.New("the operation has finished, has committed work, or may have made calls: a request with the key would do all of it again, under other derived keys")
+	ErrNoLease = errors.New("no attempt holds the record")
+	ErrOpen    = errors.New("the operation is not finished")
+	ErrErased  = errors.New("the record is already erased")
 )
 
 // LeaseEnded returns rec with the lease of an attempt ended by an operator: the
@@ -50,7 +50,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 	unfinished := rec.State != store.Done
 	switch {
 	case Free(rec, now):
-		return nil, errors.New("its key is free already")
+		return nil, errors.New("the key is already free")
 	case unfinished && rec.Lease.After(now) && !accepted.Held:
 		return nil, ErrLives
 	case len(rec.Jobs) > 0 && !accepted.Jobs:
@@ -142,21 +142,21 @@ func AnswerGoes(prev, next *store.Record) bool {
 // Lost says in words what a person gives up who forgets rec.
 func Lost(rec *store.Record, now time.Time) (all []string) {
 	if rec.State != store.Done && rec.Lease.After(now) {
-		all = append(all, "the attempt that holds it, and may be at work (--lose-attempt)")
+		all = append(all, "the attempt that holds the record, and may be at work (--lose-attempt)")
 	}
 	names := make([]string, 0, len(rec.Phases))
 	for _, p := range rec.Phases {
 		names = append(names, p.Name)
 	}
 	if rec.State != store.Done && (len(names) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()) {
-		all = append(all, fmt.Sprintf("its work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
+		all = append(all, fmt.Sprintf("the work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
 	}
 	if rec.Response != nil {
 		status := ""
 		if rec.Response.Status != 0 { // not sealed
 			status = fmt.Sprintf(" %d", rec.Response.Status)
 		}
-		all = append(all, fmt.Sprintf("its answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))
+		all = append(all, fmt.Sprintf("the answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))
 	}
 	if len(rec.Jobs) > 0 {
 		kinds, out := make([]string, 0, len(rec.Jobs)), 0
@@ -169,7 +169,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		slices.Sort(kinds)
 		text := fmt.Sprintf("%d undelivered jobs, of the kinds %q (--lose-jobs)", len(rec.Jobs), slices.Compact(kinds))
 		if out > 0 {
-			text += fmt.Sprintf("; a drain may have delivered %d of them, or deliver them yet", out)
+			text += fmt.Sprintf("; a drain may have delivered %d of them, or may still deliver them", out)
 		}
 		all = append(all, text)
 	}

@@ -35,14 +35,14 @@ type Listing struct {
 // precedence: of several, the first counts. Tests hold package internal/background/stream, the page,
 // docs/operate/background.md and docs/operate/runbook.md to the list.
 var Reasons = []Listing{
-	{ReasonUnknown, "stuck", "stuck: the outcome of a call is unknown", []string{"settle"}, "WaitingUnknown", true},
-	{ReasonStuck, "stuck", "stuck: an operator decides", []string{"retry", "settle"}, "WaitingStuck", true},
-	{ReasonBlocked, "blocked", "blocked: its program refuses to go on", []string{"settle"}, "WaitingBlocked", true},
+	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},
+	{ReasonStuck, "stuck", "stuck: a person decides", []string{"retry", "settle"}, "WaitingStuck", true},
+	{ReasonBlocked, "blocked", "blocked: the program refuses to continue", []string{"settle"}, "WaitingBlocked", true},
 	{ReasonParked, "job parked", "a job is parked", []string{"redrive"}, "WaitingParked", true},
 	{ReasonUnreadable, "unreadable", "unreadable", nil, "WaitingUnreadable", true},
 
 	{ReasonOpen, "abandoned", "abandoned: the completer ends it", nil, "Abandoned", false},
-	{ReasonNoRequest, "abandoned", "abandoned: only its client can end it", nil, "Abandoned", false},
+	{ReasonNoRequest, "abandoned", "abandoned: only the client can end it", nil, "Abandoned", false},
 	{ReasonExpiring, "expiring", "abandoned: will be forgotten", nil, "", false},
 	{ReasonUndelivered, "job late", "a job is late", nil, "Undelivered", false},
 	{ReasonKept, "kept", "done, but still kept", nil, "", false},

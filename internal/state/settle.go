@@ -93,15 +93,15 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	what, to := "try again", "released"
 	switch {
 	case s.decisions() > 1:
-		return nil, errors.New("an answer, a result, not made, the risk of twice and asking exclude each other: say one of them")
+		return nil, errors.New("give exactly one of answer, result, not made, risk of twice and ask")
 	case s.Answer != nil:
 		what, to = fmt.Sprintf("answer %d", s.Answer.Status), string(store.Done)
 	case s.Result != nil && (!json.Valid(s.Result) || !utf8.Valid(s.Result)):
-		return nil, errors.New("it is not JSON in UTF-8")
+		return nil, errors.New("the result is not JSON in UTF-8")
 	case s.Ask && !begun && len(rec.Doubts) == 0:
-		return nil, errors.New("no call of this operation has an unknown outcome")
+		return nil, errors.New("the operation has no call in doubt")
 	case s.Ask && rec.Input == nil:
-		return nil, errors.New("its request is not stored, so no completer can ask: its client's retry does, or people decide")
+		return nil, errors.New("the request is not stored, so no completer can ask: wait for the client's retry, or decide")
 	case s.Ask: // the call stays in doubt, and what was sent when stays known
 		what = "ask"
 		if begun {
@@ -124,15 +124,15 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		r.Asked = ended(rec.Asked)
 		what = s.again() + ": " + rec.Phases[n-1].Name
 	case begun:
-		return nil, fmt.Errorf("the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made", rec.Phases[n-1].Name)
+		return nil, fmt.Errorf("the call of phase %q is in doubt: give its result as JSON, or say that it was not made", rec.Phases[n-1].Name)
 	case (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
 		doubt(&r, nil, time.Time{}, time.Time{})
 		r.Asked = ended(rec.Asked)
 		what = s.again()
 	case s.Result != nil && len(rec.Doubts) > 0:
-		return nil, errors.New("no phase has begun that could have the result of the calls in doubt: give the answer, or say that they were not made")
+		return nil, errors.New("no phase can take the result of the calls in doubt: give an answer, or say that the calls were not made")
 	case s.Result != nil || s.NotMade || s.RiskTwice:
-		return nil, errors.New("no call of this operation has an unknown outcome")
+		return nil, errors.New("the operation has no call in doubt")
 	}
 	r.Settled = Decided(rec, now, s.By, what, to)
 	WaitFrom(&r, now)

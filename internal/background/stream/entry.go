@@ -15,7 +15,7 @@ type Reason = state.Reason
 const (
 	ReasonStuck       = state.ReasonStuck       // given up: an operator settles it
 	ReasonUnknown     = state.ReasonUnknown     // given up, and a call may have been made: an operator finds out, and settles it
-	ReasonBlocked     = state.ReasonBlocked     // its program refuses to go on: change the program, or settle it
+	ReasonBlocked     = state.ReasonBlocked     // the program refuses to continue: change the program, or settle it
 	ReasonParked      = state.ReasonParked      // a job that can't be delivered: an operator redrives it
 	ReasonOpen        = state.ReasonOpen        // abandoned: the completer will end it
 	ReasonNoRequest   = state.ReasonNoRequest   // abandoned, and its request wasn't stored: only its client can end it

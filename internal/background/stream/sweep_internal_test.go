@@ -63,7 +63,7 @@ func TestFindingsOfARecord(t *testing.T) {
 		"abandoned":                          {open(grace + 1), short{Entries: []Reason{ReasonOpen}, Left: 1, Young: late - 1, Open: true}},
 		"for as long as the stream may take": {open(grace + late), short{Entries: []Reason{ReasonOpen}, Left: 1, Open: true}},
 		"for longer":                         {open(grace + late + 1), short{Entries: []Reason{ReasonOpen}, Tickets: 1, Open: true}},
-		"its program refuses to go on":       {open(grace+late+1, blocked), short{Entries: []Reason{ReasonBlocked}, Tickets: 1, Open: true}},
+		"the program refuses to continue":    {open(grace+late+1, blocked), short{Entries: []Reason{ReasonBlocked}, Tickets: 1, Open: true}},
 		"held by a clock that was wrong":     {open(grace+late+1, held(25*time.Hour)), short{Entries: []Reason{ReasonOpen}, Open: true}},
 		"its request isn't stored":           {open(24*time.Hour, noRequest), short{Entries: []Reason{ReasonNoRequest}, Open: true}},
 		"and its client will not come back":  {open(24*time.Hour+1, noRequest), short{Entries: []Reason{ReasonNoRequest}, GiveUps: 1, Open: true}},

@@ -58,7 +58,7 @@ func parseRate(s string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	case err != nil || n == 0 || length == 0:
 		return nil, errors.New("a rate is a positive number and minutes, hours or days")
 	case rule && plural == (n == 1):
-		return nil, errors.New("in a rule, a rate of 1 has its unit in the singular, and any other in the plural")
+		return nil, errors.New("in a rule, a rate of 1 needs a singular unit, and other rates a plural unit")
 	}
 	return every(time.Duration(n) * length), nil
 }
@@ -80,7 +80,7 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 		return nil, fmt.Errorf("%d fields, want 6", len(fields))
 	}
 	if (fields[2] == "?") == (fields[4] == "?") {
-		return nil, errors.New("one of day of month and day of week must be ?, and not both")
+		return nil, errors.New("exactly one of day of month and day of week must be ?")
 	}
 	days, err := weekdays(fields[4])
 	if err != nil {
@@ -89,7 +89,7 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 	fields[4] = days
 	gronxExpression := "0 " + strings.Join(fields, " ") // seconds first
 	if !gronx.IsValid(gronxExpression) {
-		return nil, errors.New("a field is wrong, or of a form that isn't known here")
+		return nil, errors.New("a field is wrong, or has a form that samekey local doesn't know")
 	}
 	return func(after time.Time) (time.Time, bool) {
 		// Where there is none any more, it gives an error or the time it was given.

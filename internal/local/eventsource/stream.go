@@ -152,7 +152,7 @@ func (s Stream) check() error {
 	case s.retries() < -1 || s.retries() > maxRetries:
 		return fmt.Errorf("MaximumRetryAttempts %d is not within -1 and %d", s.retries(), maxRetries)
 	case s.ParallelizationFactor < 0 || s.ParallelizationFactor > 1:
-		return fmt.Errorf("ParallelizationFactor %d: only 1 can be had here; a shard's records then come in order, one batch at a time", s.ParallelizationFactor)
+		return fmt.Errorf("ParallelizationFactor %d: only 1 is supported; the records of a shard come in order, one batch at a time", s.ParallelizationFactor)
 	case s.PollEvery < 0:
 		return fmt.Errorf("PollEvery %s is negative", s.PollEvery)
 	}

@@ -111,7 +111,7 @@ func (t *Template) function(r resource) (Function, error) {
 	if p.str("PackageType") == "Image" || child(p.node, "ImageUri") != nil || child(p.node, "InlineCode") != nil {
 		p.fail("", errors.New("only functions with a bootstrap in a folder are run here, no images and no inline code"))
 	} else if runtime := p.str("Runtime"); !strings.HasPrefix(runtime, "provided") {
-		p.fail("Runtime", fmt.Errorf("%q: only bootstraps of provided.al2023 and its like are run here", runtime))
+		p.fail("Runtime", fmt.Errorf("%q: samekey local runs only bootstraps, such as provided.al2023", runtime))
 	} else {
 		t.code(&f, p, r)
 	}
@@ -258,7 +258,7 @@ func destination(p *props) string {
 	on := p.mapping("DestinationConfig").mapping("OnFailure")
 	arn := on.str("Destination")
 	if arn == "" && on.str("Type") != "" {
-		on.fail("", errors.New("name a Destination: the one that SAM would make is not made here"))
+		on.fail("", errors.New("name a Destination: samekey local doesn't make SAM's default destination"))
 	}
 	return arn
 }

@@ -73,7 +73,7 @@ const remedy = "make it a parameter, or set the function's variable with --env"
 
 func (t *Template) missing(name string) error {
 	if node := child(child(t.root, "Resources"), name); node != nil {
-		return fmt.Errorf("resource %s is not there: its condition is false", name)
+		return fmt.Errorf("resource %s doesn't exist: its condition is false", name)
 	}
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }

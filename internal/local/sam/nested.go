@@ -91,7 +91,7 @@ func (in nesting) value(input *yaml.Node) (string, bool, error) {
 func (t *Template) output(id, name string) (any, error) {
 	nested := t.child(id)
 	if nested == nil {
-		return nil, fmt.Errorf("the template of %s is not here, so its output %s is not known", id, name)
+		return nil, fmt.Errorf("the template of %s is missing, so the output %s is unknown", id, name)
 	}
 	value := child(child(child(nested.root, "Outputs"), name), "Value")
 	if value == nil {

@@ -79,7 +79,7 @@ func expandMapping(out, n *yaml.Node, depth int) error {
 			continue
 		}
 		if key.Kind != yaml.ScalarNode {
-			return fmt.Errorf("line %d: a key that is not a plain word", key.Line)
+			return fmt.Errorf("line %d: a key must be a plain word", key.Line)
 		}
 		if child(out, key.Value) != nil {
 			return fmt.Errorf("line %d: %s appears twice", key.Line, key.Value)

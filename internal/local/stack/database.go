@@ -69,7 +69,7 @@ func (d *database) close() error {
 func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *slog.Logger) (arn, stream string, err error) {
 	_, err = d.client.CreateTable(ctx, createTableInput(table))
 	if _, there := errors.AsType[*types.ResourceInUseException](err); there {
-		log.InfoContext(ctx, "the table is there already and is used with what it holds", "table", table.Name)
+		log.InfoContext(ctx, "the table already exists and is used with its items", "table", table.Name)
 	} else if err != nil {
 		return "", "", fmt.Errorf("create table %s: %w", table.Name, err)
 	}
@@ -79,7 +79,7 @@ func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *s
 		return "", "", fmt.Errorf("create table %s: %w", table.Name, err)
 	}
 	if err := sameTable(table, out.Table); err != nil {
-		return "", "", fmt.Errorf("table %s is there already and is another one: %w; choose another -stack-name", table.Name, err)
+		return "", "", fmt.Errorf("table %s already exists and differs: %w; choose another --stack-name", table.Name, err)
 	}
 	if ttl && table.TTL != "" {
 		if err := d.enableTTL(ctx, table); err != nil {
@@ -151,9 +151,9 @@ func sameTable(want sam.Table, got *types.TableDescription) error {
 	}
 	switch {
 	case !slices.Equal(key, want.Key):
-		return fmt.Errorf("its key is %v, not %v", key, want.Key)
+		return fmt.Errorf("the key is %v, not %v", key, want.Key)
 	case view != want.StreamView:
-		return fmt.Errorf("its stream is %q, not %q", view, want.StreamView)
+		return fmt.Errorf("the stream is %q, not %q", view, want.StreamView)
 	default:
 		return nil
 	}

@@ -116,7 +116,7 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	for _, f := range old {
 		if !slices.Contains(d.functions, f) {
 			if err := errors.Join(f.closeSources(), f.lambda.Close()); err != nil {
-				f.log.ErrorContext(ctx, "the function that is replaced doesn't end", "error", err)
+				f.log.ErrorContext(ctx, "the old process of the function doesn't end", "error", err)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func newGateway(apis []sam.API, functions map[string]*function, log *slog.Logger
 			_, path, _ := strings.Cut(route.Key, " ")
 			for _, m := range fr.mounts {
 				if m.path != "" && (path == m.path || strings.HasPrefix(path, m.path+"/")) {
-					return nil, fmt.Errorf("route %q of API %s can't be told from API %s, which is under %s: give one of them another path", route.Key, api.ID, m.id, m.path)
+					return nil, fmt.Errorf("route %q of API %s collides with API %s under %s: give one of them another path", route.Key, api.ID, m.id, m.path)
 				}
 			}
 		}

@@ -83,9 +83,9 @@ func TestRoutesThatCannotBeServedAreRefused(t *testing.T) {
 		return a
 	}
 	for want, apis := range map[string][]sam.API{
-		"can't be told from API Rest, which is under /v1": {api("Http", "$default", "GET /v1/rides"), api("Rest", "v1", "GET /")},
-		"appears twice": {api("Http", "$default", "GET /a", "GET /a")},
-		"is neither":    {api("Http", "$default", "GET a")},
+		"collides with API Rest under /v1": {api("Http", "$default", "GET /v1/rides"), api("Rest", "v1", "GET /")},
+		"appears twice":                   {api("Http", "$default", "GET /a", "GET /a")},
+		"is neither":                      {api("Http", "$default", "GET a")},
 	} {
 		_, err := newGateway(apis, functions, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), want) {

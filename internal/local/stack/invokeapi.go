@@ -105,7 +105,7 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		writeError(w, http.StatusBadRequest, "InvalidParameterValueException", map[string]string{
-			"Type": "User", "message": "invocation type " + kind + " is none of RequestResponse, Event and DryRun",
+			"Type": "User", "message": "invocation type " + kind + " must be RequestResponse, Event or DryRun",
 		})
 	}
 }

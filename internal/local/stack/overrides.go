@@ -25,7 +25,7 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	}{{o.LeaseMargin, "LOCAL_LEASE_MARGIN", envLeaseMargin}, {o.Grace, "LOCAL_GRACE", envGrace}} {
 		reads := func(f sam.Function) bool { return mentions(f.Bootstrap, v.variable) }
 		if v.set != nil && !slices.ContainsFunc(defs, reads) {
-			s.log.WarnContext(ctx, v.name+" changes nothing: no function's program mentions "+v.variable+", which it would have to read")
+			s.log.WarnContext(ctx, v.name+" changes nothing: no function's program reads "+v.variable+", which it would have to read")
 		}
 	}
 	has := func(kind func(sam.Event) bool) bool {

@@ -107,7 +107,7 @@ func awaitProcess(ctx context.Context, p Process, run *servers.Process) error {
 	err := servers.WaitAnswer(ctx, "it", p.URL, run.Done())
 	select {
 	case <-run.Done(): // also if another process answers
-		return fmt.Errorf("it has ended: %w", orExit(run.Err()))
+		return fmt.Errorf("the process has ended: %w", orExit(run.Err()))
 	default:
 		return err
 	}

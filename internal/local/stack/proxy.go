@@ -35,7 +35,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	host := r.URL.Hostname()
 	if ofAWS(host) && !p.wanted(host) {
-		p.log.WarnContext(r.Context(), "a function turns to AWS itself, and is refused: its SDK may be too old for AWS_ENDPOINT_URL, or has an endpoint of its own", "host", host)
+		p.log.WarnContext(r.Context(), "a function called AWS itself and was refused: use an SDK that knows AWS_ENDPOINT_URL, and set no other endpoint", "host", host)
 		http.Error(w, "samekey local: nothing goes to AWS from here", http.StatusNotImplemented)
 		return
 	}

@@ -50,7 +50,7 @@ func (s *Stack) startStream(ctx context.Context, f *function, def *sam.StreamEve
 		return nil
 	}
 	if def.ParallelizationFactor > 1 {
-		f.log.InfoContext(ctx, "each shard of the stream is worked on by one invocation at a time, whatever ParallelizationFactor says")
+		f.log.InfoContext(ctx, "ParallelizationFactor is ignored: each shard of the stream has one invocation at a time")
 	}
 	source := eventsource.Stream{
 		Function: f, FunctionARN: f.def.ARN, API: s.db.streams, ARN: def.ARN,

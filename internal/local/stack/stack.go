@@ -170,7 +170,7 @@ func (s *Stack) tellAPI(ctx context.Context, api sam.API) {
 		s.log.InfoContext(ctx, note, "api", api.ID)
 	}
 	if slices.ContainsFunc(api.Routes, func(r sam.Route) bool { return r.Authorizer != nil && r.Authorizer.JWT != nil }) {
-		s.log.WarnContext(ctx, "tokens are read, but nobody checks who signed them: whoever reaches the port can be anybody", "api", api.ID)
+		s.log.WarnContext(ctx, "tokens are not verified: whoever reaches the port can be any caller", "api", api.ID)
 	}
 }
 

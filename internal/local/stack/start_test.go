@@ -97,7 +97,7 @@ Resources:
 		t.Fatal(err)
 	}
 	_, err = Start(t.Context(), Options{Template: template, StackName: "other", Logs: io.Discard})
-	if err == nil || !strings.Contains(err.Error(), "choose another -stack-name") {
+	if err == nil || !strings.Contains(err.Error(), "choose another --stack-name") {
 		t.Fatalf("error %v", err)
 	}
 	// The same table twice is one table.

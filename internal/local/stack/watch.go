@@ -138,7 +138,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	pkg, built := sourceOf(w.f.def)
 	if !built {
 		if err := checkBinary(w.f.def.Bootstrap); err != nil {
-			w.f.log.ErrorContext(ctx, "the function goes on with its old program", "error", err)
+			w.f.log.ErrorContext(ctx, "the function keeps its old program", "error", err)
 			return
 		}
 		w.f.log.InfoContext(ctx, "restarted", "ended", w.f.lambda.Restart())
@@ -150,7 +150,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	case ctx.Err() != nil:
 	case err != nil:
 		w.seen(w.stamp()) // of more files now
-		w.f.log.ErrorContext(ctx, "the function goes on with its old program")
+		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:
 		ended := w.f.lambda.Restart()
@@ -175,7 +175,7 @@ func (w *watcher) reload(ctx context.Context) {
 	template, err := w.s.redeploy(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.s.log.ErrorContext(ctx, "the stack goes on with the old template", "error", err)
+			w.s.log.ErrorContext(ctx, "the stack keeps the old template", "error", err)
 		}
 		return
 	}

@@ -165,7 +165,7 @@ func TestReasons(t *testing.T) {
 	}{
 		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "no name of the person"},
 		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `unknown action "delete"`},
-		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
+		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" is in doubt`},
 		"ask, no request":      {stuck, settle(idem.Settlement{Ask: true}), "its request is not stored"},
 		"ask, no doubt":        {withRequest(open), settle(idem.Settlement{Ask: true}), "no call of this operation"},
 		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
@@ -211,8 +211,8 @@ func TestReasons(t *testing.T) {
 		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease, until 2027-01-15 09:00:00.000 UTC, is ended: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, the calls of attempt and retry overlap."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
-			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  its answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
-			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or deliver them yet`,
+			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
+			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or may still deliver them`,
 			"  the history, once a new request or the table's TTL has removed the record", "This can't be undone.",
 		}},
 	} {

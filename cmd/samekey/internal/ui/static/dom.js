@@ -117,7 +117,7 @@ const reasons = {
   expiring: "expiring", undelivered: "job late", kept: "kept",
 };
 const longReasons = {
-  unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: its program refuses to go on", parked: "a job is parked",
+  unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: the program refuses to continue", parked: "a job is parked",
   unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only its client can end it",
   expiring: "abandoned: will be forgotten", undelivered: "a job is late", kept: "done, but still kept",
 };
