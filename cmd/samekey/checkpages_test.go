@@ -36,8 +36,12 @@ func rules(*testing.T) string {
 		row := []string{pagetest.Code(r.Name), r.Says}
 		for _, c := range []string{check.Default, check.Stripe, check.IETF} {
 			section := r.Sections[c]
-			if c == check.Default && section != "" {
+			switch {
+			case section == "":
+			case c == check.Default:
 				section = fmt.Sprintf("[%s](http.md#%[1]s)", section)
+			case c == check.Stripe:
+				section = "yes"
 			}
 			row = append(row, section)
 		}
