@@ -1,0 +1,61 @@
+package recipes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Payout is a transfer to somebody's account.
+type Payout struct {
+	To    string `json:"to"`
+	Cents int    `json:"cents"`
+}
+
+// Paid is what the other side has booked.
+type Paid struct {
+	ID    string `json:"id"`
+	Cents int    `json:"cents"`
+}
+
+// Payouts are made at a system without idempotency keys. Pay sends a reference, as the end-to-end
+// reference of a bank's transfer, or in the metadata of a payment. Find lists what has it, by
+// the bank's statement, or the provider's search by metadata.
+type Payouts struct {
+	Pay  func(ctx context.Context, reference string, p Payout) (Paid, error)
+	Find func(ctx context.Context, reference string) ([]Paid, error)
+}
+
+// behind is how far the search may be behind, and onTheWay how long a transfer may be under way.
+const behind, onTheWay = 10 * time.Minute, 5 * time.Minute
+
+// Make pays once.
+func (b Payouts) Make(ctx context.Context, ev request) (response, error) {
+	var p Payout
+	if json.Unmarshal([]byte(ev.Body), &p) != nil || p.To == "" || p.Cents <= 0 {
+		return response{StatusCode: http.StatusBadRequest}, nil //nolint:nilerr // the client's mistake
+	}
+	paid, err := idem.Foreign(ctx, "paid", func(ctx context.Context, tx *idem.Tx) (Paid, error) {
+		return b.Pay(ctx, tx.Key("bank"), p)
+	}, idem.NotIdempotent(), idem.Sends("bank", p), idem.LookUp(func(ctx context.Context, call idem.Call) (Paid, idem.Found, error) {
+		all, err := b.Find(ctx, call.Key)
+		switch {
+		case err != nil:
+			return Paid{}, 0, err // not known yet: asked again
+		case len(all) == 0:
+			return Paid{}, idem.NotMade, nil
+		case len(all) > 1 || all[0].Cents != p.Cents:
+			return Paid{}, 0, fmt.Errorf("%w: %d bookings, the first of %d cents", idem.ErrContradiction, len(all), all[0].Cents)
+		}
+		return all[0], idem.Made, nil
+	}, behind+onTheWay))
+	if err != nil {
+		return response{}, err
+	}
+	body, err := json.Marshal(paid)
+	return response{StatusCode: http.StatusCreated, Body: string(body)}, err
+}
