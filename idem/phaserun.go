@@ -222,10 +222,15 @@ func (p *phaseRun) differs(sent map[string]string) string {
 // alive refuses a call whose context is over. The call would fail before anything
 // is sent, but its error could not show that.
 func (p *phaseRun) alive(ctx context.Context) error {
-	if ctx.Err() == nil {
+	why := context.Cause(ctx)
+	if why == nil && p.step.look != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
+		// The process was paused: by the time of the record, nobody sends a copy any more.
+		why = errors.New("its lease is over")
+	}
+	if why == nil {
 		return nil
 	}
-	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.step.name, context.Cause(ctx)))
+	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.step.name, why))
 }
 
 // tx returns an empty Tx for a run of s.

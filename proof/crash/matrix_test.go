@@ -182,7 +182,7 @@ func (m *matrix) plan(t *testing.T) (todo []cell) {
 		for _, pt := range m.points[p] {
 			var cells []cell
 			for _, f := range faults {
-				if f.on == nil || f.on(pt.call) {
+				if (f.on == nil || f.on(pt.call)) && (p.skips == nil || !p.skips(pt, f)) {
 					cells = append(cells, cell{p, pt, f})
 				}
 			}

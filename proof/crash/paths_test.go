@@ -28,6 +28,9 @@ type path struct {
 	ships   int  // executions of Step Functions
 	rare    bool // it takes long
 
+	// skips says which cells are beyond what is promised. nil: none.
+	skips func(point, *fault) bool
+
 	// waits says whether a cell's request waits for people. nil: never.
 	waits func(point, *fault) verdict
 }
@@ -98,6 +101,14 @@ var paths = []*path{
 	{name: "charge first", says: "`Foreign`, then `Finish`, with `CallsOut`: nothing is committed before the charge. Between the client's tries, all that may expire does.", route: "/charge", late: true, stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{name: "charge at a provider that forgets", says: "`Foreign` with `Remembers` of a millisecond, then `Finish`: whoever goes on comes when the provider may have forgotten the key. A call that may have been made waits for people.", route: "/forgotten", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
+	{
+		name: "transfer that is asked for", says: "The same at a system without keys, with a `LookUp`: nobody waits for people. No call is on its way for longer than `within`.", route: "/transfer",
+		stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, skips: tooLate,
+	},
+	{
+		name: "forgotten charge that is asked for", says: "`Foreign` with `Remembers` of a millisecond and a `LookUp`: nobody waits for people.", route: "/asked",
+		stages: []string{atAPI}, effects: paid, charges: 1, mails: 1,
+	},
 	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{
 		name: "accepted, and left by its process", says: "The same; the first process was killed behind its first phase, and worker and completer do the rest.", route: "/accepted", leaves: true, before: died, stages: []string{atWorker, atResume},
@@ -121,6 +132,12 @@ var paths = []*path{
 		effects: plain,
 	},
 	{name: "webhook", says: "A signed delivery, repeated until it is answered by 200.", route: "/webhook", hook: true, stages: []string{atAPI}, effects: map[string]int{"event": 1}},
+}
+
+// tooLate says whether the network makes a transfer twice, or one arrives once others have
+// answered the client: it was on its way for longer than within, so that it is made twice.
+func tooLate(p point, f *fault) bool {
+	return p.call == "POST /v1/transfers" && slices.Contains([]string{"late", "stopped before", sentTwice.name}, f.name)
 }
 
 // inDoubt says whether nobody can know if a call was made: its begin is recorded,

@@ -61,6 +61,16 @@ func (p *provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case "/v1/tries":
 		a.Tries++
 		return
+	case "/v1/look": // for a transfer, by its reference
+		if i := slices.Index(a.Charges, r.Header.Get("X-Key")); i >= 0 {
+			_, _ = io.WriteString(rw, in.Run+strconv.Itoa(i))
+		}
+		return
+	case "/v1/transfers": // its key is only a reference
+		a.Calls++
+		a.Charges = append(a.Charges, r.Header.Get("X-Key"))
+		_, _ = io.WriteString(rw, in.Run+strconv.Itoa(len(a.Charges)-1))
+		return
 	default:
 		a.Calls++
 	}

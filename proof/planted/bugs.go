@@ -89,6 +89,12 @@ func found() []bug {
 		{"memory", "a call is repeated after its provider has forgotten the key", []edit{
 			{"idem/phaserun.go", "p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
 		}},
+		{"look-up", "a look-up that finds no call counts while the call is on its way", []edit{
+			{"internal/state/lookup.go", "late := a.Began.After(a.Sent.Add(a.Within))", "late := a.Began.After(a.Sent.Add(a.Within / 1000))"},
+		}},
+		{"look-up", "a look-up counts from the first copy of the call, and not from the last", []edit{
+			{"internal/state/lookup.go", "until = r.DoubtUntil", "until = r.DoubtSince"},
+		}},
 		{"quota", "requests that waited for a holder begin new operations without asking the quota", []edit{
 			{"idem/wait.go", "held, v, err = c.begin(ctx)", "held, v, err = c.claim(ctx)"},
 		}},

@@ -93,6 +93,8 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
 	router.Keyed("POST /forgotten", usual, a.charge(idem.Remembers(time.Millisecond)))
+	router.Keyed("POST /transfer", usual, a.asks("/v1/transfers", idem.NotIdempotent()))
+	router.Keyed("POST /asked", usual, a.asks("/v1/charges", idem.Remembers(time.Millisecond)))
 	router.Keyed("POST /accepted", accepts, a.order)
 	router.Keyed("POST /never", accepts, a.never)
 	router.Route("POST /webhook", lambda.Webhook(lambda.HTTPAPI, hooks).Handle)
@@ -226,9 +228,35 @@ func (a *app) charge(opts ...idem.PhaseOption) func(context.Context, request) (r
 	}
 }
 
+// within is longer than a call is on its way here.
+const within = 3 * time.Second
+
+// asks is paid first, by a call that its phase looks up.
+func (a *app) asks(path string, opts ...idem.PhaseOption) func(context.Context, request) (response, error) {
+	return func(ctx context.Context, ev request) (response, error) {
+		in, err := parse(ev)
+		if err != nil {
+			return response{}, err
+		}
+		return a.paidBy(ctx, path, in, "", append([]idem.PhaseOption{
+			idem.Sends("provider", in.Amount),
+			idem.LookUp(func(ctx context.Context, c idem.Call) (id string, found idem.Found, err error) {
+				if err = a.post(ctx, "/v1/look", c.Key, in, &id); err != nil || id == "" { //samekey:ignore lookups it only reads
+					return "", idem.NotMade, err
+				}
+				return id, idem.Made, nil
+			}, within),
+		}, opts...))
+	}
+}
+
 func (a *app) paid(ctx context.Context, in input, order string, opts []idem.PhaseOption) (response, error) {
+	return a.paidBy(ctx, "/v1/charges", in, order, opts)
+}
+
+func (a *app) paidBy(ctx context.Context, path string, in input, order string, opts []idem.PhaseOption) (response, error) {
 	charge, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (id string, err error) {
-		err = a.post(ctx, "/v1/charges", tx.Key("provider"), in, &id)
+		err = a.post(ctx, path, tx.Key("provider"), in, &id)
 		return id, err
 	}, opts...)
 	if err != nil {
