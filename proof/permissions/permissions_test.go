@@ -408,7 +408,7 @@ func TestPeoplesRights(t *testing.T) {
 	p.troubles()
 	_, text, ok := strings.Cut(page(t, "background.md"), "\n- They need ")
 	text, _, _ = strings.Cut(text, "\n")
-	_, erases, ok2 := strings.Cut(page(t, "item.md"), "It needs `dynamodb:Scan`")
+	_, erases, ok2 := strings.Cut(page(t, "item.md"), "needs `dynamodb:Scan`")
 	erases, _, _ = strings.Cut("`dynamodb:Scan`"+erases, "\n\n")
 	if !ok || !ok2 {
 		t.Fatal("the pages don't say what people need")
