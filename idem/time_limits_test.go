@@ -99,7 +99,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 		opt     func(*idem.Options)
 		repeats bool                                                  // the request is read before its claim
 		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore) // prepares the table
-		verbs   []string                                       // affected calls; none = all
+		verbs   []string                                              // affected calls; none = all
 		handler func(context.Context) (idem.Response, error)
 		reserve time.Duration
 	}{
