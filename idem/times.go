@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/chance"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 )
 
 const (
@@ -130,9 +131,9 @@ func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	return pause(ctx, round)
 }
 
-// pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
+// pause waits before round: full jitter over state.ResendWithin, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
-	return sleep(ctx, chance.N(ctx, 20*time.Millisecond<<min(round, maxRounds)))
+	return sleep(ctx, chance.N(ctx, state.ResendWithin(min(round, maxRounds))))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/metrictable"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda"
@@ -83,8 +84,8 @@ func TestMetricsOfASweep(t *testing.T) {
 	telemetry := otel.Telemetry{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
 	hooks := telemetry.StreamHooks()
 	for _, n := range []int{5, 3} {
-		hooks.Swept(t.Context(), &stream.Report{ByReason: map[stream.Reason]stream.Tally{stream.ReasonOpen: {Count: n}}}, nil)
-		hooks.Counted(t.Context(), &stream.Counted{Count: n, ByReason: map[stream.Reason]stream.Tally{stream.ReasonStuck: {Count: n}}})
+		hooks.Swept(t.Context(), &stream.Report{ByReason: map[state.Reason]stream.Tally{state.ReasonOpen: {Count: n}}}, nil)
+		hooks.Counted(t.Context(), &stream.Counted{Count: n, ByReason: map[state.Reason]stream.Tally{state.ReasonStuck: {Count: n}}})
 	}
 	got := measured(t, reader)
 	for _, name := range []string{"samekey.abandoned", "samekey.waiting", "samekey.waiting_stuck"} {

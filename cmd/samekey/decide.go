@@ -129,7 +129,7 @@ func (p *decider) dismiss(ctx context.Context, pk string) error {
 		return notFound("the list has no message " + plain.Line(pk))
 	}
 	if p.op.json {
-		return p.env.printJSON(changed{Record: pk, By: p.c.by, From: string(stream.ReasonUnreadable), Done: "dismissed"})
+		return p.env.printJSON(changed{Record: pk, By: p.c.by, From: string(state.ReasonUnreadable), Done: "dismissed"})
 	}
 	return p.env.say("dismissed")
 }

@@ -45,12 +45,12 @@ type lister struct {
 // listed is the report of list.
 type listed struct {
 	// From says where the entries come from: index or scan.
-	From     string                         `json:"from"`
-	Complete bool                           `json:"complete"`
-	Scanned  int                            `json:"scanned,omitempty"`
-	ByReason map[stream.Reason]stream.Tally `json:"by_reason"` // of all that match
-	Others   int                            `json:"others"`    // that the filters leave out
-	Entries  []stream.Entry                 `json:"entries"`
+	From     string                        `json:"from"`
+	Complete bool                          `json:"complete"`
+	Scanned  int                           `json:"scanned,omitempty"`
+	ByReason map[state.Reason]stream.Tally `json:"by_reason"` // of all that match
+	Others   int                           `json:"others"`    // that the filters leave out
+	Entries  []stream.Entry                `json:"entries"`
 }
 
 func newList(env environment) *cobra.Command {
@@ -140,11 +140,11 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 
 func (l *lister) index(ctx context.Context) (*listed, error) {
 	for _, why := range l.reasons {
-		if !slices.Contains(stream.WaitingReasons(), stream.Reason(why)) {
+		if !slices.Contains(stream.WaitingReasons(), state.Reason(why)) {
 			return nil, wrongCallf("the index has no entries with --reason %s; add --scan", plain.Line(why))
 		}
 	}
-	rep := &listed{From: "index", ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
+	rep := &listed{From: "index", ByReason: make(map[state.Reason]stream.Tally), Entries: []stream.Entry{}}
 	l.progress.start("entries read")
 	defer l.progress.end()
 	n := int64(0)
@@ -177,7 +177,7 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 			err = errors.New("the scan stopped before the table's end")
 		}
 	}
-	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByReason: make(map[stream.Reason]stream.Tally), Entries: []stream.Entry{}}
+	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByReason: make(map[state.Reason]stream.Tally), Entries: []stream.Entry{}}
 	for _, e := range got.Entries {
 		l.add(rep, e)
 	}
@@ -309,7 +309,7 @@ func (l *lister) print(rep *listed) error {
 
 // place is where an entry waits, and why.
 type place struct {
-	why                stream.Reason
+	why                state.Reason
 	route, phase, kind string
 	err                string // of an entry that stands beside a record, and has no place
 }

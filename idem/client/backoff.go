@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// backoff returns the wait before retry n (from 1):
+// backOff returns the wait before retry n (from 1):
 //
 //	sleep  = min(initial * 2^(n-1), max)
 //	jitter = random(sleep/2, sleep)
 //	actual = max(jitter, initial)
-func backoff(n int, initial, most time.Duration) time.Duration {
+func backOff(n int, initial, most time.Duration) time.Duration {
 	sleep := initial
 	for range n - 1 {
 		sleep = 2 * min(sleep, most/2) // never beyond most

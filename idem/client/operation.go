@@ -153,7 +153,7 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string) {
 	now := time.Now()
 	asked, ok := retryAfter(o.heard, now)
-	wait = max(backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay), spread(asked, o.t.opt.InitialDelay))
+	wait = max(backOff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay), spread(asked, o.t.opt.InitialDelay))
 	if ok && o.inFlight(resp) && o.waited+wait <= maxRetryAfter {
 		o.waits++
 		o.waited += wait

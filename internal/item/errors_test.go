@@ -143,7 +143,7 @@ func TestPatience(t *testing.T) {
 		if Pause(ended, 6) {
 			t.Error("it goes on after its context")
 		}
-		if w := Backoff(3); w < 0 || w >= 160*time.Millisecond {
+		if w := BackOff(t.Context(), 3); w < 0 || w >= 160*time.Millisecond {
 			t.Errorf("waits %v", w)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -5,24 +5,18 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/state"
 )
 
-const (
-	backoffBase = 20 * time.Millisecond
-	backoffCap  = time.Second
-)
-
-// Backoff returns how long to wait before a request is sent again: full jitter over
-// 20 ms · 2^attempt, at most a second.
-func Backoff(attempt int) time.Duration { return backoff(context.Background(), attempt) }
-
-func backoff(ctx context.Context, attempt int) time.Duration {
-	return chance.N(ctx, min(backoffBase<<min(attempt, 10), backoffCap))
+// BackOff returns how long to wait before a request is sent again: full jitter over
+// [state.ResendWithin].
+func BackOff(ctx context.Context, attempt int) time.Duration {
+	return chance.N(ctx, state.ResendWithin(attempt))
 }
 
 // Pause waits before a request is sent again. It returns false if ctx ends.
 func Pause(ctx context.Context, round int) bool {
-	timer := time.NewTimer(backoff(ctx, round))
+	timer := time.NewTimer(BackOff(ctx, round))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -52,6 +52,13 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 	return seen.Add(BackOff(grace, r.Tries))
 }
 
+// ResendWithin bounds the pause before a write or a read of the table is sent again: 20 ms ·
+// 2^round, at most a second. The pause is drawn below it.
+func ResendWithin(round int) time.Duration {
+	const least, most = 20 * time.Millisecond, time.Second
+	return min(least<<min(round, 10), most)
+}
+
 // BackOff returns grace, doubled with each try up to an hour. A longer grace is
 // not changed. tries are a record's Tries, or those after the first. Abandoned operations,
 // jobs that wait and withheld answers have it.

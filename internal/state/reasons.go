@@ -10,7 +10,7 @@ const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
 	ReasonUnknown    Reason = "unknown"    // stuck, and a call that no phase records may have been made: people find out
 	ReasonStuck      Reason = "stuck"      // given up: people settle it
-	ReasonBlocked    Reason = "blocked"    // its program refuses to continue: people change the program, or settle it
+	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle it
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
@@ -19,6 +19,10 @@ const (
 	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: it will be forgotten
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
 	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
+
+	// No list has these: their records are gone, and only hooks hear of them.
+	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
+	ReasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
 )
 
 // Listing is how lists, metrics and the page tell a reason.

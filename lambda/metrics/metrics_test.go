@@ -108,10 +108,10 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	var log bytes.Buffer
 	metrics.New(&log, app).StreamHooks().Swept(t.Context(), &stream.Report{
 		Overdue: true, OpenAge: 600, PassAge: 60, Coverage: 0.25,
-		ByReason: map[stream.Reason]stream.Tally{
-			stream.ReasonOpen: {Count: 1}, stream.ReasonNoRequest: {Count: 2}, stream.ReasonExpiring: {Count: 4},
-			stream.ReasonStuck: {Count: 8}, stream.ReasonParked: {Count: 16}, stream.ReasonUnreadable: {Count: 32},
-			stream.ReasonUndelivered: {Count: 64}, stream.ReasonKept: {Count: 128}, stream.ReasonBlocked: {Count: 256}, stream.ReasonUnknown: {Count: 512},
+		ByReason: map[state.Reason]stream.Tally{
+			state.ReasonOpen: {Count: 1}, state.ReasonNoRequest: {Count: 2}, state.ReasonExpiring: {Count: 4},
+			state.ReasonStuck: {Count: 8}, state.ReasonParked: {Count: 16}, state.ReasonUnreadable: {Count: 32},
+			state.ReasonUndelivered: {Count: 64}, state.ReasonKept: {Count: 128}, state.ReasonBlocked: {Count: 256}, state.ReasonUnknown: {Count: 512},
 		},
 	}, errors.New("some failed"))
 	lines := parsed(t, log.Bytes())
@@ -141,8 +141,8 @@ func TestCountedStatesAllGauges(t *testing.T) {
 		want    []float64
 	}{
 		"nothing waits": {stream.Counted{}, []float64{0, 0, 0, 0, 0, 0, 0}},
-		"some wait": {stream.Counted{Count: 31, Oldest: 600, ByReason: map[stream.Reason]stream.Tally{
-			stream.ReasonUnknown: {Count: 1}, stream.ReasonStuck: {Count: 2}, stream.ReasonBlocked: {Count: 4}, stream.ReasonParked: {Count: 8}, stream.ReasonUnreadable: {Count: 16},
+		"some wait": {stream.Counted{Count: 31, Oldest: 600, ByReason: map[state.Reason]stream.Tally{
+			state.ReasonUnknown: {Count: 1}, state.ReasonStuck: {Count: 2}, state.ReasonBlocked: {Count: 4}, state.ReasonParked: {Count: 8}, state.ReasonUnreadable: {Count: 16},
 		}}, []float64{31, 1, 2, 4, 8, 16, 600}},
 	} {
 		var log bytes.Buffer

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/background/sink"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
@@ -62,7 +63,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 		delivered += rep.Delivered
 	}
 	rep, err := sweep.List(t.Context())
-	if err != nil || delivered != 2 || rep.ByReason[stream.ReasonParked].Count != 2 || rep.ByReason[stream.ReasonUndelivered].Count != 0 {
+	if err != nil || delivered != 2 || rep.ByReason[state.ReasonParked].Count != 2 || rep.ByReason[state.ReasonUndelivered].Count != 0 {
 		t.Errorf("%d delivered; left: %+v, %v", delivered, rep.ByReason, err)
 	}
 	for _, e := range rep.Entries {

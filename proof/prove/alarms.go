@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/proof/prove/fault"
 )
 
@@ -40,8 +40,8 @@ func troubles() []trouble {
 	return []trouble{
 		{"WorkerErrors", "worker-errors", "the alarm on failed workers rings when a process of the worker was killed", happenedBefore(fault.Poisoned), false, Cost{Reads: 3 * 128}},
 		{"GivenUp", "given-up", "the alarm on batches that were given up rings", happenedBefore(fault.Poisoned), false, Cost{Reads: 3 * 128}},
-		{"Undelivered", "undelivered", "the alarm on jobs that nobody has delivered rings when a sweep has found one", swept(stream.ReasonUndelivered), false, Cost{}},
-		{"Abandoned", "abandoned", "the alarm on operations that nobody has ended rings when a sweep has found one", swept(stream.ReasonOpen), false, Cost{}},
+		{"Undelivered", "undelivered", "the alarm on jobs that nobody has delivered rings when a sweep has found one", swept(state.ReasonUndelivered), false, Cost{}},
+		{"Abandoned", "abandoned", "the alarm on operations that nobody has ended rings when a sweep has found one", swept(state.ReasonOpen), false, Cost{}},
 		{"Mismatch", "mismatch", "the alarm on keys that are used again for other requests rings", mismatch, false, Cost{Bookings: mismatches + tries + 1}},
 		{"WaitingParked", "parked-ends", "the alarm on parked jobs ends when none is parked", redriven, true, Cost{Reads: listing}},
 	}
@@ -104,7 +104,7 @@ func happenedBefore(kind fault.Kind) func(context.Context, *Place) (time.Time, e
 	}
 }
 
-func swept(reason stream.Reason) func(context.Context, *Place) (time.Time, error) {
+func swept(reason state.Reason) func(context.Context, *Place) (time.Time, error) {
 	return func(_ context.Context, p *Place) (time.Time, error) {
 		at, found := p.found[reason]
 		if !found {

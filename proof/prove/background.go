@@ -93,7 +93,7 @@ func (p *Place) listed(ctx context.Context) (all []stream.Entry, _ error) {
 	if err != nil {
 		return nil, err
 	}
-	for e, err := range stream.NewWaiting(p.DB, table, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonParked} }).All(ctx) {
+	for e, err := range stream.NewWaiting(p.DB, table, func(o *stream.WaitingOptions) { o.Only = []state.Reason{state.ReasonParked} }).All(ctx) {
 		if err != nil {
 			return nil, plainError(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Place is a deployed stack.
@@ -49,7 +50,7 @@ type Place struct {
 	looks                []bool        // at the tickets' queue: whether they saw a message in flight
 	parked               *stream.Entry // the job that the run has parked
 	parkedAt, redrivenAt time.Time
-	found                map[stream.Reason]time.Time // by sweeps, and since when
+	found                map[state.Reason]time.Time // by sweeps, and since when
 }
 
 // now is AWS's time.

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/proof/prove/fault"
 )
 
@@ -129,7 +130,7 @@ func (p *Place) sweepOnce(ctx context.Context) (r stream.Report, _ error) {
 		return r, err
 	}
 	if p.found == nil {
-		p.found = map[stream.Reason]time.Time{}
+		p.found = map[state.Reason]time.Time{}
 	}
 	err = json.Unmarshal(out, &r)
 	for reason, t := range r.ByReason {

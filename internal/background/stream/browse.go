@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Glimpse is an item of the table as [Sweep.Browse] shows it: without bodies,
@@ -106,7 +107,7 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 		case SkipUnreadable:
 			pk := item.PK(it)
 			out = append(out, Glimpse{PK: pk, Name: redact.Record(pk), Err: err, Entries: []Entry{{
-				Reason: ReasonUnreadable, PK: pk, Record: redact.Record(pk), LastErr: reason(err),
+				Reason: state.ReasonUnreadable, PK: pk, Record: redact.Record(pk), LastErr: reason(err),
 			}}})
 		default: // no record
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // change is a stream record about a record of this package.
@@ -137,7 +138,7 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 		}
 		if why == SkipUnreadable && r.unreadable != nil && rec.EventName != string(events.DynamoDBOperationTypeRemove) && *listed < mostListed {
 			*listed++
-			if err := r.unreadable(ctx, finding{pk: item.PK(plain(rec.Change.Keys)), why: err, reason: ReasonUnreadable}, time.Now()); err != nil {
+			if err := r.unreadable(ctx, finding{pk: item.PK(plain(rec.Change.Keys)), why: err, reason: state.ReasonUnreadable}, time.Now()); err != nil {
 				r.log.WarnContext(ctx, "an unreadable item waits for the sweep to be listed", "record", name, "error", err)
 			}
 		}

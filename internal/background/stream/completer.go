@@ -107,7 +107,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
-			c.expired(ctx, entry(reasonExpiredOpen, ch.old))
+			c.expired(ctx, entry(state.ReasonExpiredOpen, ch.old))
 		}
 		if ch.new == nil {
 			delete(newest, ch.old.PK)

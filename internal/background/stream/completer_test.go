@@ -432,7 +432,7 @@ func TestOneFailingTicketStopsNothing(t *testing.T) {
 			t.Errorf("tried %d times, outcomes %v", tries, c.outcomes)
 		}
 		rep := look(t, tab)
-		if diff := cmp.Diff(map[stream.Reason]int{stream.ReasonStuck: 1}, counts(rep)); diff != "" {
+		if diff := cmp.Diff(map[state.Reason]int{state.ReasonStuck: 1}, counts(rep)); diff != "" {
 			t.Fatalf("listed (-want +got):\n%s", diff)
 		}
 		if e := rep.Entries[0]; e.Tries != 4 || e.LastErr == "" {

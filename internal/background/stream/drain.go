@@ -330,7 +330,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	}
 	if t.gone {
 		for _, j := range t.lost {
-			d.lost(ctx, jobEntry(reasonJobLost, t.image, j.name))
+			d.lost(ctx, jobEntry(state.ReasonJobLost, t.image, j.name))
 		}
 		return first, len(names)
 	}
@@ -353,7 +353,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case bad, state.Pending(now, j.name):
 			again(j.at)
 		case err == nil && now.Jobs[j.name].Failed != "":
-			d.parked(ctx, jobEntry(ReasonParked, now, j.name))
+			d.parked(ctx, jobEntry(state.ReasonParked, now, j.name))
 		}
 	}
 	return first, len(names)

@@ -26,6 +26,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/streamimage"
@@ -497,7 +498,7 @@ func TestMistakesShowAtColdStart(t *testing.T) {
 		"no index":          func() { stream.NewWaiting(nil, store) },
 		"no table to list":  func() { stream.NewWaiting(client, nil) },
 		"a reason that waits for nobody": func() {
-			stream.NewWaiting(client, store, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonOpen} })
+			stream.NewWaiting(client, store, func(o *stream.WaitingOptions) { o.Only = []state.Reason{state.ReasonOpen} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,36 +8,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Reason is the reason to list an operation for operators.
-type Reason = state.Reason
-
-// The reasons.
-const (
-	ReasonStuck       = state.ReasonStuck       // given up: an operator settles it
-	ReasonUnknown     = state.ReasonUnknown     // given up, and a call may have been made: an operator finds out, and settles it
-	ReasonBlocked     = state.ReasonBlocked     // the program refuses to continue: change the program, or settle it
-	ReasonParked      = state.ReasonParked      // a job that can't be delivered: an operator redrives it
-	ReasonOpen        = state.ReasonOpen        // abandoned: the completer will end it
-	ReasonNoRequest   = state.ReasonNoRequest   // abandoned, and its request wasn't stored: only its client can end it
-	ReasonExpiring    = state.ReasonExpiring    // abandoned, with nothing committed: it will be forgotten
-	ReasonUndelivered = state.ReasonUndelivered // a job that has waited for too long
-	ReasonKept        = state.ReasonKept        // finished and its jobs delivered, but still kept
-	ReasonUnreadable  = state.ReasonUnreadable  // a record that this program can't understand
-)
-
-// Reasons of entries that only hooks get.
-const (
-	reasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
-	reasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
-)
-
 // Entry is a line of the list for operators. It holds no key, no body and no data of
 // the caller.
 type Entry struct {
-	Reason Reason `json:"reason"`
-	PK     string `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
-	Record string `json:"record"` // its short name in logs
-	ID     string `json:"id,omitempty"`
+	Reason state.Reason `json:"reason"`
+	PK     string       `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
+	Record string       `json:"record"` // its short name in logs
+	ID     string       `json:"id,omitempty"`
 
 	Function string `json:"function,omitempty"` // function that completes the operation
 	Handler  string `json:"handler,omitempty"`  // handler in that function
@@ -57,7 +34,7 @@ type Entry struct {
 // Age returns how long ago the last attempt began.
 func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 
-func entry(why Reason, r *store.Record) Entry {
+func entry(why state.Reason, r *store.Record) Entry {
 	e := Entry{
 		Reason: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
 		Created: r.Created, Run: r.Run, Since: r.WaitSince, Function: r.Handler.Function, Handler: r.Handler.Name,
@@ -68,7 +45,7 @@ func entry(why Reason, r *store.Record) Entry {
 	return e
 }
 
-func jobEntry(why Reason, r *store.Record, name string) Entry {
+func jobEntry(why state.Reason, r *store.Record, name string) Entry {
 	e, job := entry(why, r), r.Jobs[name]
 	e.Job, e.Kind, e.Tries, e.LastErr = name, job.Kind, job.Tries, job.Failed
 	return e

@@ -66,8 +66,8 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 				f.reviews = append(f.reviews, known)
 			}
 		case SkipUnreadable:
-			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err, reason: ReasonUnreadable})
-			e := Entry{Reason: ReasonUnreadable, LastErr: reason(err)}
+			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err, reason: state.ReasonUnreadable})
+			e := Entry{Reason: state.ReasonUnreadable, LastErr: reason(err)}
 			if pk := item.PK(it); pk != "" {
 				e.PK, e.Record = pk, redact.Record(pk)
 			}
@@ -96,7 +96,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	}
 	why := waits
 	if r.Blocked {
-		why = ReasonBlocked
+		why = state.ReasonBlocked
 	}
 	f.entries = append(f.entries, entry(why, r))
 	switch {
@@ -115,16 +115,16 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
 		case !state.Pending(r, name):
-			f.entries = append(f.entries, jobEntry(ReasonParked, r, name))
+			f.entries = append(f.entries, jobEntry(state.ReasonParked, r, name))
 		case late(r.Run) && late(r.Jobs[name].At):
-			f.entries = append(f.entries, jobEntry(ReasonUndelivered, r, name))
+			f.entries = append(f.entries, jobEntry(state.ReasonUndelivered, r, name))
 			t.jobs = append(t.jobs, jobRef{name: name})
 		case !state.Later(r.Jobs[name], now):
 			f.leave(later(r.Run, r.Jobs[name].At).Add(s.opt.Late))
 		}
 	}
 	if t.letGo {
-		f.entries = append(f.entries, entry(ReasonKept, r))
+		f.entries = append(f.entries, entry(state.ReasonKept, r))
 	}
 	if t.letGo || len(t.jobs) > 0 {
 		f.todos = append(f.todos, t)
@@ -218,7 +218,7 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 			case why == nil:
 				took[kind] = true
 			case s.opt.Now().Sub(later(t.image.Run, t.image.Jobs[j.name].At)) > patience:
-				all[kind] = finding{pk: t.image.PK, key: kindPK(kind), kind: kind, why: fmt.Errorf("jobs of kind %q wait: %w", kind, why), reason: ReasonBlocked}
+				all[kind] = finding{pk: t.image.PK, key: kindPK(kind), kind: kind, why: fmt.Errorf("jobs of kind %q wait: %w", kind, why), reason: state.ReasonBlocked}
 			}
 		}
 	}
@@ -241,14 +241,14 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 			return nil // the sweep that it belongs to gives it up
 		}
 		key := namespacePK(state.Namespace(r.PK))
-		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: ReasonBlocked}
+		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: state.ReasonBlocked}
 		return nil
 	case err != nil:
 		return err
 	}
 	rep.MadeStuck++
 	if s.opt.Hooks.MadeStuck != nil {
-		s.opt.Hooks.MadeStuck(ctx, entry(ReasonStuck, r))
+		s.opt.Hooks.MadeStuck(ctx, entry(state.ReasonStuck, r))
 	}
 	return nil
 }

@@ -142,7 +142,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 			[]string{"0.0"},
 			func(t *testing.T, tab *table, r *store.Record) {
 				t.Helper()
-				if got := tab.listed(t); len(got) != 1 || got[0].Reason != stream.ReasonParked || got[0].LastErr != "poison" {
+				if got := tab.listed(t); len(got) != 1 || got[0].Reason != state.ReasonParked || got[0].LastErr != "poison" {
 					t.Errorf("listed %+v", got)
 				}
 			},

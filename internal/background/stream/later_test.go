@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 )
 
@@ -105,8 +106,8 @@ func TestSweepDeliversAtItsTime(t *testing.T) {
 		if err != nil && tt.n > 0 {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if rep.ByReason[stream.ReasonUndelivered].Count != tt.listed || rep.Delivered != tt.n || len(out.kinds()) != tt.n {
-			t.Errorf("%s: %d listed, %d delivered, %v", tt.name, rep.ByReason[stream.ReasonUndelivered].Count, rep.Delivered, out.kinds())
+		if rep.ByReason[state.ReasonUndelivered].Count != tt.listed || rep.Delivered != tt.n || len(out.kinds()) != tt.n {
+			t.Errorf("%s: %d listed, %d delivered, %v", tt.name, rep.ByReason[state.ReasonUndelivered].Count, rep.Delivered, out.kinds())
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/dbfault"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
@@ -69,7 +70,7 @@ func (tab *table) runsAnd(t testing.TB, pages int, before func(), optFns ...func
 func many(t testing.TB, tab *table, n int) {
 	t.Helper()
 	for i := range n {
-		it := entryItem(stream.ReasonStuck, fmt.Sprintf("v1##%d", i), 1)
+		it := entryItem(state.ReasonStuck, fmt.Sprintf("v1##%d", i), 1)
 		maps.Copy(it, item(t, open(map[string]any{"pk": text(fmt.Sprintf("v1##%d", i)), "st": text("stuck")})))
 		tab.Put(t, it)
 	}

@@ -1,6 +1,10 @@
 package stream
 
-import "time"
+import (
+	"time"
+
+	"github.com/samekey/samekey/internal/state"
+)
 
 // Report is the result of a [Sweep].
 type Report struct {
@@ -32,8 +36,8 @@ type Report struct {
 	// least those of the last pass, so that a gauge doesn't flap with each run. Entries
 	// lists what this run has found, up to [SweepOptions.MaxEntries]; for each reason the
 	// oldest come first.
-	ByReason map[Reason]Tally `json:"by_reason"`
-	Entries  []Entry          `json:"entries,omitempty"`
+	ByReason map[state.Reason]Tally `json:"by_reason"`
+	Entries  []Entry                `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
 	LetGo     int `json:"let_go"`    // records that need no longer be kept

@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -47,7 +48,7 @@ func TestFindingsOfARecord(t *testing.T) {
 	job := map[string]store.Job{"0.0": {}}
 	at := func(d time.Duration) map[string]store.Job { return map[string]store.Job{"0.0": {At: ago(d)}} }
 	type short struct {
-		Entries                 []Reason
+		Entries                 []state.Reason
 		Jobs, LetGo             int
 		Tickets, GiveUps, Empty int
 		Left                    int           // to the stream's readers
@@ -60,26 +61,26 @@ func TestFindingsOfARecord(t *testing.T) {
 	}{
 		"in flight":                          {open(0, held(time.Minute)), short{Left: 1, Young: time.Minute + grace + late, Open: true}},
 		"due":                                {open(grace), short{Left: 1, Young: late, Open: true}},
-		"abandoned":                          {open(grace + 1), short{Entries: []Reason{ReasonOpen}, Left: 1, Young: late - 1, Open: true}},
-		"for as long as the stream may take": {open(grace + late), short{Entries: []Reason{ReasonOpen}, Left: 1, Open: true}},
-		"for longer":                         {open(grace + late + 1), short{Entries: []Reason{ReasonOpen}, Tickets: 1, Open: true}},
-		"the program refuses to continue":    {open(grace+late+1, blocked), short{Entries: []Reason{ReasonBlocked}, Tickets: 1, Open: true}},
-		"held by a clock that was wrong":     {open(grace+late+1, held(25*time.Hour)), short{Entries: []Reason{ReasonOpen}, Open: true}},
-		"its request isn't stored":           {open(24*time.Hour, noRequest), short{Entries: []Reason{ReasonNoRequest}, Open: true}},
-		"and its client will not come back":  {open(24*time.Hour+1, noRequest), short{Entries: []Reason{ReasonNoRequest}, GiveUps: 1, Open: true}},
+		"abandoned":                          {open(grace + 1), short{Entries: []state.Reason{state.ReasonOpen}, Left: 1, Young: late - 1, Open: true}},
+		"for as long as the stream may take": {open(grace + late), short{Entries: []state.Reason{state.ReasonOpen}, Left: 1, Open: true}},
+		"for longer":                         {open(grace + late + 1), short{Entries: []state.Reason{state.ReasonOpen}, Tickets: 1, Open: true}},
+		"the program refuses to continue":    {open(grace+late+1, blocked), short{Entries: []state.Reason{state.ReasonBlocked}, Tickets: 1, Open: true}},
+		"held by a clock that was wrong":     {open(grace+late+1, held(25*time.Hour)), short{Entries: []state.Reason{state.ReasonOpen}, Open: true}},
+		"its request isn't stored":           {open(24*time.Hour, noRequest), short{Entries: []state.Reason{state.ReasonNoRequest}, Open: true}},
+		"and its client will not come back":  {open(24*time.Hour+1, noRequest), short{Entries: []state.Reason{state.ReasonNoRequest}, GiveUps: 1, Open: true}},
 		"given back to its client":           {open(time.Hour, freed), short{}},
-		"stuck":                              {open(30*24*time.Hour, stuck), short{Entries: []Reason{ReasonStuck}}},
-		"stuck for 30 days":                  {open(30*24*time.Hour+1, stuck), short{Entries: []Reason{ReasonStuck}, Empty: 1}},
-		"stuck for 30 days, without request": {open(30*24*time.Hour+1, stuck, noRequest), short{Entries: []Reason{ReasonStuck}}},
+		"stuck":                              {open(30*24*time.Hour, stuck), short{Entries: []state.Reason{state.ReasonStuck}}},
+		"stuck for 30 days":                  {open(30*24*time.Hour+1, stuck), short{Entries: []state.Reason{state.ReasonStuck}, Empty: 1}},
+		"stuck for 30 days, without request": {open(30*24*time.Hour+1, stuck, noRequest), short{Entries: []state.Reason{state.ReasonStuck}}},
 		"a job":                              {done(late, job), short{Left: 1}},
-		"a job that the stream has missed":   {done(late+1, job), short{Entries: []Reason{ReasonUndelivered}, Jobs: 1}},
-		"a job that waits for people":        {done(late+1, map[string]store.Job{"0.0": {Failed: "bad"}}), short{Entries: []Reason{ReasonParked}}},
+		"a job that the stream has missed":   {done(late+1, job), short{Entries: []state.Reason{state.ReasonUndelivered}, Jobs: 1}},
+		"a job that waits for people":        {done(late+1, map[string]store.Job{"0.0": {Failed: "bad"}}), short{Entries: []state.Reason{state.ReasonParked}}},
 		"a job to come":                      {done(time.Hour, at(-time.Minute)), short{}},
 		"a job whose time has come":          {done(time.Hour, at(late)), short{Left: 1}},
-		"a job whose time was missed":        {done(time.Hour, at(late+1)), short{Entries: []Reason{ReasonUndelivered}, Jobs: 1}},
+		"a job whose time was missed":        {done(time.Hour, at(late+1)), short{Entries: []state.Reason{state.ReasonUndelivered}, Jobs: 1}},
 		"a job that was late from the first": {done(time.Minute, at(time.Hour)), short{Left: 1, Young: late - time.Minute}},
 		"kept for nothing, as yet":           {done(late, nil), short{}},
-		"kept for nothing":                   {done(late+1, nil), short{Entries: []Reason{ReasonKept}, LetGo: 1}},
+		"kept for nothing":                   {done(late+1, nil), short{Entries: []state.Reason{state.ReasonKept}, LetGo: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +235,7 @@ func TestReviewOfAFinding(t *testing.T) {
 	soon := store.Job{Kind: "mail", At: now.Add(time.Hour)}
 	for name, tt := range map[string]struct {
 		jobs    map[string]store.Job
-		reason  Reason
+		reason  state.Reason
 		pk      string
 		edit    string
 		values  item.Map
@@ -244,20 +245,20 @@ func TestReviewOfAFinding(t *testing.T) {
 		listed  bool
 		err     bool
 	}{
-		"it is readable":              {reason: ReasonUnreadable},
-		"it is gone":                  {reason: ReasonUnreadable, pk: "v1##none"},
-		"it can't be read":            {reason: ReasonUnreadable, edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, listed: true},
-		"blocked, and can't be read":  {reason: ReasonBlocked, edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, listed: true},
-		"blocked, with a job":         {reason: ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, listed: true},
-		"unreadable once, with a job": {reason: ReasonUnreadable, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}},
-		"blocked, with a job to come": {reason: ReasonBlocked, jobs: map[string]store.Job{"0.0": soon}},
-		"blocked, with a parked job":  {reason: ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail", Failed: "bad"}}},
-		"blocked, and finished":       {reason: ReasonBlocked},
-		"blocked, and gone":           {reason: ReasonBlocked, pk: "v1##none"},
-		"somebody has renewed it":     {reason: ReasonUnreadable, renewed: true, listed: true},
-		"its item can't be seen":      {reason: ReasonUnreadable, broken: true, listed: true, err: true},
-		"it can't be struck":          {reason: ReasonUnreadable, fails: true, listed: true, err: true},
-		"blocked, and not renewed":    {reason: ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, fails: true, listed: true, err: true},
+		"it is readable":              {reason: state.ReasonUnreadable},
+		"it is gone":                  {reason: state.ReasonUnreadable, pk: "v1##none"},
+		"it can't be read":            {reason: state.ReasonUnreadable, edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, listed: true},
+		"blocked, and can't be read":  {reason: state.ReasonBlocked, edit: "SET st = :x", values: item.Map{":x": v.Str("?")}, listed: true},
+		"blocked, with a job":         {reason: state.ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, listed: true},
+		"unreadable once, with a job": {reason: state.ReasonUnreadable, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}},
+		"blocked, with a job to come": {reason: state.ReasonBlocked, jobs: map[string]store.Job{"0.0": soon}},
+		"blocked, with a parked job":  {reason: state.ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail", Failed: "bad"}}},
+		"blocked, and finished":       {reason: state.ReasonBlocked},
+		"blocked, and gone":           {reason: state.ReasonBlocked, pk: "v1##none"},
+		"somebody has renewed it":     {reason: state.ReasonUnreadable, renewed: true, listed: true},
+		"its item can't be seen":      {reason: state.ReasonUnreadable, broken: true, listed: true, err: true},
+		"it can't be struck":          {reason: state.ReasonUnreadable, fails: true, listed: true, err: true},
+		"blocked, and not renewed":    {reason: state.ReasonBlocked, jobs: map[string]store.Job{"0.0": {Kind: "mail"}}, fails: true, listed: true, err: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -351,13 +352,13 @@ var private = cmp.AllowUnexported(cursor{}, place{}, tally{}, found{}, failure{}
 // found, at least.
 func TestFoundByAPass(t *testing.T) {
 	t.Parallel()
-	stuck := func(n int) tally { return tally{by: map[Reason]found{ReasonStuck: {n, time.Time{}}}} }
+	stuck := func(n int) tally { return tally{by: map[state.Reason]found{state.ReasonStuck: {n, time.Time{}}}} }
 	c := cursor{last: stuck(5), at: []place{{found: stuck(1)}, {found: stuck(2), done: true}}}
-	if got := c.found().by[ReasonStuck].count; got != 5 {
+	if got := c.found().by[state.ReasonStuck].count; got != 5 {
 		t.Errorf("under way: found %d, want 5", got)
 	}
 	c.at[0].done = true
-	if got := c.found().by[ReasonStuck].count; got != 3 {
+	if got := c.found().by[state.ReasonStuck].count; got != 3 {
 		t.Errorf("whole: found %d, want 3", got)
 	}
 	if c.at = c.at[:1]; c.coverage() != 1 {
@@ -455,10 +456,10 @@ func TestPassEndedByAnother(t *testing.T) {
 func TestStoredCursor(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(time.Now().UnixMilli())
-	some := tally{by: map[Reason]found{ReasonStuck: {2, now}, ReasonOpen: {1, time.Time{}}}, open: now.Add(-time.Hour)}
+	some := tally{by: map[state.Reason]found{state.ReasonStuck: {2, now}, state.ReasonOpen: {1, time.Time{}}}, open: now.Add(-time.Hour)}
 	c := cursor{
 		ver: 1, began: now, passed: now.Add(-time.Minute), busy: now.Add(time.Minute), last: some, again: []failure{{"a", 3}},
-		at: []place{{after: "k", seen: 7, found: some}, {done: true, found: tally{by: map[Reason]found{}}}},
+		at: []place{{after: "k", seen: 7, found: some}, {done: true, found: tally{by: map[state.Reason]found{}}}},
 	}
 	db := &fakedynamo.DB{}
 	table := item.Table{Access: db, Name: fakeTable}

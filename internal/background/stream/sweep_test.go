@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -62,8 +61,8 @@ func look(t testing.TB, tab *table, optFns ...func(*stream.SweepOptions)) *strea
 }
 
 // counts are a report's, by reason.
-func counts(rep *stream.Report) map[stream.Reason]int {
-	m := make(map[stream.Reason]int)
+func counts(rep *stream.Report) map[state.Reason]int {
+	m := make(map[state.Reason]int)
 	for why, tally := range rep.ByReason {
 		m[why] = tally.Count
 	}
@@ -100,7 +99,7 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 	crowd(t, tab)
 
 	t.Run("while it is young: only what waits for people anyway", func(t *testing.T) {
-		want := map[stream.Reason]int{stream.ReasonStuck: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1}
+		want := map[state.Reason]int{state.ReasonStuck: 1, state.ReasonParked: 1, state.ReasonUnreadable: 1}
 		rep := look(t, tab, in(-time.Minute))
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -116,9 +115,9 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 			o.Hooks.Skipped = func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s) }
 		})
-		want := map[stream.Reason]int{
-			stream.ReasonStuck: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1, stream.ReasonOpen: 2, stream.ReasonNoRequest: 1,
-			stream.ReasonExpiring: 1, stream.ReasonUndelivered: 2, stream.ReasonKept: 1,
+		want := map[state.Reason]int{
+			state.ReasonStuck: 1, state.ReasonParked: 1, state.ReasonUnreadable: 1, state.ReasonOpen: 2, state.ReasonNoRequest: 1,
+			state.ReasonExpiring: 1, state.ReasonUndelivered: 2, state.ReasonKept: 1,
 		}
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -126,7 +125,7 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.MadeStuck+rep.Young != 0 {
 			t.Errorf("got %+v", rep)
 		}
-		if tally := rep.ByReason[stream.ReasonOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
+		if tally := rep.ByReason[state.ReasonOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
 			t.Errorf("the oldest open one is %d s old, want an hour", tally.Oldest)
 		}
 		if len(skipped) != 1 || skipped[0].Reason != stream.SkipUnreadable || skipped[0].Record == "" {
@@ -136,15 +135,15 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 			t.Errorf("%d lines for 10 entries:\n%s", n, log.String())
 		}
 		for _, e := range rep.Entries {
-			if e.PK == "" || e.Record == "" || e.Reason != stream.ReasonUnreadable && (e.ID == "" || e.Run.IsZero() || e.Created.IsZero()) {
+			if e.PK == "" || e.Record == "" || e.Reason != state.ReasonUnreadable && (e.ID == "" || e.Run.IsZero() || e.Created.IsZero()) {
 				t.Errorf("entry %+v", e)
 			}
 			switch {
-			case e.Reason == stream.ReasonStuck && (e.LastErr != "gave up" || e.Tries != 3 || e.Route != "POST /orders"):
+			case e.Reason == state.ReasonStuck && (e.LastErr != "gave up" || e.Tries != 3 || e.Route != "POST /orders"):
 				t.Errorf("entry %+v", e)
-			case e.Reason == stream.ReasonParked && (e.Job != "0.0" || e.Kind != "poison" || e.LastErr != "bad" || e.Tries != 5):
+			case e.Reason == state.ReasonParked && (e.Job != "0.0" || e.Kind != "poison" || e.LastErr != "bad" || e.Tries != 5):
 				t.Errorf("entry %+v", e)
-			case e.Reason == stream.ReasonUnreadable && (e.PK != "v1##future" || !strings.Contains(e.LastErr, "layout version 2")):
+			case e.Reason == state.ReasonUnreadable && (e.PK != "v1##future" || !strings.Contains(e.LastErr, "layout version 2")):
 				t.Errorf("entry %+v", e)
 			}
 		}
@@ -232,7 +231,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 			if err != nil || rep.Delivered+rep.Queued+rep.MadeStuck != 0 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
-			want := map[stream.Reason]int{stream.ReasonStuck: 1, stream.ReasonUnknown: 1, stream.ReasonParked: 1, stream.ReasonUnreadable: 1, stream.ReasonExpiring: 1}
+			want := map[state.Reason]int{state.ReasonStuck: 1, state.ReasonUnknown: 1, state.ReasonParked: 1, state.ReasonUnreadable: 1, state.ReasonExpiring: 1}
 			if diff := cmp.Diff(want, counts(rep)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -265,7 +264,7 @@ func TestSweepThatFails(t *testing.T) {
 		t.Run("a sink that is down: listed again, and no job is counted", func(t *testing.T) {
 			tab.finished(t, nil, "0.0")
 			rep, err := newSweep(tab, &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}, &tickets{}, in(time.Hour)).Run(t.Context())
-			if err != nil || rep.Delivered != 0 || rep.ByReason[stream.ReasonUndelivered].Count != 1 {
+			if err != nil || rep.Delivered != 0 || rep.ByReason[state.ReasonUndelivered].Count != 1 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 		})
@@ -325,7 +324,7 @@ func TestSweepInvoke(t *testing.T) {
 	tab.finished(t, nil, "0.0")
 	out, err := tab.sweep(in(time.Hour)).Invoke(t.Context(), []byte(`{"source":"aws.scheduler"}`))
 	var rep stream.Report
-	if err != nil || json.Unmarshal(out, &rep) != nil || !rep.Complete || rep.ByReason[stream.ReasonUndelivered].Count != 1 {
+	if err != nil || json.Unmarshal(out, &rep) != nil || !rep.Complete || rep.ByReason[state.ReasonUndelivered].Count != 1 {
 		t.Errorf("got %s, %v", out, err)
 	}
 }
@@ -352,7 +351,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			engine := idem.New(tab.Store, callertest.Anybody, tabletest.Ahead(tt.after))
 			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
 			rep, err := sweep.Run(t.Context())
-			if err != nil || rep.ByReason[stream.ReasonNoRequest].Count != 1 {
+			if err != nil || rep.ByReason[state.ReasonNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)
 			}
 			if r := tab.Only(t); r.State != tt.want || r.Retention != stdcmp.Or(tt.retention, defaults.Retention) {
@@ -381,14 +380,14 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 		later  time.Duration
 		settle bool
 		state  store.State
-		listed stream.Reason
+		listed state.Reason
 	}{
-		{26 * time.Hour, false, store.Stuck, stream.ReasonNoRequest},
-		{26 * time.Hour, false, store.Stuck, stream.ReasonStuck}, // nobody looks for a day
+		{26 * time.Hour, false, store.Stuck, state.ReasonNoRequest},
+		{26 * time.Hour, false, store.Stuck, state.ReasonStuck}, // nobody looks for a day
 		{time.Minute, true, store.Open, ""},
-		{10 * time.Minute, false, store.Open, stream.ReasonNoRequest},
-		{23 * time.Hour, false, store.Open, stream.ReasonNoRequest},
-		{2 * time.Hour, false, store.Stuck, stream.ReasonNoRequest},
+		{10 * time.Minute, false, store.Open, state.ReasonNoRequest},
+		{23 * time.Hour, false, store.Open, state.ReasonNoRequest},
+		{2 * time.Hour, false, store.Stuck, state.ReasonNoRequest},
 	} {
 		if step.settle {
 			if err := engine.Settle(t.Context(), pk, idem.Settlement{By: "jane"}); err != nil {
@@ -468,7 +467,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 				}
 			})
 			rep, err := sweep.Run(t.Context())
-			if err != nil || rep.ByReason[stream.ReasonStuck].Count != 1 || (rep.Emptied == 1) != tt.want {
+			if err != nil || rep.ByReason[state.ReasonStuck].Count != 1 || (rep.Emptied == 1) != tt.want {
 				t.Errorf("the report is %+v, %v", rep, err)
 			}
 			after := tab.Only(t)
@@ -587,7 +586,7 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 			failsLate(t, tab, clock, resumable)
 			clock.Advance(tt.later)
 			rep, err := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.Queue = clock.Now, queue }).Run(t.Context())
-			if err != nil || rep.ByReason[stream.ReasonOpen].Count != tt.listed || len(rep.Entries) != tt.listed || rep.Queued != tt.queued {
+			if err != nil || rep.ByReason[state.ReasonOpen].Count != tt.listed || len(rep.Entries) != tt.listed || rep.Queued != tt.queued {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 		})
@@ -606,7 +605,7 @@ func TestSweepLeavesALongHandlersJobsToTheDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []int{0, 1} {
-		if rep := look(t, tab, func(o *stream.SweepOptions) { o.Now = clock.Now }); rep.ByReason[stream.ReasonUndelivered].Count != want {
+		if rep := look(t, tab, func(o *stream.SweepOptions) { o.Now = clock.Now }); rep.ByReason[state.ReasonUndelivered].Count != want {
 			t.Errorf("listed %+v, want %d", rep, want)
 		}
 		clock.Advance(16 * time.Minute)
@@ -637,7 +636,7 @@ func TestBlockedIsListedAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		rep := look(t, tab)
-		if len(rep.Entries) != 1 || rep.Entries[0].Reason != stream.ReasonBlocked || rep.ByReason[stream.ReasonBlocked].Count != 1 ||
+		if len(rep.Entries) != 1 || rep.Entries[0].Reason != state.ReasonBlocked || rep.ByReason[state.ReasonBlocked].Count != 1 ||
 			!strings.Contains(rep.Entries[0].LastErr, `"booked" is next, but "ride_created" is recorded there`) {
 			t.Fatalf("listed %+v", rep.Entries)
 		}
@@ -645,7 +644,7 @@ func TestBlockedIsListedAtOnce(t *testing.T) {
 
 	queue := &tickets{} // the sweep stands in for the stream, as with anything that is open
 	rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.Queue = queue }).Run(t.Context())
-	if err != nil || rep.Queued != 1 || len(rep.Entries) != 1 || rep.Entries[0].Reason != stream.ReasonBlocked {
+	if err != nil || rep.Queued != 1 || len(rep.Entries) != 1 || rep.Entries[0].Reason != state.ReasonBlocked {
 		t.Errorf("an hour later %+v, %v", rep, err)
 	}
 	if res, err := engine.Do(t.Context(), req, version("ride_created", nil)); err != nil || res.Status != 201 {
@@ -864,29 +863,16 @@ func TestBrowseFails(t *testing.T) {
 	}
 }
 
-// Each reason of the list has a constant here, and the page says what the sweep does about
-// it.
+// The page says of each reason of the list what the sweep does about it.
 func TestReasonsAreListed(t *testing.T) {
 	t.Parallel()
-	read := func(file string) string {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(raw)
-	}
-	constants, page, listed := read("entry.go"), read("../../../docs/operate/background.md"), read("../../state/reasons.go")
-	names := make(map[string]string)
-	for _, m := range regexp.MustCompile(`(?m)^\t(Reason\w+) +Reason = "(\w+)"`).FindAllStringSubmatch(listed, -1) {
-		names[m[2]] = m[1]
+	page, err := os.ReadFile("../../../docs/operate/background.md")
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, r := range state.Reasons {
-		name := names[string(r.Reason)]
-		if name == "" || !regexp.MustCompile(`(?m)^\t`+name+` += state\.`+name+` `).MatchString(constants) {
-			t.Errorf("entry.go has no constant for %s", r.Reason)
-		}
-		if !strings.Contains(page, "\n| `"+string(r.Reason)+"` | ") {
-			t.Errorf("docs/operate/background.md says nothing about %s", r.Reason)
+		if !strings.Contains(string(page), "\n| `"+string(r.Reason)+"` | ") {
+			t.Errorf("docs/operate/background.md has no row for %s, want one", r.Reason)
 		}
 	}
 }

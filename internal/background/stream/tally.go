@@ -8,12 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // tally counts what a pass has found. Each segment has one, stored with its place: so a
 // pass of many runs counts each record once, also if two runs see it.
 type tally struct {
-	by   map[Reason]found
+	by   map[state.Reason]found
 	open time.Time // when the oldest open operation was claimed; zero for none
 }
 
@@ -30,13 +31,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-func (t *tally) add(e Entry) { *t = t.with(tally{by: map[Reason]found{e.Reason: {1, e.Run}}}) }
+func (t *tally) add(e Entry) { *t = t.with(tally{by: map[state.Reason]found{e.Reason: {1, e.Run}}}) }
 
 // with returns the sum of two tallies.
 func (t tally) with(o tally) tally {
 	sum := tally{maps.Clone(t.by), earlier(t.open, o.open)}
 	if sum.by == nil {
-		sum.by = make(map[Reason]found)
+		sum.by = make(map[state.Reason]found)
 	}
 	for why, f := range o.by {
 		sum.by[why] = found{sum.by[why].count + f.count, earlier(sum.by[why].oldest, f.oldest)}
@@ -57,8 +58,8 @@ func (t tally) atLeast(o tally) tally {
 }
 
 // report returns the counts with the ages of the oldest.
-func (t tally) report(now time.Time) map[Reason]Tally {
-	by := make(map[Reason]Tally)
+func (t tally) report(now time.Time) map[state.Reason]Tally {
+	by := make(map[state.Reason]Tally)
 	for why, f := range t.by {
 		by[why] = Tally{Count: f.count, Oldest: age(f.oldest, now)}
 	}
@@ -86,9 +87,9 @@ func (t tally) value() item.Value {
 }
 
 func tallyOf(d *item.Decoder, counts, open string) tally {
-	t := tally{by: make(map[Reason]found), open: d.Milli(open, false)}
+	t := tally{by: make(map[state.Reason]found), open: d.Milli(open, false)}
 	d.Maps(counts, func(one *item.Decoder) {
-		t.by[Reason(one.Text(tallyReason, true))] = found{int(one.Number(tallyCount, true)), one.Milli(tallyOldest, false)}
+		t.by[state.Reason(one.Text(tallyReason, true))] = found{int(one.Number(tallyCount, true)), one.Milli(tallyOldest, false)}
 	})
 	return t
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
 	"github.com/samekey/samekey/internal/background/worker"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/seal"
@@ -137,7 +138,7 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 			t.Errorf("%s: listed (-want +got):\n%s", when, diff)
 		}
 	}
-	mine := stream.Entry{Reason: stream.ReasonBlocked, PK: pk, LastErr: `no handler: the function "f" is not on the completer's list`}
+	mine := stream.Entry{Reason: state.ReasonBlocked, PK: pk, LastErr: `no handler: the function "f" is not on the completer's list`}
 	for range 3 {
 		if queue.deliver(t, w); queue.len() != 0 {
 			t.Fatalf("%d tickets wait", queue.len())
@@ -163,7 +164,7 @@ func TestTicketsThatEndAreListed(t *testing.T) {
 	if err != nil || string(out) != `{"batchItemFailures":[]}` {
 		t.Errorf("answered %s, %v", out, err)
 	}
-	none := stream.Entry{Reason: stream.ReasonUnreadable, PK: "samekey#ticket#1", LastErr: "completer: not a ticket: unexpected end of JSON input"}
+	none := stream.Entry{Reason: state.ReasonUnreadable, PK: "samekey#ticket#1", LastErr: "completer: not a ticket: unexpected end of JSON input"}
 	listed("no ticket", none)
 	scheduled(t, w)
 	listed("a sweep later", none)
@@ -194,7 +195,7 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 		}
 	}
 	waits := func(kind, why string) stream.Entry {
-		return stream.Entry{Reason: stream.ReasonBlocked, LastErr: fmt.Sprintf("jobs of kind %q wait: %s", kind, why)}
+		return stream.Entry{Reason: state.ReasonBlocked, LastErr: fmt.Sprintf("jobs of kind %q wait: %s", kind, why)}
 	}
 	const none = `sink is unavailable: there is none for jobs of kind "mail" (the worker's Sinks)`
 	for name, tt := range map[string]struct {
@@ -233,7 +234,7 @@ func TestWhatNobodyGoesOnWithIsListed(t *testing.T) {
 			func(o *worker.Options) { o.Namespaces = []string{"a"} },
 			[]time.Duration{25 * time.Hour},
 			27 * time.Hour,
-			[]stream.Entry{{Reason: stream.ReasonBlocked, LastErr: `nobody has ended it within 24h0m0s: the operation is another handler's: this worker's Namespaces lack "b"`}},
+			[]stream.Entry{{Reason: state.ReasonBlocked, LastErr: `nobody has ended it within 24h0m0s: the operation is another handler's: this worker's Namespaces lack "b"`}},
 			nil,
 		},
 	} {
@@ -320,7 +321,7 @@ func TestAlteredRequest(t *testing.T) {
 				t.Errorf("%d tickets wait", queue.len())
 			}
 			got := tab.listed(t)
-			if len(got) != 1 || got[0].Reason != stream.ReasonBlocked || got[0].PK != pk || !strings.Contains(got[0].LastErr, store.ErrCorrupt.Error()) {
+			if len(got) != 1 || got[0].Reason != state.ReasonBlocked || got[0].PK != pk || !strings.Contains(got[0].LastErr, store.ErrCorrupt.Error()) {
 				t.Errorf("listed %+v", got)
 			}
 		})

@@ -31,9 +31,9 @@ type finding struct {
 	key    string // the finding's own; "" for that of pk alone
 	kind   string // of jobs that wait for a sink; "" otherwise
 	why    error
-	reason Reason    // ReasonUnreadable, or ReasonBlocked if nobody goes on; "" if people aren't asked yet
-	since  time.Time // as it was read
-	ends   time.Time // the finding's expiry, as it was read
+	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody goes on; "" if people aren't asked yet
+	since  time.Time    // as it was read
+	ends   time.Time    // the finding's expiry, as it was read
 }
 
 // findingLife is how long a finding lasts after the last sweep or drain that saw its
@@ -71,7 +71,7 @@ func findingOf(it item.Map) (f finding, ok bool) {
 	f.pk, f.key, f.kind = d.Text(item.AttrAbout, false), item.PK(it), d.WaitIn().Kind
 	f.since, f.ends = d.Milli(item.AttrSince, false), time.Unix(d.Number(item.AttrExpires, false), 0)
 	why, _, _ := strings.Cut(d.Text(item.AttrWait, false), "#")
-	f.reason, f.why = Reason(why), errors.New(d.Text(item.AttrLastErr, false))
+	f.reason, f.why = state.Reason(why), errors.New(d.Text(item.AttrLastErr, false))
 	return f, d.Err == nil && f.pk != ""
 }
 
@@ -79,9 +79,9 @@ func findingOf(it item.Map) (f finding, ok bool) {
 // for the option Listed of package internal/background/completer, and for a decision about an operation
 // whose message has to come again. The sweep takes the operation off the list once it goes on.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
-	reason := ReasonBlocked
+	reason := state.ReasonBlocked
 	if t.Operation == "" {
-		reason = ReasonUnreadable
+		reason = state.ReasonUnreadable
 	}
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
@@ -208,8 +208,8 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 	switch rec, why, err := readItem(it); {
 	case why == SkipUnreadable && f.key != findingPK(f.pk): // another item of the kind or the namespace is listed anew
 	case why == SkipUnreadable:
-		return w.list(ctx, finding{pk: f.pk, why: err, reason: ReasonUnreadable}, now)
-	case f.reason == ReasonBlocked && why == "" && f.lasts(rec, now, grace):
+		return w.list(ctx, finding{pk: f.pk, why: err, reason: state.ReasonUnreadable}, now)
+	case f.reason == state.ReasonBlocked && why == "" && f.lasts(rec, now, grace):
 		return w.list(ctx, f, now)
 	}
 	return w.strikeOff(ctx, f, now)

@@ -52,7 +52,7 @@ type Waiting struct {
 // WaitingOptions are the settings of a [Waiting]; the zero value is the default.
 type WaitingOptions struct {
 	// Only limits the reasons. Default: [WaitingReasons].
-	Only []Reason
+	Only []state.Reason
 	// After lets [Waiting.All] begin behind this entry; its Since and PK count. Default:
 	// the oldest entry.
 	After Entry
@@ -61,9 +61,9 @@ type WaitingOptions struct {
 }
 
 // WaitingReasons returns the reasons to wait for people, in the order of precedence.
-func WaitingReasons() (all []Reason) {
+func WaitingReasons() (all []state.Reason) {
 	for _, name := range state.ReasonNames(true) {
-		all = append(all, Reason(name))
+		all = append(all, state.Reason(name))
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOption
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	foreign := func(why Reason) bool { return !slices.Contains(WaitingReasons(), why) }
+	foreign := func(why state.Reason) bool { return !slices.Contains(WaitingReasons(), why) }
 	if api == nil || store == nil || slices.ContainsFunc(opt.Only, foreign) {
 		panic("stream: NewWaiting: api and store must not be nil, and Only has reasons to wait for people") //nolint:forbidigo // a mistake in the program
 	}
@@ -94,7 +94,7 @@ type Counted struct {
 	// Oldest is how long the oldest has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
 	// ByReason has an entry for each reason, also if nothing waits for it.
-	ByReason map[Reason]Tally `json:"by_reason"`
+	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
 // Count counts what waits, and reads all of its entries for that: half a read unit for 4
@@ -105,7 +105,7 @@ func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &Counted{ByReason: make(map[Reason]Tally)}
+	all := &Counted{ByReason: make(map[state.Reason]Tally)}
 	for i, p := range parts {
 		sum := all.ByReason[p.why]
 		sum.Count += tallies[i].Count
@@ -146,7 +146,7 @@ func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 
 // part is a partition of the index, and how far it was read.
 type part struct {
-	why   Reason
+	why   state.Reason
 	key   string    // its partition key
 	since time.Time // where to begin
 	limit int32     // of the next page
@@ -284,7 +284,7 @@ func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare
 
 // indexed returns an entry of the index. It shows as much as it understands: the list
 // must not end at an entry.
-func indexed(why Reason, it item.Map) Entry {
+func indexed(why state.Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }
 	at := (&item.Decoder{It: it}).WaitIn()

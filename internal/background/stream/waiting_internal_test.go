@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // shelf is an index in memory: the pages of each partition.
@@ -61,7 +62,7 @@ func (s *shelf) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dyn
 
 // listed is the list of a shelf, whose time is now.
 func listed(s *shelf, now time.Time, after Entry) *Waiting {
-	return &Waiting{s, "t", WaitingOptions{Only: []Reason{ReasonStuck}, After: after, Now: func() time.Time { return now }}}
+	return &Waiting{s, "t", WaitingOptions{Only: []state.Reason{state.ReasonStuck}, After: after, Now: func() time.Time { return now }}}
 }
 
 func onShelf(pk string, since time.Time) item.Map {
@@ -74,7 +75,7 @@ func onShelf(pk string, since time.Time) item.Map {
 func TestPagesOfAList(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_800_000_000_000)
-	key := item.WaitKeys(ReasonStuck)[0]
+	key := item.WaitKeys(state.ReasonStuck)[0]
 	s := &shelf{pages: map[string][][]item.Map{key: {
 		{onShelf("g", now)}, {onShelf("c", now)}, {}, {onShelf("a", now)}, {onShelf("b", now)}, {onShelf("e", now), onShelf("d", now.Add(1e6))}, {onShelf("f", now.Add(2e6))},
 	}}}
@@ -102,7 +103,7 @@ func TestPagesOfAList(t *testing.T) {
 	if got, want := s.read[key], []string{"25 ", "100 ", "400 ", "1600 ", "2000 ", "2000 ", "2000 "}; !slices.Equal(got, want) {
 		t.Errorf("read as %q, want %q", got, want)
 	}
-	if other := s.read[item.WaitKeys(ReasonStuck)[1]]; len(other) != 1 {
+	if other := s.read[item.WaitKeys(state.ReasonStuck)[1]]; len(other) != 1 {
 		t.Errorf("an empty partition is read as %q", other)
 	}
 	n := 0
@@ -124,9 +125,9 @@ func TestPagesOfAList(t *testing.T) {
 func TestListEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	key := item.WaitKeys(ReasonStuck)[3]
+	key := item.WaitKeys(state.ReasonStuck)[3]
 	pages := map[string][][]item.Map{
-		key: {{onShelf("a", now), onShelf("b", now.Add(1e6))}, {onShelf("c", now.Add(2e6))}}, item.WaitKeys(ReasonStuck)[4]: {{onShelf("d", now.Add(3e6))}},
+		key: {{onShelf("a", now), onShelf("b", now.Add(1e6))}, {onShelf("c", now.Add(2e6))}}, item.WaitKeys(state.ReasonStuck)[4]: {{onShelf("d", now.Add(3e6))}},
 	}
 	noIndex := &smithy.GenericAPIError{Code: "ValidationException", Message: "The table does not have the specified index: waiting"}
 	for name, tt := range map[string]struct {

@@ -27,7 +27,7 @@ import (
 )
 
 // entryItem is as much of a waiting record as its entry shows.
-func entryItem(why stream.Reason, pk string, since int64) layout.Map {
+func entryItem(why state.Reason, pk string, since int64) layout.Map {
 	return layout.Map{
 		"pk": tabletest.Str(pk), "waits": tabletest.Str(layout.WaitKey(why, pk)), "wait_ms": tabletest.Num(since),
 		"id": tabletest.Str("id-" + pk), "route": tabletest.Str("POST /rides"), "last_err": tabletest.Str("down"), "tries": tabletest.Num(3),
@@ -72,7 +72,7 @@ func TestWaitingInOrder(t *testing.T) {
 	var items []layout.Map
 	var want []stream.Entry
 	for i := range 600 {
-		why := []stream.Reason{stream.ReasonStuck, stream.ReasonStuck, stream.ReasonStuck, stream.ReasonParked, stream.ReasonUnknown}[rand.N(5)]
+		why := []state.Reason{state.ReasonStuck, state.ReasonStuck, state.ReasonStuck, state.ReasonParked, state.ReasonUnknown}[rand.N(5)]
 		since := now.Add(-time.Duration(rand.N(40)) * time.Minute) // many at the same time
 		pk := fmt.Sprintf("v1##%04d", i)
 		items = append(items, entryItem(why, pk, since.UnixMilli()))
@@ -84,7 +84,7 @@ func TestWaitingInOrder(t *testing.T) {
 		}
 		return strings.Compare(a.PK, b.PK)
 	})
-	expired := entryItem(stream.ReasonBlocked, "v1##expired", now.Add(-time.Hour).UnixMilli())
+	expired := entryItem(state.ReasonBlocked, "v1##expired", now.Add(-time.Hour).UnixMilli())
 	expired["exp_s"] = tabletest.Num(now.Add(-time.Minute).Unix())
 	items = append(items, expired, layout.Map{"pk": tabletest.Str("v1##good"), "st": tabletest.Str("done")})
 	if err := load(t.Context(), tab, items...); err != nil {
@@ -102,8 +102,8 @@ func TestWaitingInOrder(t *testing.T) {
 	if diff := cmp.Diff(all, list(t, stream.NewWaiting(tab.Client, tab.Store), 0)); diff != "" {
 		t.Errorf("everything (-want +got):\n%s", diff)
 	}
-	parked := stream.NewWaiting(tab.Client, tab.Store, func(o *stream.WaitingOptions) { o.Only = []stream.Reason{stream.ReasonParked} })
-	if diff := cmp.Diff(pks(func(e stream.Entry) bool { return e.Reason == stream.ReasonParked }), list(t, parked, 0)); diff != "" {
+	parked := stream.NewWaiting(tab.Client, tab.Store, func(o *stream.WaitingOptions) { o.Only = []state.Reason{state.ReasonParked} })
+	if diff := cmp.Diff(pks(func(e stream.Entry) bool { return e.Reason == state.ReasonParked }), list(t, parked, 0)); diff != "" {
 		t.Errorf("only parked (-want +got):\n%s", diff)
 	}
 	for _, at := range []int{0, 1, 300, 598, 599} {
@@ -116,8 +116,8 @@ func TestWaitingInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted := stream.Counted{ByReason: map[stream.Reason]stream.Tally{
-		stream.ReasonUnknown: {}, stream.ReasonStuck: {}, stream.ReasonBlocked: {}, stream.ReasonParked: {}, stream.ReasonUnreadable: {},
+	counted := stream.Counted{ByReason: map[state.Reason]stream.Tally{
+		state.ReasonUnknown: {}, state.ReasonStuck: {}, state.ReasonBlocked: {}, state.ReasonParked: {}, state.ReasonUnreadable: {},
 	}}
 	for _, e := range want {
 		tally := counted.ByReason[e.Reason]
@@ -187,14 +187,14 @@ func TestWorkerCountsWhatWaits(t *testing.T) {
 	if calls := tab.Transport.Calls(); calls["Query"] == 0 || calls["Query"]+1 != tab.Transport.Total() || calls["GetItem"] != 1 /* the sweep's place */ {
 		t.Errorf("a count took %v", calls)
 	}
-	counts := make(map[stream.Reason]int)
+	counts := make(map[state.Reason]int)
 	for why, tally := range got[1].ByReason {
 		counts[why] = tally.Count
-		if tally.Count > 0 != (tally.Oldest > 0) && why == stream.ReasonStuck { // a minute old
+		if tally.Count > 0 != (tally.Oldest > 0) && why == state.ReasonStuck { // a minute old
 			t.Errorf("%s: %+v", why, tally)
 		}
 	}
-	want := map[stream.Reason]int{stream.ReasonUnknown: 0, stream.ReasonStuck: 1, stream.ReasonBlocked: 0, stream.ReasonParked: 1, stream.ReasonUnreadable: 1}
+	want := map[state.Reason]int{state.ReasonUnknown: 0, state.ReasonStuck: 1, state.ReasonBlocked: 0, state.ReasonParked: 1, state.ReasonUnreadable: 1}
 	if diff := cmp.Diff(want, counts); diff != "" || len(got) != 2 || got[0].Count != 0 || got[1].Count != 3 || got[1].Oldest < 50 {
 		t.Errorf("counted %+v (-want +got):\n%s", got[1], diff)
 	}
@@ -261,7 +261,7 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 	rep := swept(t, tab)
 	got := make(map[string]int)
 	for why, e := range waits(t, tab) {
-		if e.Reason == stream.ReasonParked {
+		if e.Reason == state.ReasonParked {
 			why = "parked " + e.Job + " " + e.LastErr
 		}
 		got[why]++

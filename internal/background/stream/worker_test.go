@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/internal/background/worker"
 	"github.com/samekey/samekey/internal/base/itemsize"
 	layout "github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/callertest"
 	"github.com/samekey/samekey/internal/testkit/tabletest"
 	"github.com/samekey/samekey/seal"
@@ -89,7 +90,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 		missed := tabletest.Post(tabletest.NewKey(), `"missed"`)
 		begin(t, tab, missed, nothing, function("good"))
 		rep := scheduled(t, w)
-		want := map[stream.Reason]int{stream.ReasonParked: 1, stream.ReasonUndelivered: rounds + 1, stream.ReasonOpen: 2}
+		want := map[state.Reason]int{state.ReasonParked: 1, state.ReasonUndelivered: rounds + 1, state.ReasonOpen: 2}
 		if diff := cmp.Diff(want, counts(&rep)); diff != "" || !rep.Complete || rep.Delivered != 1 || rep.Queued != 2 {
 			t.Errorf("the sweep found (-want +got):\n%s and reports %+v", diff, rep)
 		}

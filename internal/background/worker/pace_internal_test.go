@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/background/completer"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -133,7 +134,7 @@ func TestKindBeforeItsSink(t *testing.T) {
 		route := jobs.Route{"mail": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return nil })}
 		quiet := func(o *Options) { o.Logger, o.Sink = slog.New(slog.DiscardHandler), route }
 		for run := range 20 {
-			if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.ByReason[stream.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[stream.ReasonParked].Count != 0 {
+			if rep := sweepNow(t, New(db, store, completer.NewQueue(noQueue{}, "url"), quiet)); rep.ByReason[state.ReasonUndelivered].Count != max(8, 16-16*run) || rep.ByReason[state.ReasonParked].Count != 0 {
 				t.Fatalf("run %d: %+v", run, rep)
 			}
 			<-time.After(time.Hour)
@@ -237,7 +238,7 @@ func TestCountsAreThoseOfThePass(t *testing.T) {
 			})
 			o.Sweep = func(o *stream.SweepOptions) { o.PageSize, o.PagesPerSecond, o.Segments = 10, 0.1, 2 }
 			o.Hooks.Swept = func(_ context.Context, r *stream.Report, _ error) {
-				n := fmt.Sprint(r.ByReason[stream.ReasonUndelivered].Count)
+				n := fmt.Sprint(r.ByReason[state.ReasonUndelivered].Count)
 				if r.Complete {
 					n += "!"
 					passes++

@@ -34,7 +34,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 		if err != nil {
 			return nil, nil, err
 		}
-		if e.Reason == stream.ReasonUnreadable || now.Sub(e.Since) < p.Older || p.Only && state.Namespace(e.PK) != p.Namespace {
+		if e.Reason == state.ReasonUnreadable || now.Sub(e.Since) < p.Older || p.Only && state.Namespace(e.PK) != p.Namespace {
 			continue
 		}
 		rec, err := s.Load(ctx, e.PK)

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/background/stream"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -118,7 +119,7 @@ func (t *Table) Row(ctx context.Context, pk string) (Row, bool, error) {
 	rec, _, err := t.load(ctx, pk)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
-		return Row{PK: pk, Name: shortName(pk), Reasons: []string{string(stream.ReasonUnreadable)}, Error: err.Error()}, true, nil
+		return Row{PK: pk, Name: shortName(pk), Reasons: []string{string(state.ReasonUnreadable)}, Error: err.Error()}, true, nil
 	case err != nil:
 		return Row{}, false, t.said(err)
 	case rec == nil:
@@ -183,9 +184,9 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			Error: e.LastErr, Created: milli(e.Created), Run: milli(e.Run),
 		}
 		switch {
-		case e.Reason == stream.ReasonUnknown, e.Reason == stream.ReasonStuck:
+		case e.Reason == state.ReasonUnknown, e.Reason == state.ReasonStuck:
 			row.State = string(store.Stuck)
-		case e.Reason == stream.ReasonBlocked && e.ID != "":
+		case e.Reason == state.ReasonBlocked && e.ID != "":
 			row.State = string(store.Open)
 		default: // the entry doesn't tell
 		}
