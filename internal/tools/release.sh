@@ -28,6 +28,7 @@ prepare)
 		golden=dynamo/testdata/golden/v${version%.*}-$form.json
 		[[ -f $golden ]] || fail "there is no $golden: go test ./dynamo -run '^TestGoldenItems\$' -write-golden v${version%.*}"
 	done
+	go run -C proof ./figures -check || fail "docs/inside/proof.md has old figures"
 	grep -q "^## Unreleased: $version$" CHANGELOG.md || fail "CHANGELOG.md has no \"## Unreleased: $version\""
 	sed -i.old "s/^## Unreleased: $version$/## $version - $(date -u +%F)/" CHANGELOG.md
 	rm CHANGELOG.md.old
