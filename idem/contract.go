@@ -17,7 +17,7 @@ import (
 // answer and headers it gets.
 type contract struct{ core *core }
 
-// key finds the key of s's request and its form for the echo. acts is false if the
+// key finds the request's key and its form for the echo. acts is false if the
 // request passes without a key. What KeyFrom finds goes before the header: the page or the
 // producer chose it for this work, while a browser may add a header of its own to
 // each submission.

@@ -144,7 +144,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// sends hashes the data that the calls of s send, by the calls' names.
+// sends hashes the data that the calls of the phase send, by the calls' names.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.step.sends))
@@ -173,7 +173,7 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// forgotten returns the time since when a call of s may have been made, if the
+// forgotten returns the time since when a call of the phase may have been made, if the
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec := p.run.record()
@@ -233,7 +233,7 @@ func (p *phaseRun) alive(ctx context.Context) error {
 	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.step.name, why))
 }
 
-// tx returns an empty Tx for a run of s.
+// tx returns an empty Tx for a run of the phase.
 func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx := p.run.progress.tx()
 	tx.stages = func(jobs []Job) error { return p.run.stages(ctx, jobs) }

@@ -10,7 +10,8 @@ import (
 )
 
 // writer makes the conditional writes of one owner, each until the record shows whether it
-// was applied. A claim, a take-over, a commit, a renewal and an operator's decision use it.
+// was applied. A commit, a renewal and an operator's decision use it; a claim and a take-over
+// have verdicts of their own.
 type writer struct {
 	times *times
 	owner string // a nonce: the fence of every write
