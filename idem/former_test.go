@@ -359,7 +359,7 @@ func TestFormerContinuesWhatAnotherAttemptGaveBack(t *testing.T) {
 		return r.mem.Commit(ctx, c)
 	}
 	_, err := r.release(between, false).Do(t.Context(), r.req, func(ctx context.Context) (idem.Response, error) {
-		if op, ok := idem.FromContext(ctx); !ok || op.ID() != was.ID || !op.Resumed() {
+		if op, ok := idem.FromContext(ctx); !ok || op.ID() != was.ID || !op.TakenOver() {
 			t.Errorf("operation %s began, beside the open operation %s", op.ID(), was.ID)
 		}
 		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil })

@@ -389,8 +389,8 @@ func TestObserveContinues(t *testing.T) {
 	for i := range 2 {
 		st := idemtest.Faulty(&o.mem, nil)
 		_, err := o.engine(st, func(o *idem.Options) { o.Now = clock.Now }).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
-			if op, _ := idem.FromContext(ctx); op.Resumed() != (i == 1) {
-				t.Errorf("attempt %d: resumed: %t", i, op.Resumed())
+			if op, _ := idem.FromContext(ctx); op.TakenOver() != (i == 1) {
+				t.Errorf("attempt %d: resumed: %t", i, op.TakenOver())
 			}
 			st.Crash()
 			return idem.Response{Status: 201}, nil

@@ -11,10 +11,10 @@ import (
 
 // Op is the operation in which a handler runs.
 type Op struct {
-	run     *run
-	resumed bool
-	outer   *Op         // the operation around this operation; nil outside of any
-	over    atomic.Bool // the handler has returned; its context may still be in use
+	run       *run
+	takenOver bool
+	outer     *Op         // the operation around this operation; nil outside of any
+	over      atomic.Bool // the handler has returned; its context may still be in use
 }
 
 // ID is the operation's server-made id. The id is the same for every attempt. The key has a
@@ -22,9 +22,9 @@ type Op struct {
 // phase, and the request isn't stored. The id is safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
-// Resumed reports whether an earlier attempt began this operation and abandoned
-// it.
-func (o *Op) Resumed() bool { return o.resumed }
+// TakenOver reports whether an earlier attempt began this operation and abandoned it, and
+// this attempt, of a client or a completer, has taken it over.
+func (o *Op) TakenOver() bool { return o.takenOver }
 
 // Caller is whose operation this is, in every attempt, also a completer's: the
 // request that a completer runs has no header that names its caller. The tenant is

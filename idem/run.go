@@ -48,23 +48,23 @@ func (r *run) record() *store.Record { return r.progress.record() }
 // answers returns what answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// course runs the handler once, and ends the operation if it can. resumed says that another
+// course runs the handler once, and ends the operation if it can. takenOver says that another
 // attempt began it.
-func (r *run) course(ctx context.Context, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+func (r *run) course(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Result, error) {
 	begins := evClaimed
-	if resumed {
+	if takenOver {
 		begins = evTakenOver
 	}
 	r.watch.tell(ctx, begins, r.record(), nil)
-	resp, err := r.handle(ctx, resumed, fn)
+	resp, err := r.handle(ctx, takenOver, fn)
 	return r.settle(ctx, resp, err)
 }
 
 // handle calls fn, and releases the lease if fn doesn't return. handle doesn't
 // recover a panic (or runtime.Goexit), so that the caller sees it.
-func (r *run) handle(ctx context.Context, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
+func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
-	r.within = opContext{ctx, Op{run: r, resumed: resumed, outer: outer}}
+	r.within = opContext{ctx, Op{run: r, takenOver: takenOver, outer: outer}}
 	defer r.within.op.over.Store(true)
 	ctx = &r.within //nolint:contextcheck // it inherits from ctx
 	hctx := ctx

@@ -201,7 +201,7 @@ func same(a, b *store.Record) bool {
 // this moment, and no other attempt may still hold it.
 func (w *world) checkStart(a *attempt, op *idem.Op) {
 	r := w.record()
-	if r == nil || r.State != store.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.Resumed() != (r.Ver > 1) {
+	if r == nil || r.State != store.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.TakenOver() != (r.Ver > 1) {
 		w.fail("%s: its handler starts without the record", a.name)
 		return
 	}

@@ -103,7 +103,7 @@ func TestSideBySide(t *testing.T) {
 					e, err := w.Call(ctx, "charge", tx.Key("payments"), 20)
 					return e.ID, err
 				})
-				if op, _ := idem.FromContext(ctx); err == nil && fails && !op.Resumed() {
+				if op, _ := idem.FromContext(ctx); err == nil && fails && !op.TakenOver() {
 					err = errors.New("no answer today")
 				}
 				return id, err

@@ -116,19 +116,19 @@ func TestCrashEverywhereFinds(t *testing.T) {
 			return idem.Response{Status: 500}, err
 		}, "without a crash: the answer is not stored"},
 		{"an error after a crash", func(ctx context.Context, w *idemtest.World) (idem.Response, error) {
-			if op, _ := idem.FromContext(ctx); op.Resumed() {
+			if op, _ := idem.FromContext(ctx); op.TakenOver() {
 				return answered, errors.New("confused")
 			}
 			return called(ctx, w)
 		}, "crash after call 1 (the claim), then the client's retry: the request ends in an error: "},
 		{"a panic after a crash", func(ctx context.Context, w *idemtest.World) (idem.Response, error) {
-			if op, _ := idem.FromContext(ctx); op.Resumed() {
+			if op, _ := idem.FromContext(ctx); op.TakenOver() {
 				panic("confused")
 			}
 			return called(ctx, w)
 		}, "crash after call 1 (the claim), then the client's retry: the request ends in an error: "},
 		{"a job that is lost", func(ctx context.Context, w *idemtest.World) (idem.Response, error) {
-			if op, _ := idem.FromContext(ctx); !op.Resumed() {
+			if op, _ := idem.FromContext(ctx); !op.TakenOver() {
 				if err := idem.Stage(ctx, idem.NewJob("mail", 1)); err != nil {
 					return answered, err
 				}

@@ -329,7 +329,7 @@ func (w *world) owner(op *idem.Op, who caller) caller {
 	a := account{who.tenant, op.Caller().Subject}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !op.Resumed() {
+	if !op.TakenOver() {
 		w.accounts[a] = who
 	} else if known, ok := w.accounts[a]; ok && who.kind == "none" {
 		return known

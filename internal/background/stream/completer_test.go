@@ -288,8 +288,8 @@ func TestCompleterFinishesWithoutTheClient(t *testing.T) {
 		var ran int
 		ride := func(ctx context.Context, got *idem.Request) (idem.Response, error) {
 			ran++
-			if op, _ := idem.FromContext(ctx); !op.Resumed() || string(got.Body) != string(req.Body) {
-				t.Errorf("resumed %v with %s", op.Resumed(), got.Body)
+			if op, _ := idem.FromContext(ctx); !op.TakenOver() || string(got.Body) != string(req.Body) {
+				t.Errorf("resumed %v with %s", op.TakenOver(), got.Body)
 			}
 			err := phase(ctx)
 			return idem.Response{Status: 201, Body: []byte("ride")}, err

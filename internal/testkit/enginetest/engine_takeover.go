@@ -34,7 +34,7 @@ func engineTakeOver(s suite) {
 		var first result
 		e.costs(t, 3, func() { // claim refused, take-over, finish
 			first = do(t, eng, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
-				if op, ok := idem.FromContext(ctx); !ok || !op.Resumed() || op.ID() != old.ID {
+				if op, ok := idem.FromContext(ctx); !ok || !op.TakenOver() || op.ID() != old.ID {
 					t.Errorf("the handler is told %+v, want operation %s resumed", op, old.ID)
 				}
 				return a.run(ctx)
@@ -58,7 +58,7 @@ func engineTakeOver(s suite) {
 
 	s.run("a new operation is not resumed", func(t *testing.T, e *env) {
 		do(t, e.engine(), order("k", "1"), func(ctx context.Context) (idem.Response, error) {
-			if op, ok := idem.FromContext(ctx); !ok || op.Resumed() || op.ID() == "" {
+			if op, ok := idem.FromContext(ctx); !ok || op.TakenOver() || op.ID() == "" {
 				t.Errorf("the handler is told %+v, want a new operation with an id", op)
 			}
 			return idem.Response{}, nil

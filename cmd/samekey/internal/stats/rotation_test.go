@@ -126,7 +126,7 @@ func (f *fleet) attempt(r idem.Request, fate int, answer idem.Response) {
 			}
 			return idem.Response{}, errFailed
 		}
-		if op, _ := idem.FromContext(ctx); op.Resumed() {
+		if op, _ := idem.FromContext(ctx); op.TakenOver() {
 			f.resumed++
 		}
 		if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {

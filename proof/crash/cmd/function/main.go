@@ -333,7 +333,7 @@ func (a *app) never(ctx context.Context, ev request) (response, error) {
 	if err := a.post(ctx, "/v1/tries", "", in, &id); err != nil { //samekey:ignore effects the provider counts attempts
 		return response{}, err
 	}
-	if op, ok := idem.FromContext(ctx); ok && !op.Resumed() {
+	if op, ok := idem.FromContext(ctx); ok && !op.TakenOver() {
 		return response{StatusCode: http.StatusConflict, Body: "sold out"}, nil
 	}
 	return response{}, errors.New("never done")
