@@ -23,13 +23,13 @@ func functionChecks() []Check {
 		{
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
 			Looks:  "the functions that set SAMEKEY_APP set the same name",
-			Causes: "their metrics get another dimension App than the alarms look at, and nobody hears of trouble",
+			Causes: "the metrics get another dimension App than the alarms read, and no alarm rings",
 			Mend:   "the same SAMEKEY_APP everywhere, that of the parameter App",
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
-			Looks:  "no function drops lines of the level WARN: metrics are such lines",
-			Causes: "the function's metrics are dropped with its warnings, and the alarms hear of nothing",
+			Looks:  "no function drops log lines of the level WARN, since metrics are such lines",
+			Causes: "the function's metrics are dropped with the warnings, and no alarm rings",
 			Mend:   "ApplicationLogLevel: WARN or lower",
 		},
 		{
@@ -53,7 +53,7 @@ func functionChecks() []Check {
 		{
 			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
 			Looks:  "a function behind an API ends before the gateway gives up",
-			Causes: "the client hears 503 or 504 while its request goes on, and its retries get 409 until the function's time is over",
+			Causes: "the client gets 503 or 504 while the request runs on, and retries get 409 until the function ends",
 			Mend:   "a Timeout of the function below that of its integration (an HTTP API waits for 30 s at most, a REST API for 29 s unless its quota is raised)",
 		},
 		{
@@ -65,13 +65,13 @@ func functionChecks() []Check {
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
 			Looks:  "a function that the worker completes with takes 5 minutes at most",
-			Causes: "a request whose process died is locked for that long: its retries get 409",
+			Causes: "a request whose process died is locked that long, and retries get 409",
 			Mend:   "a shorter Timeout, and long work as a job",
 		},
 		{
 			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
-			Looks:  "an asynchronous event has the retries, and the time for them, that a function of its Timeout needs",
-			Causes: "an event whose process dies is lost: its retries meet the lease of the dead attempt, or don't come",
+			Looks:  "an asynchronous event has enough retries, and enough time for them, for the function's Timeout",
+			Causes: "an event whose process dies is lost: the retries meet the dead attempt's lease, or don't come",
 			Mend:   "MaximumRetryAttempts: 2, a MaximumEventAgeInSeconds of twice the Timeout and three minutes, or a shorter Timeout (docs/use/sources.md)",
 		},
 		{
@@ -83,7 +83,7 @@ func functionChecks() []Check {
 		{
 			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
 			Looks:  "Lambda ends recursive loops of the worker",
-			Causes: "a loop that a change makes goes on, at your cost; the worker needs none",
+			Causes: "a recursive loop by mistake runs on at your cost; the worker needs no loop",
 			Mend:   "RecursiveLoop: Terminate",
 		},
 	}

@@ -16,14 +16,14 @@ func otherChecks() []Check {
 	return []Check{
 		{
 			ID: "alarms", Severity: Warning, Needs: []Source{Functions, Alarms}, find: alarms,
-			Looks:  "there is an alarm on each metric that people must hear of, with the App of the worker",
+			Looks:  "each metric that people must know has an alarm, with the App of the worker",
 			Causes: "operations wait for people, and nobody knows",
 			Mend:   "deploy the alarms of samekey.yaml; the same App everywhere",
 		},
 		{
 			ID: "alarms-heard", Severity: Note, Needs: []Source{Functions, Alarms}, find: alarmsHeard,
 			Looks:  "these alarms tell somebody",
-			Causes: "they are seen in the console only",
+			Causes: "only the console shows these alarms",
 			Mend:   "the parameter AlarmTopicArn",
 		},
 		{
@@ -35,7 +35,7 @@ func otherChecks() []Check {
 		{
 			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
 			Looks:  "enabled schedules start the worker's sweep and count",
-			Causes: "lost work isn't found, or what waits for people isn't counted",
+			Causes: "lost work isn't found, or waiting operations aren't counted",
 			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
 		},
 		{
@@ -59,7 +59,7 @@ func otherChecks() []Check {
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
 			Looks:  "this machine's clock is within 5 seconds of DynamoDB's",
-			Causes: "this machine takes over, and expires keys, too early or too late. Safety doesn't depend on it",
+			Causes: "this machine takes over operations and expires keys too early or too late; safety doesn't depend on it",
 			Mend:   "synchronise the clock (NTP)",
 		},
 	}
@@ -158,7 +158,7 @@ func Roles() []string { return []string{"function", "worker", "operator"} }
 
 func rights(f *Facts) ([]wrong, string) {
 	if f.Options.As == "" {
-		return nil, "it is not known as whom the caller looks: say so by --as function, worker or operator"
+		return nil, "no role given: give --as function, worker or operator"
 	}
 	var all []wrong
 	for _, s := range roles[f.Options.As] {
@@ -208,7 +208,7 @@ func versions(f *Facts) ([]wrong, string) {
 	if own := f.Options.Version; strings.HasPrefix(own, "v") {
 		add("this command", own, "")
 	} else if own != "" {
-		add("this command", "", "was built from a checkout, and names no version")
+		add("this command", "", "was built from a checkout and has no version")
 	}
 	var found []wrong
 	if len(known) > 1 {

@@ -55,19 +55,19 @@ func queueChecks() []Check {
 		{
 			ID: "tickets-filters", Severity: Error, Needs: queues, find: ticketsFilters,
 			Looks:  "the worker's mapping of tickets has no filter",
-			Causes: "Lambda deletes the tickets that don't pass: what they stand for waits for the sweep",
+			Causes: "Lambda deletes the tickets that don't pass the filter: their operations and jobs wait for the sweep",
 			Mend:   "WorkerTickets without FilterCriteria, as in samekey.yaml",
 		},
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
 			Looks:  "a queue hides its messages for six times its function's timeout, as Lambda asks for",
-			Causes: "messages come again while their batch is at work or waits for the function; their receives run out, and good messages become dead letters",
+			Causes: "messages come again while their batch still runs or waits; the receives run out, and good messages become dead letters",
 			Mend:   "VisibilityTimeout: six times the function's Timeout",
 		},
 		{
 			ID: "queue-redrive", Severity: Error, Needs: queues, find: queueRedrive,
-			Looks:  "a queue has a redrive policy, and its dead letters a queue that exists",
-			Causes: "a message that always fails comes again until it expires, and is lost then",
+			Looks:  "a queue has a redrive policy, and its dead-letter queue exists",
+			Causes: "a message that always fails comes again until it expires and is lost",
 			Mend:   "RedrivePolicy: {deadLetterTargetArn: …, maxReceiveCount: 5}",
 		},
 		{
@@ -79,7 +79,7 @@ func queueChecks() []Check {
 		{
 			ID: "dead-letters-kept", Severity: Warning, Needs: queues, find: deadLettersKept,
 			Looks:  "dead letters are kept for at least as long as messages of their queue",
-			Causes: "a message keeps its age when it becomes a dead letter, so it may be deleted before anybody has seen it",
+			Causes: "a dead letter keeps the message's age, so it may be deleted before anybody sees it",
 			Mend:   "MessageRetentionPeriod: 1209600 on the queue of dead letters",
 		},
 		{

@@ -31,13 +31,13 @@ func windowChecks() []Check {
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
 			Looks:  "abandoned requests are taken up well before the provider forgets its keys (--provider-remembers)",
-			Causes: "a call that may have been made can't be repeated safely any more: each such operation waits for people",
+			Causes: "a call in doubt can't be repeated safely: each such operation waits for people",
 			Mend:   "a shorter parameter Grace; idem.Remembers for a provider that remembers longer",
 		},
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
 			Looks:  "the stream's mappings keep a record for a day, as the stream does",
-			Causes: "an outage of the worker that is longer makes it give batches up: their work waits for the sweep, and a removal by TTL is lost",
+			Causes: "in a longer outage the worker gives batches up: their work waits for the sweep, and removals by TTL are lost",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}
@@ -68,7 +68,7 @@ const noFinished = "the sample has no finished record to measure the retention b
 
 func retentionClients(f *Facts) ([]wrong, string) {
 	if f.Options.ClientRetries <= 0 {
-		return nil, "it is not known for how long clients retry: say so by --client-retries"
+		return nil, "unknown how long clients retry: give --client-retries"
 	}
 	kept := f.retentions()
 	if len(kept) == 0 {
@@ -147,6 +147,6 @@ func streamAge(f *Facts) ([]wrong, string) {
 		if age == nil || *age < 0 || *age >= 24*3600 {
 			return nil
 		}
-		return []wrong{r.wrong("it gives up records that are %d s old", *age)}
+		return []wrong{r.wrong("the mapping gives up records that are %d s old", *age)}
 	})
 }

@@ -36,14 +36,14 @@ func streamChecks() []Check {
 		},
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
-			Looks:  "the filters of the stream's mappings let all through that the worker needs",
+			Looks:  "the filters of the stream's mappings pass all that the worker needs",
 			Causes: "jobs or abandoned requests of the records that are left out wait for the sweep; what TTL removed unfinished is not reported",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},
 		{
 			ID: "mapping-result", Severity: Error, Needs: []Source{Mappings}, find: mappingResult,
 			Looks:  "the last batch of each mapping had no problem",
-			Causes: "its records wait, or are given up",
+			Causes: "records wait, or are given up",
 			Mend:   "mend the function or its role; then the mapping goes on by itself",
 		},
 		{
@@ -55,7 +55,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-bisect", Severity: Warning, Needs: mappings, find: streamBisect,
 			Looks:  "the stream's mappings split a batch that fails",
-			Causes: "one bad record takes its whole batch along when it is given up",
+			Causes: "when one bad record is given up, its whole batch is given up",
 			Mend:   "BisectBatchOnFunctionError: true",
 		},
 		{
@@ -73,7 +73,7 @@ func streamChecks() []Check {
 		{
 			ID: "report-failures", Severity: Error, Needs: []Source{Mappings}, find: reportFailures,
 			Looks:  "the mappings of the stream and of queues have ReportBatchItemFailures",
-			Causes: "Lambda takes a batch with failures for done: messages whose handler failed are deleted, and jobs of a failed stream record wait for the sweep",
+			Causes: "Lambda counts a batch with failures as done: messages whose handler failed are deleted, and jobs of a failed stream record wait for the sweep",
 			Mend:   "FunctionResponseTypes: [ReportBatchItemFailures]",
 		},
 	}

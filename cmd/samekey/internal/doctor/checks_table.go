@@ -47,7 +47,7 @@ func tableChecks() []Check {
 		{
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
 			Looks:  "the indexes are those of the template, active, with their keys and projection; there are no others",
-			Causes: "the list of what waits for people is not found, or not whole",
+			Causes: "the list of waiting operations is missing or incomplete",
 			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack -update)",
 		},
 		{
@@ -76,9 +76,9 @@ func tableChecks() []Check {
 		},
 		{
 			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
-			Looks:  "each record in the sample has a caller of its own kind (encrypted scopes aren't seen)",
-			Causes: "under idem.OneScope whoever knows key and request gets the answer",
-			Mend:   "for routes that aren't public an authorizer, or o.Scope",
+			Looks:  "each record in the sample names its caller (encrypted scopes are skipped)",
+			Causes: "under idem.OneScope, anybody who knows key and request gets the answer",
+			Mend:   "an authorizer or o.Scope, for routes that aren't public",
 		},
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
@@ -89,7 +89,7 @@ func tableChecks() []Check {
 		{
 			ID: "protection", Severity: Note, Needs: table, find: protection,
 			Looks:  "deletion protection is on",
-			Causes: "a slip deletes the table, and all retries run again",
+			Causes: "a mistake can delete the table, and all retries run again",
 			Mend:   "the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
 		},
 	}
@@ -203,7 +203,7 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 	for _, g := range f.Table.GlobalSecondaryIndexes {
 		if !slices.ContainsFunc(want.GlobalSecondaryIndexes, func(w types.GlobalSecondaryIndex) bool { return aws.ToString(w.IndexName) == aws.ToString(g.IndexName) }) {
 			w := f.atTable("the index %s is not of the template", aws.ToString(g.IndexName))
-			w.severity, w.causes, w.mend = Warning, "every request pays for its writes once more, and its hot partition throttles the table", "delete the index, or keep it on purpose"
+			w.severity, w.causes, w.mend = Warning, "every write costs twice, and a hot partition of the index throttles the table", "delete the index, or keep it on purpose"
 			all = append(all, w)
 		}
 	}
@@ -281,7 +281,7 @@ func oneScope(f *Facts) ([]wrong, string) {
 	}
 	all := make([]wrong, 0, len(shared))
 	for _, route := range slices.Sorted(maps.Keys(shared)) {
-		all = append(all, f.atTable("all callers of %q are one (idem.OneScope)", route))
+		all = append(all, f.atTable("all callers of %q share one scope (idem.OneScope)", route))
 	}
 	return all, ""
 }

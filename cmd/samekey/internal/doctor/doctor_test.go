@@ -302,7 +302,7 @@ func mistaken() []deployment {
 		finds("warning: table-replicas: table records: it has replicas with eventual consistency: eu-west-1",
 			table("Replicas", []any{object{"RegionName": "eu-west-1", "ReplicaStatus": "ACTIVE"}})),
 		finds("warning: table-indexes: table records: the index by-route is not of the template: "+
-			"every request pays for its writes once more, and its hot partition throttles the table", there(func(w *doctortest.World) {
+			"every write costs twice, and a hot partition of the index throttles the table", there(func(w *doctortest.World) {
 			w.Table["GlobalSecondaryIndexes"] = append(w.Table["GlobalSecondaryIndexes"].([]any), object{
 				"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}},
 			})
@@ -320,7 +320,7 @@ func mistaken() []deployment {
 		finds("error: ttl-unit: table records: exp_s of 1 of 3 records is no time in seconds, as 946767601000", milliseconds),
 		finds("error: layout: table records: 1 of 4 items are not understood: dynamo: record is corrupt: layout version 3 is not known to this program",
 			item("orders", "done", time.Hour), there(func(w *doctortest.World) { w.Items[3]["v"] = object{"N": "3"} })),
-		finds(`warning: one-scope: table records: all callers of "POST /orders" are one (idem.OneScope)`,
+		finds(`warning: one-scope: table records: all callers of "POST /orders" share one scope (idem.OneScope)`,
 			item("orders", "done", 24*time.Hour), there(func(w *doctortest.World) { w.Items[3]["scope"] = object{"S": "tenant:blue|one:"} })),
 		finds("note: protection: table records: deletion protection is off", table("DeletionProtectionEnabled", false)),
 		finds("not checked: retention-queue: no finished record of a function that reads a queue is in the sample\n"+
@@ -360,7 +360,7 @@ func mistaken() []deployment {
 		finds("warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off", stream("BisectBatchOnFunctionError", false)),
 		finds("warning: stream-on-failure: mapping of stream to worker: it has no on-failure destination", stream("DestinationConfig", nil)),
 		finds("warning: stream-start: mapping of stream to worker: StartingPosition is LATEST", stream("StartingPosition", "LATEST")),
-		finds("warning: stream-age: mapping of stream to worker: it gives up records that are 21600 s old",
+		finds("warning: stream-age: mapping of stream to worker: the mapping gives up records that are 21600 s old",
 			stream("MaximumRecordAgeInSeconds", 21600)),
 		finds("error: report-failures: mapping of stream to worker: FunctionResponseTypes has no ReportBatchItemFailures",
 			stream("FunctionResponseTypes", []any{})),
@@ -486,8 +486,8 @@ func mistaken() []deployment {
 		finds("warning: retention-queue: function receipts: it remembers a message for 336h, and queue receipts may deliver it again for 672h: "+
 			"a message that is redriven from the dead letters late is worked on twice",
 			there(func(w *doctortest.World) { w.Items[1] = w.Record("2", "receipts", "done", 14*24*time.Hour) })),
-		finds("not checked: rights: it is not known as whom the caller looks: say so by --as function, worker or operator\n"+
-			"not checked: retention-clients: it is not known for how long clients retry: say so by --client-retries",
+		finds("not checked: rights: no role given: give --as function, worker or operator\n"+
+			"not checked: retention-clients: unknown how long clients retry: give --client-retries",
 			asked(func(o *doctor.Options) { o.ClientRetries, o.As = 0, "" })),
 		finds("warning: provider-keys: function worker: an abandoned request is taken up 24h15m15s after its claim, and the provider remembers a key for 24h",
 			env("worker", "SAMEKEY_GRACE", "24h")),
@@ -513,12 +513,12 @@ func mistaken() []deployment {
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),
 		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts, worker", code("orders", "v0.1.1", "")),
 		finds("warning: versions: versions of Samekey: v0.1.0 is in orders, receipts, worker; v0.1.1 is in this command", asked(func(o *doctor.Options) { o.Version = "v0.1.1" })),
-		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts\nnot checked: versions: worker was built from a checkout, and names no version",
+		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts\nnot checked: versions: worker was built from a checkout and has no version",
 			code("orders", "v0.1.1", ""), code("worker", "v0.0.0", "../samekey")),
 		finds("warning: versions: versions of Samekey: v0.1.0 is in orders, receipts; example.com/fork v0.1.0 is in worker", code("worker", "v0.1.0", "example.com/fork v0.1.0")),
-		finds("not checked: versions: this command was built from a checkout, and names no version", asked(func(o *doctor.Options) { o.Version = "(devel)" })),
+		finds("not checked: versions: this command was built from a checkout and has no version", asked(func(o *doctor.Options) { o.Version = "(devel)" })),
 		finds("not checked: versions: worker is a container image", function("worker", "PackageType", "Image")),
-		finds("not checked: versions: worker is no zip file", unpacked("worker", nil)),
+		finds("not checked: versions: worker is not a zip file", unpacked("worker", nil)),
 		finds("not checked: versions: worker has no file bootstrap", unpacked("worker", zipped("main.py", nil))),
 		finds("not checked: versions: worker has a bootstrap without the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
 		finds("not checked: versions: no function with Samekey in it was found", other("orders"), other("receipts"), other("worker")),

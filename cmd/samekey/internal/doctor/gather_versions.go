@@ -24,7 +24,7 @@ const library = "github.com/samekey/samekey"
 const largest = 250 << 20
 
 // errForeign is a program without the library.
-var errForeign = errors.New("it has no Samekey in it")
+var errForeign = errors.New("the program doesn't contain Samekey")
 
 // askVersions reads the library's version in each function's program, by the build info that
 // the go command has put there. Only a zip file of a Go program has one that can be read.
@@ -41,7 +41,7 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 		case out.Configuration != nil && !strings.HasPrefix(string(out.Configuration.Runtime), "provided"):
 			continue // no Go program
 		case out.Code == nil || out.Code.Location == nil:
-			f.miss(Code, fn.Name+": AWS tells no place of its code")
+			f.miss(Code, fn.Name+": AWS gave no URL of the code")
 			continue
 		}
 		file, err := download(ctx, c.HTTP, *out.Code.Location)
@@ -61,7 +61,7 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
 	if err != nil {
-		return nil, errors.New("its place is no URL")
+		return nil, errors.New("the code's address is not a URL")
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -86,7 +86,7 @@ func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, 
 func programVersion(file []byte) (string, error) {
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
-		return "", errors.New("is no zip file")
+		return "", errors.New("is not a zip file")
 	}
 	b, err := z.Open("bootstrap")
 	if err != nil {
@@ -115,7 +115,7 @@ func versionIn(info *debug.BuildInfo) (string, error) {
 			version = m.Replace.Version
 		}
 		if version == "" || version == "(devel)" || strings.HasSuffix(version, "+dirty") {
-			return "", errors.New("was built from a checkout, and names no version")
+			return "", errors.New("was built from a checkout and has no version")
 		}
 		if m.Replace != nil {
 			version = m.Replace.Path + " " + version
