@@ -84,8 +84,8 @@ func TestRoutesThatCannotBeServedAreRefused(t *testing.T) {
 	}
 	for want, apis := range map[string][]sam.API{
 		"collides with API Rest under /v1": {api("Http", "$default", "GET /v1/rides"), api("Rest", "v1", "GET /")},
-		"appears twice":                   {api("Http", "$default", "GET /a", "GET /a")},
-		"is neither":                      {api("Http", "$default", "GET a")},
+		"appears twice":                    {api("Http", "$default", "GET /a", "GET /a")},
+		"is neither":                       {api("Http", "$default", "GET a")},
 	} {
 		_, err := newGateway(apis, functions, slog.New(slog.DiscardHandler))
 		if err == nil || !strings.Contains(err.Error(), want) {
