@@ -178,8 +178,8 @@ type Phase struct {
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
 	// Shape has names and kinds of the fields of the result, by the type in the program,
-	// for people who have to say it: of an Intent, and of the result that people gave.
-	// "" means unknown.
+	// for people who have to say it: of an Intent, where "" means unknown, and of a result that
+	// people gave, which always has one.
 	Shape string
 
 	// At is the time from the claim to the phase's commit, in milliseconds, at least

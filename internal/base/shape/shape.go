@@ -25,7 +25,8 @@ import (
 const Max = 512
 
 const (
-	anything = "null"
+	// Anything is the shape of what may be anything.
+	Anything = "null"
 	deepest  = 4
 )
 
@@ -33,7 +34,7 @@ const (
 func Of(t reflect.Type) string {
 	for depth := deepest; depth > 0; depth-- {
 		if s := of(t, depth); len(s) <= Max {
-			return strings.TrimPrefix(s, anything)
+			return strings.TrimPrefix(s, Anything)
 		}
 	}
 	return ""
@@ -46,13 +47,13 @@ func of(t reflect.Type, depth int) string {
 	has := func(method reflect.Type) bool { return reflect.PointerTo(t).Implements(method) }
 	switch {
 	case depth == 0:
-		return anything
+		return Anything
 	case t == reflect.TypeFor[time.Time]():
 		return `""`
 	case t == reflect.TypeFor[json.Number]():
 		return "0.5"
 	case has(reflect.TypeFor[json.Marshaler]()), has(reflect.TypeFor[json.Unmarshaler]()):
-		return anything
+		return Anything
 	case has(reflect.TypeFor[encoding.TextMarshaler]()):
 		return `""`
 	case reflect.Int <= t.Kind() && t.Kind() <= reflect.Uintptr:
@@ -75,7 +76,7 @@ func of(t reflect.Type, depth int) string {
 	case reflect.Struct:
 		return object(fields(t, depth, ""))
 	}
-	return anything
+	return Anything
 }
 
 type field struct{ name, mark, shape string }
@@ -114,7 +115,7 @@ func object(all []field) string {
 	texts, seen := make([]string, len(all)), make(map[string]bool)
 	for i, f := range all {
 		if seen[f.name] || f.name == "*" || strings.HasSuffix(f.name, "?") {
-			return anything
+			return Anything
 		}
 		seen[f.name] = true
 		name, _ := json.Marshal(f.name + f.mark) // a string
