@@ -25,7 +25,9 @@ func newRetryer() aws.RetryerV2 {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
 		o.RateLimiter = ratelimit.None // the engine limits the time of its calls
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return item.BackOff(context.Background(), attempt), nil })
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return item.BackOff(context.Background(), attempt), nil
+		})
 		o.Retryables = append([]retry.IsErrorRetryable{retry.IsErrorRetryableFunc(told)}, append(o.Retryables, retry.IsErrorRetryableFunc(torn))...)
 	})}
 }
