@@ -162,7 +162,9 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 				failed = append(failed, t.image.PK)
 			}
 		}
-		for _, of := range s.down(jobs) {
+		down := s.down(jobs)
+		for _, kind := range slices.Sorted(maps.Keys(down)) {
+			of := down[kind]
 			note(of.pk, s.jobs.suspect(ctx, of, s.opt.Now(), s.opt.PassWithin))
 		}
 	}
@@ -181,7 +183,8 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	for _, r := range f.giveUps {
 		note(r.PK, s.markStuck(ctx, r, rep, uncovered))
 	}
-	for _, of := range uncovered {
+	for _, key := range slices.Sorted(maps.Keys(uncovered)) {
+		of := uncovered[key]
 		note(of.pk, s.jobs.list(ctx, of, s.opt.Now()))
 	}
 	for _, r := range f.emptied {
