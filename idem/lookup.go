@@ -54,11 +54,12 @@ type Call struct {
 //
 // While nothing is decided, the client gets 503 with Retry-After, which grows, and a
 // completer asks again with its back-off. Only asks that begin after within count as tries
-// ([Options.MaxTries]).
+// ([Options.MaxTries]): the completer's, or, without a stored request, one of the client's in
+// each pause of such a back-off.
 //
 // within is the longest time that a copy of the call may be on its way, a paused process
-// included, plus the longest time by which the look-up may be behind. Zero means 15 minutes. If
-// within is too short, the call may be made twice.
+// included, plus the longest time by which the look-up may be behind, plus the difference of
+// the hosts' clocks. Zero means 15 minutes. If within is too short, the call may be made twice.
 //
 // A phase with a look-up makes one call, which one [Sends] declares: another key is refused
 // ([ErrKeyReused]), and so are writes and jobs ([ErrWrite]), since fn doesn't run if the call
@@ -66,6 +67,7 @@ type Call struct {
 // have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &look{
+		none:   ask == nil,
 		result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within),
 		ask: func(ctx context.Context, c Call) ([]byte, Found, error) {
 			v, found, err := ask(ctx, c)
@@ -81,6 +83,7 @@ func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), with
 
 // look is a phase's look-up.
 type look struct {
+	none   bool // there is no function
 	ask    func(context.Context, Call) ([]byte, Found, error)
 	within time.Duration
 	result reflect.Type
@@ -98,6 +101,8 @@ func (p *phaseRun) only(made map[string]int) string {
 func (p *phaseRun) fits() error {
 	l := p.step.look
 	switch {
+	case l.none:
+		return fmt.Errorf("%w: the function of %q is nil", ErrLookUp, p.step.name)
 	case l.result != p.step.result:
 		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.step.name, p.step.result)
 	case len(p.step.sends) != 1:
@@ -132,12 +137,16 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	}
 	one := p.step.sends[0]
 	last := d.Sent(rec)
+	if state.WrongClock(last, now) {
+		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: by its host's clock, the call may be sent until %s", d.Phase, last.UTC().Format(time.RFC3339)))
+	}
 	a := state.Asking{Sent: last, Within: p.step.look.within, Began: now, Never: d.Never()}
 	raw, why := p.asks(ctx, &a, Call{Service: one.service, Step: one.step, Key: state.DerivedKey(tx.id, d.Call), Sends: one.v, First: firstOf(rec), Last: last})
 	if errors.Is(why, ErrResult) {
 		return nil, true, p.run.gate.fail(why)
 	}
 	course, counts := a.Decide()
+	counts = counts && p.paced(rec, now)
 	note := d.Asked(rec, a)
 	p.run.ask.core.log.InfoContext(ctx, "a call in doubt was looked up", "record", redact.Record(rec.PK), "operation", rec.ID, "phase", d.Phase, "found", note.Said, "times", note.Times)
 	switch course {
@@ -167,6 +176,15 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		text += ": " + redact.Error(why)
 	}
 	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
+}
+
+// paced reports whether a look-up may count as a try: a completer's, or, without a stored
+// request, the first in its pause. A client that polls leaves nothing to people.
+func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
+	if p.run.ask.resumed || rec.Input != nil {
+		return p.run.ask.resumed
+	}
+	return rec.Asked == nil || now.Sub(rec.Asked.At) >= state.BackOff(state.DefaultGrace, rec.Tries)
 }
 
 // firstOf returns the earliest time at which a call in doubt may have been sent.

@@ -76,6 +76,11 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	if err != nil {
 		return nil, p.run.gate.fail(err)
 	}
+	for call := range sent {
+		if err := p.madeByAnother(call); err != nil {
+			return nil, p.giveUpCall(ctx, err.Error())
+		}
+	}
 	if p.step.look != nil {
 		if raw, done, err := p.lookUp(ctx, sent); done || err != nil {
 			return raw, err
@@ -180,7 +185,7 @@ func (p *phaseRun) forgotten() (since time.Time) {
 	if !slices.ContainsFunc(rec.Doubts, func(call string) bool { return !state.OthersMark(call, p.step.name) }) {
 		return time.Time{}
 	}
-	once := p.step.memory <= 0 || p.step.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
+	once := p.step.memory <= 0 || state.NeverRepeated(rec, p.step.name) || p.step.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
 	if !once && p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory { // no clock decides about a call that is never repeated
 		return time.Time{}
 	}
@@ -238,12 +243,21 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx := p.run.progress.tx()
 	tx.stages = func(jobs []Job) error { return p.run.stages(ctx, jobs) }
 	if p.step.kind == foreign {
-		tx.called = p.run.calls.ask
+		tx.called, tx.others = p.run.calls.ask, p.madeByAnother
 	}
 	if p.step.look != nil {
 		tx.only = p.only(tx.made)
 	}
 	return tx
+}
+
+// madeByAnother refuses a call that a phase of another name may have made, and that is never
+// repeated: it would be made twice under one key.
+func (p *phaseRun) madeByAnother(call string) error {
+	if other := state.SentByAnother(p.run.record(), p.step.name, call); other != "" {
+		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)
+	}
+	return nil
 }
 
 // outcome commits the result of a run of a phase.

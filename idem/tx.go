@@ -29,6 +29,7 @@ type Tx struct {
 	called  func(string)            // gets the name of each call; nil in a phase without calls
 	stages  func([]Job) error       // why all jobs of this run can't be committed; nil if they can
 	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
+	others  func(call string) error // why the call must not be made: another phase may have made it; nil in a phase without calls
 	only    string                  // the one call of a phase with a look-up; "" in another phase
 
 	mu     sync.Mutex
@@ -117,6 +118,11 @@ func (tx *Tx) Key(service string, step ...string) string {
 	}
 	if tx.only != "" && call != tx.only {
 		tx.fail(fmt.Errorf("%w: %s: a phase with a look-up makes one call, %s, as Sends declares it", ErrKeyReused, call, tx.only))
+	}
+	if tx.others != nil {
+		if err := tx.others(call); err != nil {
+			tx.fail(err)
+		}
 	}
 	tx.calls = state.With(tx.calls, call)
 	if tx.called != nil {

@@ -36,6 +36,27 @@ func MarkOf(phase string, repeats bool) string {
 	return AnyCall + phase
 }
 
+// NeverRepeated reports whether a call of the phase may have been made that the program of then
+// never repeats.
+func NeverRepeated(r *store.Record, phase string) bool {
+	return slices.Contains(r.Doubts, AnyCall+phase)
+}
+
+// SentByAnother returns the phase that may have sent the call, if another phase than this one
+// may have, whose calls are never repeated: it has another name since, or another branch is
+// taken. "" without one.
+func SentByAnother(r *store.Record, phase, call string) string {
+	if _, sent := r.Sent[call]; !sent {
+		return ""
+	}
+	for _, mark := range r.Doubts {
+		if OthersMark(mark, phase) {
+			return strings.TrimPrefix(mark, AnyCall)
+		}
+	}
+	return ""
+}
+
 // Marks returns the marks that the commit of the phase ends.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
@@ -121,6 +142,9 @@ func unrecorded(held *store.Record, calls []string) (doubts []string) {
 		case call != AnyCall && !tells(held, call):
 			doubts = append(doubts, call)
 		}
+	}
+	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // of a call that is never repeated, whatever the next program says
+		doubts = With(doubts, held.Mark)
 	}
 	return doubts
 }

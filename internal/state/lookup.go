@@ -94,7 +94,7 @@ func (d Doubtful) Begun(r *store.Record) bool {
 // Asks reports whether the call is in doubt in a way that its provider has to be asked about:
 // it may have been made, and isn't simply repeated under its key.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
-	if d.Begun(r) {
+	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
 	}
 	if !slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, d.Phase) }) {
@@ -103,11 +103,19 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory
 }
 
+// WrongClock reports whether nobody can have set this end of a lease by a right clock.
+func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
+
 // Stranger returns a call in doubt that the look-up says nothing of: another one than the
 // phase's; "" without one.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
+			return call
+		}
+	}
+	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // behind a mark, which names no call
+		if call != d.Call {
 			return call
 		}
 	}
@@ -125,7 +133,7 @@ func (d Doubtful) Sent(r *store.Record) time.Time {
 		until = later(r.Asked.Sent, until)
 	}
 	if until.IsZero() {
-		return r.Run // of the holder, which began after the leases of all who may have called
+		return r.Run.Add(maxHold) // of an intent, whose holder may still be at work
 	}
 	return until
 }

@@ -50,6 +50,7 @@ func TestWhatFollowsFromALookUp(t *testing.T) {
 func TestWhichDoubtsAreLookedUp(t *testing.T) {
 	t.Parallel()
 	run, until := claimedAt.Add(time.Hour), claimedAt.Add(time.Minute)
+	atLast := run.Add(maxHold) // of a holder of which nothing is known
 	keyed := Doubtful{Phase: "pay", Call: "bank#1", Memory: 23 * time.Hour}
 	keyless := Doubtful{Phase: "pay", Call: "bank#1", Memory: 23 * time.Hour, Keyless: true}
 	never := Doubtful{Phase: "pay", Call: "bank#1"}
@@ -67,8 +68,8 @@ func TestWhichDoubtsAreLookedUp(t *testing.T) {
 		sent     time.Time
 		stranger string
 	}{
-		"no doubt":                                        {d: keyless, sent: run},
-		"a doubt of another phase":                        {d: keyless, doubts: []string{"?fax"}, until: until, sent: run},
+		"no doubt":                                        {d: keyless, sent: atLast},
+		"a doubt of another phase":                        {d: keyless, doubts: []string{"?fax"}, until: until, sent: atLast},
 		"its key is remembered":                           {d: keyed, doubts: []string{AnyCall}, until: until, after: 22 * time.Hour, sent: until},
 		"its key may be forgotten":                        {d: keyed, doubts: []string{AnyCall}, until: until, after: 23 * time.Hour, want: true, sent: until},
 		"its name is known":                               {d: keyed, doubts: []string{"bank#1"}, until: until, after: 23 * time.Hour, want: true, sent: until},
@@ -76,13 +77,13 @@ func TestWhichDoubtsAreLookedUp(t *testing.T) {
 		"it is never repeated":                            {d: never, doubts: []string{"?pay"}, until: until, want: true, sent: until},
 		"it is never repeated, a clock behind":            {d: never, doubts: []string{"?pay"}, until: until, after: -time.Hour, want: true, sent: until},
 		"another call is in doubt too":                    {d: keyless, doubts: []string{"?pay", "fax#1"}, until: until, want: true, sent: until, stranger: "fax#1"},
-		"its begin is a phase":                            {d: keyless, phases: begun, want: true, sent: run},
-		"its begin is a phase, beside a doubt of another": {d: keyless, phases: begun, doubts: []string{"?fax"}, until: until, want: true, sent: run},
+		"its begin is a phase":                            {d: keyless, phases: begun, want: true, sent: atLast},
+		"its begin is a phase, beside a doubt of another": {d: keyless, phases: begun, doubts: []string{"?fax"}, until: until, want: true, sent: atLast},
 		"it was looked up before":                         {d: keyless, phases: begun, asked: noted("pay", until), want: true, sent: until},
-		"its doubt had ended":                             {d: keyless, phases: begun, asked: noted("pay", time.Time{}), want: true, sent: run},
-		"another phase was looked up":                     {d: keyless, phases: begun, asked: noted("fax", until), want: true, sent: run},
+		"its doubt had ended":                             {d: keyless, phases: begun, asked: noted("pay", time.Time{}), want: true, sent: atLast},
+		"another phase was looked up":                     {d: keyless, phases: begun, asked: noted("fax", until), want: true, sent: atLast},
 		"another attempt may have called since":           {d: keyless, doubts: []string{"?pay"}, until: until, asked: noted("pay", claimedAt), want: true, sent: until},
-		"nobody knows until when":                         {d: keyless, doubts: []string{"?pay"}, want: true, sent: run},
+		"nobody knows until when":                         {d: keyless, doubts: []string{"?pay"}, want: true, sent: atLast},
 	} {
 		r := &store.Record{Run: run, Doubts: tt.doubts, DoubtUntil: tt.until, Phases: tt.phases, Asked: tt.asked}
 		if len(tt.doubts) > 0 {

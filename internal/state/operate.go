@@ -30,7 +30,11 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	}
 	r := *rec
 	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
-	vanished(&r, rec, now) // its lease may end in years, by a wrong clock
+	end := rec.Lease // until then its calls may still go out
+	if WrongClock(end, now) {
+		end = now.Add(maxHold)
+	}
+	vanished(&r, rec, later(end, now))
 	r.Settled = Decided(rec, now, by, "end the lease", "released")
 	WaitFrom(&r, now)
 	return &r, nil
