@@ -6,12 +6,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
@@ -136,24 +134,4 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, nil
-}
-
-// fail is an error of the step op that names the record pk.
-func fail(op, pk string, err error) *Error {
-	return &Error{Op: op, Record: redact.Record(pk), Err: err}
-}
-
-// phaseError is an error that a handler may return.
-func phaseError(op, pk string, err error) *Error {
-	e := fail(op, pk, err)
-	e.phase = true
-	return e
-}
-
-// unavailable wraps a store's error that prevents the handler from running.
-func unavailable(op, pk string, err error) error {
-	if errors.Is(err, ErrCorrupt) {
-		return fail(op, pk, err)
-	}
-	return fail(op, pk, fmt.Errorf("%w: %w", ErrUnavailable, err))
 }

@@ -12,7 +12,7 @@ import (
 // attempt is one try at one operation. All its data is bound at the start, so nested and
 // concurrent attempts can't mix. Its steps have values between them: a claim (claim.go)
 // gives a record that this attempt holds, a run of the handler (run.go) gives an outcome,
-// and its end (settle.go) gives the answer.
+// and its end (end.go) gives the answer.
 type attempt struct {
 	core  *core
 	ask   ask

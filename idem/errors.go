@@ -2,6 +2,7 @@ package idem
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -166,3 +167,23 @@ type safe struct{ err error }
 func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
+
+// fail is an error of the step op that names the record pk.
+func fail(op, pk string, err error) *Error {
+	return &Error{Op: op, Record: redact.Record(pk), Err: err}
+}
+
+// phaseError is an error that a handler may return.
+func phaseError(op, pk string, err error) *Error {
+	e := fail(op, pk, err)
+	e.phase = true
+	return e
+}
+
+// unavailable wraps a store's error that prevents the handler from running.
+func unavailable(op, pk string, err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return fail(op, pk, err)
+	}
+	return fail(op, pk, fmt.Errorf("%w: %w", ErrUnavailable, err))
+}

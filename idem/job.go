@@ -2,12 +2,15 @@ package idem
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Job is a staged job: work that is delivered after the commit that staged the
@@ -83,4 +86,46 @@ func checkJob(j Job) error {
 		return fmt.Errorf("%w: job %q has Tries, Failed or Begun set", ErrWrite, j.Kind)
 	}
 	return nil
+}
+
+// stage keeps jobs for the next commit.
+func (r *run) stage(ctx context.Context, jobs []Job) error {
+	return r.gate.between(func() error {
+		mine, err := r.checked(ctx, jobs)
+		if err != nil {
+			return err
+		}
+		if !r.progress.stage(mine) {
+			return nil // the recorded phase that follows already has the jobs
+		}
+		return r.stages(ctx, nil)
+	})
+}
+
+// stages returns why jobs can't be committed with all that waits for the next commit; nil
+// if they can.
+func (r *run) stages(ctx context.Context, jobs []Job) error {
+	mine, err := r.checked(ctx, jobs)
+	if err != nil {
+		return err
+	}
+	all, err := r.progress.staged(ctx, mine, r.ask.core.due, r.writer.jobs)
+	sizer, sizes := r.ask.core.store.(store.Sizer)
+	if err != nil || !sizes {
+		return err
+	}
+	rec := r.record()
+	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
+}
+
+// checked returns jobs with the trace of ctx, or why one of them can never be staged.
+func (r *run) checked(ctx context.Context, jobs []Job) ([]Job, error) {
+	for _, j := range jobs {
+		if err := checkJob(j); err != nil {
+			return nil, err
+		}
+	}
+	mine := slices.Clone(jobs)
+	r.watch.traced(ctx, mine)
+	return mine, nil
 }

@@ -2,8 +2,15 @@ package idem
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/asleep"
+	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // lease keeps the lease of an attempt while its handler works. Most handlers end before
@@ -83,4 +90,52 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 			return
 		}
 	}
+}
+
+// keepLease renews the lease while the handler works past its deadline. Renewals begin
+// after the time at which a killed process would be dead, and end with lease.unkeep.
+// lost ends the handler's context.
+func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
+	r.lease.lost = lost
+	if asleep.In(ctx) {
+		return
+	}
+	r.lease.turn = make(chan struct{}, 1)
+	r.lease.timer = time.AfterFunc(time.Until(r.times.deadline)+r.ask.core.spare, func() {
+		r.lease.renews(func() (time.Duration, bool) { return r.renew(ctx) })
+	})
+}
+
+// renew renews the lease if due, and returns the time to the next renewal; false
+// if there is nothing left to renew.
+func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
+	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
+	left := time.Until(r.times.deadline) + defaults.RenewFor
+	switch {
+	case rec.State != store.Open:
+		return 0, false // answered
+	case left <= 0:
+		r.ask.core.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(rec.PK), "after", defaults.RenewFor)
+		return 0, false
+	}
+	now := opt.Now()
+	if due := rec.Lease.Sub(now) - spare; due > 0 {
+		return due, true
+	}
+	next := state.Renewed(rec, now, now.Add(min(opt.Lease, left)+opt.LeaseMargin))
+	held, l, err := r.writer.send(ctx, change{prev: rec, next: next}, time.Now().Add(spare), patient)
+	switch {
+	case err != nil:
+		r.ask.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
+		return spare, true // we hold the lease until another attempt takes over
+	case l == state.Fenced:
+		r.ask.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
+		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
+		return 0, false
+	case held.State != store.Open:
+		return 0, false // answered after all: release will see the answer
+	}
+	r.ask.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
+	r.progress.set(held) // the renewal, or an earlier write of this attempt that landed after all
+	return 0, true
 }

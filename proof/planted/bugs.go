@@ -72,7 +72,7 @@ func layers() []bug {
 func found() []bug {
 	return []bug{
 		{"mark", "a plain 402 after a death in a call, which another run passes by, becomes final", []edit{
-			{"idem/settle.go", "r.calls.missed(r.record().Doubts)}", "r.calls.missed(nil)}"},
+			{"idem/end.go", "r.calls.missed(r.record().Doubts)}", "r.calls.missed(nil)}"},
 		}},
 		{"mark", "a record that is kept already isn't marked before its next call", []edit{
 			{"idem/phaserun.go", "p.run.record().Mark != mark || p.unsent(sent)", "p.run.record().Keep != store.KeepOpen || p.unsent(sent)"},
@@ -111,7 +111,7 @@ func found() []bug {
 			{"idem/attempt.go", " && !errors.Is(err, store.ErrRefused)", ""},
 		}},
 		{"refusal", "jobs that don't fit in their record are noticed after the charge", []edit{
-			{"idem/run.go", "return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))"},
+			{"idem/job.go", "return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))", "all = nil\n\treturn sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))"},
 		}},
 		{"caller", "two issuers' users of one name are one caller", []edit{
 			{"lambda/scope.go", "id.Subject = join(iss, sub)", "id.Subject = join(iss[:0], sub)"},

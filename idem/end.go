@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The end of a run: decide says what follows from its outcome, and settle does it.
+// The end of a run: decide says what follows from its outcome, and run.end does it.
 
 // outcome is how a handler has ended, if its operation hasn't ended before.
 type outcome struct {
@@ -71,8 +71,8 @@ func decide(o outcome, d doubt) ending {
 	}
 }
 
-// settle ends a run whose handler has returned resp and err.
-func (r *run) settle(ctx context.Context, resp Response, err error) (Result, error) {
+// end ends a run whose handler has returned resp and err.
+func (r *run) end(ctx context.Context, resp Response, err error) (Result, error) {
 	if end := r.gate.ended(); end != nil {
 		return end.res, end.err
 	}
