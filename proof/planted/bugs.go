@@ -84,7 +84,7 @@ func found() []bug {
 			},
 		}},
 		{"memory", "a call that is never repeated is, by a host whose clock is behind", []edit{
-			{"idem/phaserun.go", "once := p.step.memory <= 0 || p.step.intent", "once := p.step.intent"},
+			{"idem/phaserun.go", "once := p.step.memory <= 0 || state.NeverRepeated(rec, p.step.name) || p.step.intent", "once := p.step.intent"},
 		}},
 		{"memory", "a call is repeated after its provider has forgotten the key", []edit{
 			{"idem/phaserun.go", "p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
