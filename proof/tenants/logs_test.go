@@ -48,7 +48,11 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 			"": {}, "Claim": {Err: store.ErrUnknown}, "Commit": {Err: store.ErrUnknown, Applied: true}, "Load": {Err: idem.ErrCorrupt},
 		} {
 			for _, does := range []string{"answers", "fails", "panics"} {
-				s := idemtest.Faulty(&idem.MemoryStore{}, idemtest.At(verb, 1, fault))
+				var plan idemtest.Plan
+				if verb != "" {
+					plan = idemtest.At(verb, 1, fault)
+				}
+				s := idemtest.Faulty(&idem.MemoryStore{}, plan)
 				e := idem.New(s, func(o *idem.Options) {
 					if a.opt != nil {
 						a.opt(o)
