@@ -58,7 +58,9 @@ func TestStartAnswersAndStopEndsIt(t *testing.T) {
 func TestStartTellsWhyTheProcessEnded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := Server{Name: "the script", Dir: dir, Command: func(string, int) *exec.Cmd { return exec.Command("sh", "-c", "echo native library is missing >&2; exit 3") }}
+	s := Server{Name: "the script", Dir: dir, Command: func(string, int) *exec.Cmd {
+		return exec.Command("sh", "-c", "echo native library is missing >&2; exit 3")
+	}}
 	_, err := s.Start(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "the script ended early: exit status 3: native library is missing") {
 		t.Errorf("got %v, want the exit status and what was printed", err)
