@@ -118,7 +118,7 @@ func TestMix(t *testing.T) {
 		faults += n
 	}
 	t.Logf("%v", sum.fired)
-	t.Logf("FIGURES %d programs, %d faults, %.0f virtual hours", sum.seeds, faults, sum.virtual.Hours())
+	t.Logf("FIGURES %d programs, %d faults", sum.seeds, faults)
 }
 
 func environment(t *testing.T, name string, otherwise int) int {
@@ -142,7 +142,6 @@ type summary struct {
 	seeds    int
 	findings map[string]int // by promise
 	fired    map[choice]int
-	virtual  time.Duration
 	failed   map[string]*drawn // the first seed, by promise
 }
 
@@ -168,7 +167,6 @@ func mix(t *testing.T, first, seeds int, like plants) summary {
 				r := play(t, d, false)
 				mu.Lock()
 				sum.seeds++
-				sum.virtual += r.virtual
 				for c, n := range r.fired {
 					sum.fired[c] += n
 				}
