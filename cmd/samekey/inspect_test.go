@@ -62,7 +62,7 @@ func TestNamesAndStats(t *testing.T) {
 	}{
 		"names": {"vet --open --lock ../../examples/samekey.lock", 3, []string{
 			"twice  call tax  open  POST /orders  1  1h0m0s  v1#orders#6", "refused  phase tax_added  open  POST /rides  2  50h0m0s  v1#orders#4", "refused  phase  [2Jevil  stuck  POST /orders  1",
-			"12 items seen; 6 open operations: 4 incompatible with the build's 7 handlers, 0 unreadable",
+			"12 items seen; 6 open operations: 4 incompatible with the build's 8 handlers, 0 unreadable",
 		}},
 		"names as JSON": {"vet --open --lock ../../examples/samekey.lock --json", 3, []string{`"danger": "twice"`, `"unknown": "phase tax_added"`, `"seen": 12`}},
 		"stats": {"list --stats --scan", 0, []string{

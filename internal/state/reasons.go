@@ -15,7 +15,7 @@ const (
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
 	ReasonOpen        Reason = "open"        // abandoned, with its request: the completer ends it
-	ReasonNoRequest   Reason = "no_request"  // abandoned, and its request wasn't stored: only its client can end it
+	ReasonNoRequest   Reason = "no_request"  // abandoned, and its request wasn't stored: only the client can end it
 	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: it will be forgotten
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
 	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept

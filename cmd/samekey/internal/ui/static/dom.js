@@ -117,8 +117,8 @@ const reasons = {
   expiring: "expiring", undelivered: "job late", kept: "kept",
 };
 const longReasons = {
-  unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: the program refuses to continue", parked: "a job is parked",
-  unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only its client can end it",
+  unknown: "stuck: a call is in doubt", stuck: "stuck: a person decides", blocked: "blocked: the program refuses to continue", parked: "a job is parked",
+  unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only the client can end it",
   expiring: "abandoned: will be forgotten", undelivered: "a job is late", kept: "done, but still kept",
 };
 export const reasonText = (why) => longReasons[why] ?? why;
