@@ -72,7 +72,7 @@ func TestProcessThatEndsIsNotWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = awaitProcess(t.Context(), Process{URL: "http://127.0.0.1:1"}, run)
-	if err == nil || !strings.Contains(err.Error(), "it has ended: exit status 1") {
+	if err == nil || !strings.Contains(err.Error(), "the process has ended: exit status 1") {
 		t.Errorf("error %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
