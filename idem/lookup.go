@@ -66,24 +66,22 @@ type Call struct {
 // is found. T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
 // have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
-	l := &look{
-		none:   ask == nil,
-		result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within),
-		ask: func(ctx context.Context, c Call) ([]byte, Found, error) {
+	l := &look{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
+	if ask != nil {
+		l.ask = func(ctx context.Context, c Call) ([]byte, Found, error) {
 			v, found, err := ask(ctx, c)
 			if err != nil || found != Made {
 				return nil, found, err
 			}
 			raw, err := encodeResult(v)
 			return raw, found, err
-		},
+		}
 	}
 	return func(s *step) { s.look = l }
 }
 
 // look is a phase's look-up.
 type look struct {
-	none   bool // there is no function
 	ask    func(context.Context, Call) ([]byte, Found, error)
 	within time.Duration
 	result reflect.Type
@@ -101,7 +99,7 @@ func (p *phaseRun) only(made map[string]int) string {
 func (p *phaseRun) fits() error {
 	l := p.step.look
 	switch {
-	case l.none:
+	case l.ask == nil:
 		return fmt.Errorf("%w: the function of %q is nil", ErrLookUp, p.step.name)
 	case l.result != p.step.result:
 		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.step.name, p.step.result)
@@ -121,7 +119,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		return nil, false, p.run.gate.fail(err)
 	}
 	tx := p.run.progress.tx()
-	d := state.Doubtful{Phase: p.step.name, Call: p.only(tx.made), Keyless: p.step.intent, Memory: p.step.memory}
+	d := p.doubtful(p.only(tx.made))
 	rec, now := p.run.record(), p.run.ask.core.opt.Now()
 	if !d.Asks(rec, now) {
 		return nil, false, nil
@@ -218,8 +216,7 @@ func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byt
 
 // found commits the result that a look-up has found.
 func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Asked, raw []byte) ([]byte, error) {
-	calls := append(state.Marks(d.Phase), d.Call)
-	phases := []store.Phase{{Name: d.Phase, Result: raw}}
+	calls, phases := d.Calls(), []store.Phase{{Name: d.Phase, Result: raw}}
 	_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		base, now := state.Noted(base, note), p.run.ask.core.opt.Now()
 		if d.Begun(base) {

@@ -93,7 +93,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if mark := p.mark(); p.run.record().Mark != mark || p.unsent(sent) {
+	} else if mark := p.doubtful("").Mark(); p.run.record().Mark != mark || p.unsent(sent) {
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
@@ -126,9 +126,9 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 // A phase with a look-up leaves a mark instead, as one whose call is repeated does.
 func (p *phaseRun) intent() bool { return p.step.intent && p.step.look == nil }
 
-// mark is what the holder leaves if it vanishes in the call.
-func (p *phaseRun) mark() string {
-	return state.MarkOf(p.step.name, p.step.memory > 0 && !p.step.intent)
+// doubtful is the phase with the name of its call, if it has one.
+func (p *phaseRun) doubtful(call string) state.Doubtful {
+	return state.Doubtful{Phase: p.step.name, Call: call, Keyless: p.step.intent, Memory: p.step.memory}
 }
 
 // call runs the function of a Foreign.
@@ -167,7 +167,7 @@ func (p *phaseRun) sends() (map[string]string, error) {
 // unsent reports whether an earlier attempt's mark lacks a hash of sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
-	if rec.Asked != nil && !rec.Asked.Sent.IsZero() {
+	if state.LookedUpInVain(rec) {
 		return true // another copy of a call follows that was looked up
 	}
 	for call := range sent {
@@ -181,15 +181,12 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 // forgotten returns the time since when a call of the phase may have been made, if the
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
-	rec := p.run.record()
-	if !slices.ContainsFunc(rec.Doubts, func(call string) bool { return !state.OthersMark(call, p.step.name) }) {
+	rec, d := p.run.record(), p.doubtful("")
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // a named call is refused: see intend
+	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
-	once := p.step.memory <= 0 || state.NeverRepeated(rec, p.step.name) || p.step.intent && slices.ContainsFunc(rec.Doubts, state.IsMark)
-	if !once && p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory { // no clock decides about a call that is never repeated
-		return time.Time{}
-	}
-	return rec.DoubtSince // zero if no call is in doubt
+	return rec.DoubtSince
 }
 
 // intend commits the begin of a call that can't be repeated.

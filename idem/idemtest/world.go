@@ -174,7 +174,7 @@ func (w *World) untilNextLook(ctx context.Context) bool {
 	}
 	until, now := time.Time{}, w.Clock.Now()
 	for _, r := range all {
-		if at := state.Withheld(r); r.Asked != nil && !r.Asked.Sent.IsZero() && at.After(until) {
+		if at := state.Withheld(r); state.LookedUpInVain(r) && at.After(until) {
 			until = at
 		}
 	}

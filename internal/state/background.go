@@ -70,9 +70,10 @@ const maxHold = 24 * time.Hour
 
 // Overheld reports whether a lease ends so late that the clock of its attempt was
 // wrong. Such a lease makes no ticket: the sweep finds its operation.
-func Overheld(r *store.Record, now time.Time) bool {
-	return r.Lease.Sub(now) > maxHold
-}
+func Overheld(r *store.Record, now time.Time) bool { return WrongClock(r.Lease, now) }
+
+// WrongClock reports whether nobody can have set this end of a lease by a right clock.
+func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
 
 // Waits judges an operation as a sweep does: an open operation is abandoned once it is
 // due, or overheld. since is when it became due.

@@ -64,6 +64,12 @@ func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 // are never repeated.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
+// InDoubt reports whether a call may have been made that the phase may have made: a mark of its
+// own, or any named call.
+func InDoubt(r *store.Record, phase string) bool {
+	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
+}
+
 // IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 

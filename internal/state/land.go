@@ -44,7 +44,7 @@ func Land(now, prev, next *store.Record, me string) Landing {
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
 		Kept(a) == Kept(b) && a.Mark == b.Mark && // a renewal is not the write before a call
-		slices.Equal(a.Doubts, b.Doubts) && asking(a) == asking(b) // nor before one that a look-up has not found
+		slices.Equal(a.Doubts, b.Doubts) && LookedUpInVain(a) == LookedUpInVain(b) // nor before one that a look-up has not found
 	for i := 0; same && i < len(a.Phases); i++ {
 		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
 	}

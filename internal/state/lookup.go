@@ -72,7 +72,7 @@ func (a Asking) Word() string {
 	return "unknown"
 }
 
-// Doubtful is a phase with a look-up, and the call that it makes.
+// Doubtful is a phase, and the call that it makes.
 type Doubtful struct {
 	Phase, Call string
 	Keyless     bool          // the call is never repeated with its key: its provider has none
@@ -85,26 +85,24 @@ func (d Doubtful) Never() bool { return d.Memory <= 0 }
 // Mark is the mark that the holder leaves if it vanishes in the call.
 func (d Doubtful) Mark() string { return MarkOf(d.Phase, !d.Never() && !d.Keyless) }
 
+// Calls are the names of the call in Doubts, which a commit of the phase ends.
+func (d Doubtful) Calls() []string { return append(Marks(d.Phase), d.Call) }
+
 // Begun reports whether an earlier attempt has recorded the begin of the call, as the next phase.
 func (d Doubtful) Begun(r *store.Record) bool {
 	n := len(r.Phases)
 	return n > 0 && r.Phases[n-1].Intent && r.Phases[n-1].Name == d.Phase
 }
 
-// Asks reports whether the call is in doubt in a way that its provider has to be asked about:
-// it may have been made, and isn't simply repeated under its key.
+// Asks reports whether the call is in doubt in a way that its provider has to be asked about,
+// or people: it may have been made, and isn't simply repeated under its key. No clock decides
+// about a call that is never repeated.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
 	}
-	if !slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, d.Phase) }) {
-		return false
-	}
-	return d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory
+	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
-
-// WrongClock reports whether nobody can have set this end of a lease by a right clock.
-func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
 
 // Stranger returns a call in doubt that the look-up says nothing of: another one than the
 // phase's; "" without one.
@@ -126,10 +124,10 @@ func (d Doubtful) Stranger(r *store.Record) string {
 // attempt that has not called.
 func (d Doubtful) Sent(r *store.Record) time.Time {
 	var until time.Time
-	if slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, d.Phase) }) {
+	if InDoubt(r, d.Phase) {
 		until = r.DoubtUntil
 	}
-	if asking(r) && r.Asked.Phase == d.Phase {
+	if LookedUpInVain(r) && r.Asked.Phase == d.Phase {
 		until = later(r.Asked.Sent, until)
 	}
 	if until.IsZero() {
@@ -141,7 +139,7 @@ func (d Doubtful) Sent(r *store.Record) time.Time {
 // Asked returns the note of a look-up about r.
 func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
 	n := &store.Asked{Phase: d.Phase, At: Millis(a.Began), Times: 1, Said: a.Word(), Sent: Millis(a.Sent)}
-	if asking(r) && r.Asked.Phase == d.Phase {
+	if LookedUpInVain(r) && r.Asked.Phase == d.Phase {
 		n.Times += r.Asked.Times
 	}
 	return n
@@ -161,8 +159,7 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 	if d.Begun(held) {
 		r.Phases = held.Phases[:len(held.Phases)-1]
 	}
-	calls := append(Marks(d.Phase), d.Call)
-	doubt(&r, without(held.Doubts, calls), held.DoubtSince, held.DoubtUntil)
+	doubt(&r, without(held.Doubts, d.Calls()), held.DoubtSince, held.DoubtUntil)
 	r.Sent = maps.Clone(r.Sent)
 	delete(r.Sent, d.Call)
 	return Calling(&r, d.Mark(), sent)
@@ -185,8 +182,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 	}
 }
 
-// asking reports whether a call of r is in doubt whose look-up has decided nothing yet.
-func asking(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
+// LookedUpInVain reports whether a call of r is in doubt whose look-up has decided nothing yet.
+func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
 // ended returns the note of a look-up once its doubt has ended, or another copy of the call
 // may be sent.

@@ -69,7 +69,7 @@ func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == stor
 // Otherwise it returns zero.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
-	if asking(rec) && Kept(rec) && rec.Lease.IsZero() {
+	if LookedUpInVain(rec) && Kept(rec) && rec.Lease.IsZero() {
 		return rec.Asked.At.Add(BackOff(withheldFor, rec.Asked.Times-1))
 	}
 	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != HandoverWithheld {

@@ -84,10 +84,11 @@ func found() []bug {
 			},
 		}},
 		{"memory", "a call that is never repeated is, by a host whose clock is behind", []edit{
-			{"idem/phaserun.go", "once := p.step.memory <= 0 || state.NeverRepeated(rec, p.step.name) || p.step.intent", "once := p.step.intent"},
+			{"internal/state/lookup.go", "if d.Begun(r) || NeverRepeated(r, d.Phase) {", "if d.Begun(r) {"},
+			{"internal/state/lookup.go", "(d.Keyless || d.Never() || now.Sub", "(d.Keyless || now.Sub"},
 		}},
 		{"memory", "a call is repeated after its provider has forgotten the key", []edit{
-			{"idem/phaserun.go", "p.run.ask.core.opt.Now().Sub(rec.DoubtSince) < p.step.memory {", "p.step.memory > 0 {"},
+			{"internal/state/lookup.go", "d.Never() || now.Sub(r.DoubtSince) >= d.Memory)", "d.Never())"},
 		}},
 		{"look-up", "a look-up that finds no call counts while the call is on its way", []edit{
 			{"internal/state/lookup.go", "late := a.Began.After(a.Sent.Add(a.Within))", "late := a.Began.After(a.Sent.Add(a.Within / 1000))"},
