@@ -81,7 +81,6 @@ type result struct {
 	wrong   []string
 	history []string
 	counts  map[fault]int
-	virtual time.Duration
 	most    map[string]int
 	effects map[string]int
 }
@@ -106,7 +105,7 @@ func play(t *testing.T, e episode, record bool) (r result) {
 		}
 		w.close()
 		slices.Sort(w.wrong)
-		r = result{w.wrong, w.history, w.counts, time.Since(w.begin), w.most, w.effects()}
+		r = result{w.wrong, w.history, w.counts, w.most, w.effects()}
 	})
 	return r
 }

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // The environment of TestSimulation.
@@ -86,7 +85,6 @@ type summary struct {
 	counts             map[fault]int
 	most               map[string]int // calls of an invocation
 	effects            map[string]int
-	virtual            time.Duration
 	failed             *episode
 }
 
@@ -114,7 +112,6 @@ func simulate(t *testing.T, seed uint64, requests int, like episode) summary {
 				mu.Lock()
 				sum.requests += e.requests
 				sum.episodes++
-				sum.virtual += r.virtual
 				add(sum.counts, r.counts)
 				for f, n := range r.most {
 					sum.most[f] = max(sum.most[f], n)
