@@ -18,7 +18,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -36,15 +35,7 @@ var library = []string{
 	":!*_test.go", ":!internal/local", ":!internal/testkit", ":!internal/tools", ":!internal/servers",
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "figures:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.Main("figures", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("figures", flag.ContinueOnError)
@@ -83,37 +74,36 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	var failed error
 	for _, r := range t.rows {
-		if !which.MatchString(r.command()) {
+		if !which.MatchString(t.command(r)) {
 			continue
 		}
-		figures, err := b.measure(ctx, r.command())
+		figures, err := b.measure(ctx, t.command(r))
 		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", r.command(), err))
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", t.command(r), err))
 			continue
 		}
 		r.cells[t.figures], r.cells[t.when] = figures, time.Now().UTC().Format(time.DateOnly)+", "+commit
 		if err := os.WriteFile(filepath.Join(root, page), []byte(t.String()), 0o600); err != nil { //nolint:gosec // the path is the repository's
 			return err
 		}
-		fmt.Fprintf(stdout, "%s: %s\n", r.command(), figures)
+		fmt.Fprintf(stdout, "%s: %s\n", t.command(r), figures)
 	}
 	return failed
 }
 
 // table is the page, with the rows of its table of figures.
 type table struct {
-	lines         []string
-	rows          []*row
-	figures, when int // columns
+	lines                []string
+	rows                 []*row
+	figures, typed, when int // columns
 }
 
 type row struct {
 	line  int
 	cells []string
-	at    int // the command's column
 }
 
-func (r *row) command() string { return strings.Trim(r.cells[r.at], "`") }
+func (t *table) command(r *row) string { return strings.Trim(r.cells[t.typed], "`") }
 
 // read finds the table by its head.
 func read(text string) (*table, error) {
@@ -126,9 +116,9 @@ func read(text string) (*table, error) {
 		return nil, errors.New(page + ` has no table with the columns "figures", "command" and "date, commit"`)
 	}
 	cells := split(t.lines[head])
-	t.figures, t.when = slices.Index(cells, "figures"), slices.Index(cells, "date, commit")
+	t.figures, t.typed, t.when = slices.Index(cells, "figures"), slices.Index(cells, "command"), slices.Index(cells, "date, commit")
 	for i := head + 2; i < len(t.lines) && strings.HasPrefix(t.lines[i], "|"); i++ {
-		r := &row{i, split(t.lines[i]), slices.Index(cells, "command")}
+		r := &row{i, split(t.lines[i])}
 		if len(r.cells) != len(cells) {
 			return nil, fmt.Errorf("%s:%d has %d cells, want %d", page, i+1, len(r.cells), len(cells))
 		}
@@ -159,8 +149,7 @@ type bench struct {
 }
 
 func (b bench) git(ctx context.Context, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", b.root}, args...)...).Output()
-	return strings.TrimSpace(string(out)), err
+	return harness.Output(ctx, "git", append([]string{"-C", b.root}, args...)...)
 }
 
 // check fails for each row that was measured on another library than that of HEAD.
@@ -170,10 +159,10 @@ func (b bench) check(ctx context.Context, t *table) (failed error) {
 		changed, err := b.git(ctx, append([]string{"diff", "--name-only", commit, "HEAD", "--"}, library...)...)
 		switch {
 		case err != nil:
-			failed = errors.Join(failed, fmt.Errorf("%s: couldn't tell what has changed since %s: fetch the whole history (%w)", r.command(), commit, err))
+			failed = errors.Join(failed, fmt.Errorf("%s: couldn't tell what has changed since %s: fetch the whole history (%w)", t.command(r), commit, err))
 		case changed != "":
 			files := strings.Split(changed, "\n")
-			failed = errors.Join(failed, fmt.Errorf("%s: %s and %d other files have changed since %s: make figures", r.command(), files[0], len(files)-1, commit))
+			failed = errors.Join(failed, fmt.Errorf("%s: %s and %d other files have changed since %s: make figures", t.command(r), files[0], len(files)-1, commit))
 		}
 	}
 	return failed

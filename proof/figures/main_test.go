@@ -31,7 +31,7 @@ func TestFiguresAreWritten(t *testing.T) {
 	b := bench{root: t.TempDir(), out: t.Output()}
 	var got []string
 	for _, r := range tab.rows {
-		figures, err := b.measure(t.Context(), r.command())
+		figures, err := b.measure(t.Context(), tab.command(r))
 		if err == nil {
 			r.cells[tab.figures] = figures
 		}

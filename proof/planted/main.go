@@ -20,7 +20,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -65,15 +64,7 @@ var proofs = []proof{
 	{name: "race", module: ".", pkg: "idem", run: "^Test(Renewals|HandlerThatOutlives|NoRenewal)", flags: []string{"-race"}, only: "race"},
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "planted:", err)
-		os.Exit(1)
-	}
-}
+func main() { harness.Main("planted", run) }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("planted", flag.ContinueOnError)

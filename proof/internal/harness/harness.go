@@ -3,12 +3,17 @@ package harness
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Root returns the folder of the root module, in which the module of the proofs lies.
@@ -19,6 +24,17 @@ func Root(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
 	}
 	return filepath.Dir(filepath.Dir(mod)), nil
+}
+
+// Main runs a program until it ends or is interrupted. An error ends the process with status 1.
+func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
 }
 
 // Output runs a command and returns its output without space around it.
