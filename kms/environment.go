@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns a provider by environment variables, so that functions,
-// worker and operators agree:
+// FromEnvironment returns a provider with the settings of environment variables, so that
+// functions, worker and operators agree:
 //
 //	SAMEKEY_KMS_KEYS     ARNs of symmetric keys, with commas or blanks between them: the
 //	                     current key, then Options.Former; required

@@ -38,10 +38,10 @@ type Provider struct {
 
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
-	// Former are the ARNs of further keys whose data keys may be opened: those that
-	// were used before a rotation. KMS's own yearly rotation keeps the ARN and needs
-	// nothing here. A record that names any other key is not opened, so nobody can
-	// pass off data keys of a key of their own.
+	// Former are the ARNs of further keys whose data keys may be opened: those that were
+	// used before a rotation. KMS's own yearly rotation keeps the ARN and needs nothing
+	// here. A record that names any other key is not opened, so nobody can pass off data
+	// keys of a key of their own. Default: none.
 	Former []string
 	// Context is the encryption context of all data keys, for instance the table and
 	// the application. It is not secret; policies and CloudTrail show it. After a
@@ -85,8 +85,8 @@ func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
 	return seal.DataKey{KeyID: p.key, Plain: out.Plaintext, Wrapped: out.CiphertextBlob}, nil
 }
 
-// Open implements [seal.Provider] by one call of Decrypt. A key that the options don't
-// name isn't called.
+// Open implements [seal.Provider] by one call of Decrypt. Open returns an error,
+// without a call, for a keyID other than the key of New and Options.Former.
 func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	if !slices.Contains(p.keys, keyID) {
 		return nil, fmt.Errorf("kms: the key %q is neither the current one nor in Options.Former", keyID)
@@ -103,7 +103,8 @@ func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]by
 	return out.Plaintext, nil
 }
 
-// openError tells a wrapped key that is not ours from a key that can't be used now.
+// openError returns seal.ErrInvalid for a key that KMS has not wrapped so, and
+// seal.ErrNoKey for a key that can't be used now.
 func openError(err error) error {
 	_, altered := errors.AsType[*types.InvalidCiphertextException](err)
 	_, swapped := errors.AsType[*types.IncorrectKeyException](err)

@@ -58,8 +58,8 @@ type Adapter[Ev, Re any] struct {
 	typed bool
 	// ownScope leaves the function out of the scope of a typed adapter's keys.
 	ownScope bool
-	// shared reports whether a body of a typed adapter has a key that its client chose,
-	// and no caller: BodyKey.shared. nil: none has.
+	// shared is the BodyKey.shared of a typed adapter's key. nil: no body has a key that
+	// its client chose.
 	shared func(body []byte) bool
 }
 
@@ -114,8 +114,8 @@ func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 
 type unstoredKey struct{}
 
-// storable reports whether a request may be stored. One with a method of these never is,
-// since the engine ignores their keys.
+// storable reports whether a request may be stored. A GET or HEAD is never stored, since
+// the engine ignores its key.
 func storable(ctx context.Context, method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && ctx.Value(unstoredKey{}) == nil
 }

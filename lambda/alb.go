@@ -30,9 +30,9 @@ const albKind = "a load balancer's event"
 // [idem.Options.Scope], as docs/use/http.md shows; otherwise keyed requests are refused
 // ([idem.ErrScope]).
 //
-// A reply fills in both Headers and MultiValueHeaders, since the target group's
-// setting decides which the load balancer reads. Of several cookies Headers has room
-// for the last.
+// A reply fills in both Headers and MultiValueHeaders, since the target group's setting
+// decides which the load balancer reads. Headers can hold only the last of several
+// cookies.
 var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Request:  albRequest,
 	Event:    albEvent,

@@ -18,14 +18,14 @@ import (
 // from try to try and don't count; AppSync selects from the first answer in each
 // replay.
 //
-// The caller is the subject and issuer of a user pool or an OpenID provider, a user
-// of an identity pool, or an IAM user. With an API key the caller is unknown: an adapter
-// of [Direct] refuses such calls ([idem.ErrScope]) without a [DirectOptions.Scope], unless
-// [idem.OneScope] says that all these callers are one. A Lambda authorizer has no standard field for the caller,
-// and a role's session may be a person's or one of many of a program: name the caller
-// with pointers that begin at identity, AppSyncKey("/key", "/resolverContext/user")
-// or, for each session's name, AppSyncKey("/key", "/userArn"). Without these pointers
-// such calls are errors, as are calls of BatchInvoke.
+// The caller is the subject and issuer of a user pool or an OpenID provider, a user of an
+// identity pool, or an IAM user. With an API key the caller is unknown: an adapter of [Direct]
+// then needs a [DirectOptions.Scope], or [idem.OneScope] if all these callers are one, and
+// otherwise refuses the call ([idem.ErrScope]). A Lambda authorizer has no standard field for
+// the caller, and a role's session may be a person's or one of many of a program: name the
+// caller with pointers that begin at identity, AppSyncKey("/key", "/resolverContext/user") or,
+// for each session's name, AppSyncKey("/key", "/userArn"). Without these pointers such calls
+// are errors, as are calls of BatchInvoke.
 //
 // A failure may be an answer: set [idem.Options.Stored] to [GraphQLStored].
 func AppSyncKey(argument string, caller ...string) BodyKey {

@@ -32,12 +32,13 @@ type BodyKey struct {
 	// otherwise as [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
-	// shared reports whether clients choose the key of a body, and nothing in the body
-	// says who they are; of a nil body, whether that is so of all bodies. nil: of none.
+	// shared reports whether the client chooses the key of a body, and nothing in the
+	// body names the client. For a nil body it reports whether that holds for all bodies.
+	// nil: it holds for no body.
 	shared func(body []byte) bool
 }
 
-// always is the shared of a BodyKey whose bodies never say who sent them.
+// always is the shared of a BodyKey whose bodies never name the client.
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies that partly change with each delivery,
@@ -73,7 +74,7 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 
 // From finds the key in the body of an HTTP request. Use it as [idem.Options.KeyFrom]:
 // then each request has its key in the body, whatever its headers say. A body without
-// one is refused.
+// a key is refused.
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
 	if err != nil {

@@ -41,30 +41,30 @@ import (
 // engine is an error too, which [errors.Is] matches after [Handler.Handle]. Lambda
 // reports it with one of these errorTypes:
 //
-//	IdempotencyInFlight          another invocation works on it: invoke again, with a delay
+//	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
 //	IdempotencyNoTimeLeft        this invocation did nothing for lack of time: invoke again
-//	IdempotencyStoreUnavailable  what is known of the key can't be read: invoke again
-//	IdempotencyUnfinished        it was begun, and may still be carried out: invoke again
+//	IdempotencyStoreUnavailable  the store doesn't answer: invoke again
+//	IdempotencyUnfinished        the operation was begun, and may still be carried out: invoke again
+//	IdempotencyQuotaExceeded     nothing was done: the caller is over a limit of idem.Options.Quota: invoke again, with a delay
 //	IdempotencyKeyMissing        nothing was done: the payload names no key, which idem.KeyRequired demands
-//	IdempotencyKeyInvalid        as key says, or not 1 to 255 visible ASCII characters
+//	IdempotencyKeyInvalid        key returned an error, or a key that isn't 1 to 255 visible ASCII characters
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
 //	IdempotencyScopeUnknown      DirectOptions.Scope failed
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
-//	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
-//	IdempotencyStuck             it waits for an operator
+//	IdempotencyAnswerNotKept     the operation was done; its result was larger than idem.Options.MaxBody, or has no JSON form
+//	IdempotencyStuck             the operation waits for a person
 //	IdempotencyRecordCorrupt     an operator must look at the record
 //	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
 //	                             the fingerprint's former scheme or secret
 //
-// Lambda can't learn which errors of asynchronous invocations are worth a retry: it
-// retries each as often as the function's MaximumRetryAttempts says, after one
-// minute and then two. So an invocation that meets another one at work waits in its own
-// time, for that one's result or for the end of its lease
-// ([DirectOptions.Synchronous] turns that off). With MaximumRetryAttempts 2 an event
-// whose process dies has another run; see docs/use/sources.md. Retries are in vain for the
-// errors below the first four. Then Lambda sends the event to the failure destination.
-// Give the function one.
+// Lambda can't learn which errors of asynchronous invocations are worth a retry: it retries
+// each as often as the function's MaximumRetryAttempts says, after one minute and then two. So
+// an invocation that finds another one at work waits for the other's result, or for the end of
+// the other's lease ([DirectOptions.Synchronous] turns the wait off). With
+// MaximumRetryAttempts 2 an event whose process dies has another run; see docs/use/sources.md.
+// A retry helps only after an error that says "invoke again". After the last retry Lambda
+// sends the event to the failure destination. Give the function one.
 //
 // # Keys in the payload
 //
@@ -127,11 +127,11 @@ type DirectOptions[In any] struct {
 	Scope func(ctx context.Context, in In) (string, error)
 
 	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse),
-	// Step Functions, AppSync and pipes do. An invocation that meets another one at work is
+	// Step Functions, AppSync and pipes do. If another invocation is at work, this one is
 	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: it
-	// waits for the other's result, or for the end of its lease, since Lambda tells no
-	// function how it was invoked, and gives an asynchronous event up after two retries.
-	// Only an invocation with a ClientContext is known to be synchronous.
+	// waits for the other's result, or for the end of the other's lease, because Lambda
+	// gives an asynchronous event up after two retries. Lambda doesn't tell a function how
+	// it was invoked; only an invocation with a ClientContext is known to be synchronous.
 	Synchronous bool
 }
 

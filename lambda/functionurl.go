@@ -73,7 +73,7 @@ func functionURLResponse(re events.LambdaFunctionURLResponse) (idem.Response, er
 
 func functionURLReply(r idem.Response) events.LambdaFunctionURLResponse {
 	headers := joined(r.Header)
-	delete(headers, setCookie) // which is a list of its own
+	delete(headers, setCookie) // cookies have a list of their own
 	body, isBase64 := textBody(r.Body)
 	return events.LambdaFunctionURLResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,

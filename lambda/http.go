@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// anyRoute is the route of a request whose source knows no pattern. It is never the path:
-// routes are in logs, in the list of what waits for people and in the dimensions of
-// metrics, and a path may name a person, or be one of any number.
+// anyRoute is the route of a request whose source knows no pattern. The route is never
+// the path. Routes are in logs, in the list of operations that wait for people, and in
+// dimensions of metrics. A path may name a person, and the number of paths has no limit.
 func anyRoute(method string) string { return method + " /*" }
 
 // encodedQuery encodes decoded parameters. multi, if not empty, has all parameters.
@@ -204,7 +204,7 @@ func decoded(body string, isBase64 bool) ([]byte, error) {
 // textBody returns a body as an event carries it: base64 unless it is text, because
 // JSON strings would change other bytes.
 func textBody(b []byte) (body string, isBase64 bool) {
-	const small = 128 << 10 // fits even if all of it are control characters
+	const small = 128 << 10 // fits even if every byte is a control character
 	if utf8.Valid(b) && (len(b) <= small || !inflates(b)) {
 		return string(b), false
 	}

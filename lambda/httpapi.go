@@ -107,7 +107,7 @@ func httpAPIResponse(re events.APIGatewayV2HTTPResponse) (idem.Response, error) 
 
 func httpAPIReply(r idem.Response) events.APIGatewayV2HTTPResponse {
 	headers := joined(r.Header)
-	delete(headers, setCookie) // which is a list of its own
+	delete(headers, setCookie) // cookies have a list of their own
 	body, isBase64 := textBody(r.Body)
 	return events.APIGatewayV2HTTPResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,

@@ -24,12 +24,14 @@ import (
 //
 // The engine stands in front of h: it sees the whole request before h reads it, and the
 // answer before it is sent. The path is the one that the client sent, without a stage; the
-// request's context has the invocation's deadline, and [EventOf] the event. So that the
-// completer can run h without its client, a stored request has a [HandlerOptions.Name].
+// request's context has the invocation's deadline, and [EventOf] the event. With
+// [idem.Options.Resumable] the handler needs a [HandlerOptions.Name], by which the completer
+// runs h without the client.
 //
 // Answers are buffered: h can't flush, hijack or send trailers. An error reaches the engine
-// by its status only, so answer a failed phase with a 5xx. A panic that h doesn't recover is
-// one of a handler of Wrap, also http.ErrAbortHandler. A HEAD is answered without a body.
+// by its status only, so answer a failed phase with a 5xx. A panic that h doesn't recover,
+// including http.ErrAbortHandler, is handled as in [Handler.Handle] and [Handler.Invoke]. A
+// HEAD is answered without a body.
 //
 // WrapHandler panics as Wrap does, and for an adapter of [Direct].
 func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
@@ -76,15 +78,16 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 type eventKey struct{}
 
 // EventOf returns the event of the request that a handler of [WrapHandler] serves, for
-// what an http.Request lacks, such as an authorizer's claims. It is false with another
-// type, and outside of such a handler. On a completer's run the event is the stored one.
+// what an http.Request lacks, such as an authorizer's claims. EventOf returns false if
+// the event has another type, and outside of such a handler. If a completer runs h, the
+// event is made from the record.
 func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	ev, ok := ctx.Value(eventKey{}).(Ev)
 	return ev, ok
 }
 
-// patternOf returns how a handler tells the pattern of a request before it serves it: an
-// http.ServeMux does. nil: it doesn't, and no request need be made to ask.
+// patternOf returns a function that finds the pattern of a request before h serves it,
+// or nil if h has no such function. An http.ServeMux has one.
 func patternOf(h http.Handler) func(*http.Request) string {
 	mux, ok := h.(interface {
 		Handler(*http.Request) (http.Handler, string)
@@ -143,7 +146,8 @@ func remoteAddr(client string) string {
 	return net.JoinHostPort(client, "0")
 }
 
-// sourceIP returns the client's address as the gateway saw it; "" if it doesn't say.
+// sourceIP returns the client's address as the gateway saw it, or "" if the event has
+// no address.
 func sourceIP(ev any, h http.Header) string {
 	switch ev := ev.(type) {
 	case events.APIGatewayV2HTTPRequest:

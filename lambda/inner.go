@@ -40,7 +40,7 @@ type inner struct {
 	body string     // a notification's message, an event's detail, a job
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 
-	trace trace.Context // of the producer; compared with nothing
+	trace trace.Context // of the producer; not compared
 }
 
 // traces notes an attribute that is part of the trace context.
@@ -67,8 +67,9 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 }
 
 // attributeKey returns the text of [KeyAttribute]; keyed is false without this attribute. An
-// attribute without text is an error: with the message id as its key the same job would
-// be done once for each message. So are two of them, of which either may be the job's key.
+// attribute without text is an error: with the message id as its key the same job would be
+// done once for each message. Two attributes are an error too, because each may be the job's
+// key.
 func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool, err error) {
 	n := 0
 	for name, value := range attributes {

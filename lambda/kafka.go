@@ -33,15 +33,15 @@ const kafkaKind = "a Kafka event"
 // A partition stops at its first failure, and the report names it: Lambda delivers that
 // record and all later ones of the partition again. Other partitions go on. By default
 // Lambda tries for ever, or 10 times if the mapping has a failure destination, and the
-// partition waits: set one, with MaximumRetryAttempts.
+// partition waits. Set a failure destination and MaximumRetryAttempts.
 //
 // The key of a record is the text of its header [KeyAttribute], in any case, or else
 // topic, partition, offset and timestamp: a topic that is made anew counts its offsets
 // from 0. A producer that sends again makes another record, and so does a retry topic; see
-// [Batch.WithKey]. The scope is the cluster, the topic and the function; a cluster of your
-// own is its bootstrap servers, so use [Batch.WithScope] if they change. Key, value and
+// [Batch.WithKey]. The scope is the cluster, the topic and the function. The bootstrap
+// servers name a cluster of your own: use [Batch.WithScope] if they change. Key, value and
 // headers must be the same under one key, except the headers of tracing. Keeps is Kafka's
-// default, 7 days: set what your topic has.
+// default, 7 days: set it to your topic's retention.
 //
 // An event is refused whole ([ErrEvent]) if a record's place differs from its partition's,
 // or a value is not base64.
@@ -64,11 +64,11 @@ const keepsKafka = 7 * day
 // KafkaRecord is a record of [Kafka].
 type KafkaRecord struct {
 	events.KafkaRecord        // Key and Value are in base64
-	Cluster            string // its ARN, or its bootstrap servers, sorted
-	Data               []byte // the decoded Value; empty for a record without one, such as a tombstone
+	Cluster            string // the cluster's ARN, or its bootstrap servers, sorted
+	Data               []byte // the decoded Value; empty for a record without a value, such as a tombstone
 }
 
-// kafkaResponse is the report of failed records, of which aws-lambda-go 1.55 has no type.
+// kafkaResponse is the report of failed records. aws-lambda-go 1.55 has no type for it.
 // https://docs.aws.amazon.com/lambda/latest/dg/kafka-retry-configurations.html
 type kafkaResponse struct {
 	BatchItemFailures []kafkaFailure `json:"batchItemFailures"`
@@ -78,8 +78,8 @@ type kafkaFailure struct {
 	ItemIdentifier kafkaPlace `json:"itemIdentifier"`
 }
 
-// kafkaPlace is where a partition continues. Lambda repeats the whole event for a place
-// that wasn't in it.
+// kafkaPlace is the position where a partition continues. If the event doesn't have
+// this position, Lambda repeats the whole event.
 type kafkaPlace struct {
 	Partition string `json:"partition"` // "topic-0", as the event spells it
 	Offset    int64  `json:"offset"`
@@ -100,7 +100,7 @@ func kafkaRecords(ev events.KafkaEvent) ([]KafkaRecord, error) {
 				return nil, notA(kafkaKind, fmt.Sprintf("record %d of %.300q is of topic %.300q, partition %d", i, partition, r.Topic, r.Partition))
 			}
 			data, err := base64.StdEncoding.DecodeString(r.Value)
-			if err != nil { // of no record alone: Lambda encodes all
+			if err != nil { // the whole event is foreign: Lambda encodes each value
 				return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", i, partition))
 			}
 			all = append(all, KafkaRecord{KafkaRecord: r, Cluster: cluster, Data: data})
@@ -112,8 +112,8 @@ func kafkaRecords(ev events.KafkaEvent) ([]KafkaRecord, error) {
 	return all, nil
 }
 
-// sortedServers returns a cluster's servers in an order of their own: events name them
-// in any.
+// sortedServers returns a cluster's servers sorted, because events name them in any
+// order.
 func sortedServers(servers string) string {
 	list := strings.Split(servers, ",")
 	slices.Sort(list)
@@ -135,8 +135,8 @@ func kafkaKey(r KafkaRecord) (string, error) {
 	return textKey(kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) + "@" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10)), nil
 }
 
-// kafkaHeaders yields the headers of a record in their order, of which Kafka allows
-// several with one name.
+// kafkaHeaders yields the headers of a record in their order. Kafka allows several
+// headers with the same name.
 func kafkaHeaders(r *KafkaRecord) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, header := range r.Headers {

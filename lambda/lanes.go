@@ -14,14 +14,14 @@ type course[Ev, Rec, Re any] struct {
 	h     *EachHandler[Ev, Rec, Re]
 	recs  []Rec
 	tasks []*task
-	errs  []error // of records that were not begun; at the end of all records
+	errs  []error // of records that were not begun; at the end, of all records
 
 	workers int
 	end     time.Time // of all handlers' contexts; zero: there is no deadline
 	mu      sync.Mutex
 	waiting [][]int // lanes that no worker has taken
-	behind  []int   // for each waiting lane, the records of this lane and all later ones
-	longest []int   // and the records of the longest of these lanes
+	behind  []int   // for each waiting lane, the number of records in this lane and all later ones
+	longest []int   // for each waiting lane, the number of records in the longest of these lanes
 }
 
 // all tries all records of an event. It returns their errors, and how many handlers

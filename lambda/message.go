@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// KeyAttribute is the message attribute that carries the idempotency key of an
-// SQS or SNS message, as text; in any case, but once. A drain sets it to the id of the job. Your own
-// producers may set it to a name of the work. Without the attribute the key is the
-// message id: it is the same for every delivery of a message, and a new one if the
-// producer sends the message again.
+// KeyAttribute is the message attribute that carries the idempotency key of an SQS or SNS message,
+// as text. Its name is read in any case; a second attribute of this name is an error. A drain sets
+// it to the id of the job. Your own producers may set it to a name of the work. Without the
+// attribute the key is the message id: it is the same for every delivery of a message, and a new one
+// if the producer sends the message again.
 const KeyAttribute = "idempotency-key"
 
 // KindAttribute is the message attribute that carries the kind of a job that a drain
@@ -25,7 +25,7 @@ const KindAttribute = "kind"
 // transportAttributes are message attributes that describe a message's transport and
 // not the work: they differ if a producer sends the same job twice.
 var transportAttributes = []string{
-	KeyAttribute, "replayed" /* of what SNS brings from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
+	KeyAttribute, "replayed" /* set by SNS on messages from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",
 	"sentry-trace", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-cloud-trace-context", "x-request-id",
 }

@@ -45,7 +45,7 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's own, without its value: the runtime writes it to the log
 }
 
-// crashed gives invoke a panic, whose answer is about to be posted. Without invoke the
+// crashed hands a panic to invoke, which posts the answer first. Without invoke the
 // panic continues at once if the process is the runtime's.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)

@@ -146,8 +146,8 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 	return take(s)
 }
 
-// restAuthorizer returns the storable part of an authorizer's result. Claims are of a
-// verified token, and have none themselves.
+// restAuthorizer returns the storable part of an authorizer's result. Claims come
+// from a verified token, and contain no token.
 func restAuthorizer(authorizer map[string]any) map[string]any {
 	if claims, ok := authorizer["claims"].(map[string]any); ok && len(claims) > 0 {
 		return authorizer

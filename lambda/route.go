@@ -109,8 +109,8 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.host + p.path
 }
 
-// values finds the path values of a stored request, whose host may have changed since,
-// as the routes may.
+// values finds the path values of a stored request. The host and the routes may have
+// changed since the request was stored.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

@@ -50,14 +50,15 @@ var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions vary [NewRouter].
 type RouterOptions struct {
-	// CORS lists the other origins whose pages may read the answer if no route matches, as
-	// [idem.Options.CORS] does for an engine's answers. Default: none.
+	// CORS lists the origins whose pages may read the router's own answers, 404 and 405.
+	// [idem.Options.CORS] is the same for an engine's answers. Default: none.
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. If no route matches, it answers 404 with the
-// code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON]. It panics if the adapter lacks a
-// function, or isn't for HTTP: a mistake in the program, best found at cold start.
+// NewRouter returns a router without routes. If no route matches, it answers 404 with the code
+// "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON]. It panics if the
+// adapter lacks a function, or isn't for HTTP: a mistake in the program, best found at cold
+// start.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
 	var opt RouterOptions
 	for _, fn := range optFns {
@@ -199,7 +200,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 		asked[e] = true
 		switch err := resume(ctx, e, t, r.names(e), r.again); {
 		case errors.Is(err, jobs.ErrNotMine):
-			result = err // the operation exists, and may be another engine's
+			result = err // the operation exists, and may belong to another engine
 		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:

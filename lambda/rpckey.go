@@ -14,11 +14,11 @@ import (
 // errors.
 //
 // In JSON-RPC every client chooses its ids, which need to be unique only while the
-// request is open. Random ids (a UUID) name a request for good. Ids that count from
-// 1 don't: two clients, or a restarted client, would get each other's answers. For
-// such ids include a value that distinguishes sessions:
-// JSONRPCKey("/params/session"). An adapter of [Direct] needs to know whose an id is:
-// [DirectOptions.Scope], or [idem.OneScope] if all clients may get each other's answers.
+// request is open. Random ids (a UUID) name a request for good. Ids that count from 1
+// don't: two clients, or a restarted client, would get each other's answers. For such
+// ids include a value that distinguishes sessions: JSONRPCKey("/params/session"). An
+// adapter of [Direct] needs a [DirectOptions.Scope] that returns the client, or
+// [idem.OneScope] if all clients may get each other's answers.
 //
 // A failure is an answer with status 200: set [idem.Options.Stored] to [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
@@ -65,7 +65,7 @@ func rpcRequest(body []byte) (method, id string, err error) {
 // tool's name and the values at the pointers, which begin at the request's params:
 //
 //	lambda.MCPToolKey("/arguments/order_id")         // one refund for an order
-//	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that says itself what is one call
+//	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that names each call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
 // The body is a tools/call request, or its params. Name and arguments must be the
@@ -77,11 +77,10 @@ func rpcRequest(body []byte) (method, id string, err error) {
 // if the agent wants two, and a call without arguments is an error. Use this form
 // for tools whose equal calls mean the same thing, such as refunding an order.
 //
-// The stored answer must not hold the request's id, because each replay would have
-// the first call's id: wrap the function that does the tool's work, inside the
-// JSON-RPC layer. An adapter of [Direct] needs to know whose a call is:
-// [DirectOptions.Scope] returns the user for whom the agent acts. With [idem.OneScope]
-// all users get each other's answers.
+// The stored answer must not hold the request's id, because each replay would have the first
+// call's id: wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter
+// of [Direct] needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
+// [idem.OneScope] all users get each other's answers.
 //
 // A tool's failure is an answer with status 200: set [idem.Options.Stored] to
 // [MCPToolStored].

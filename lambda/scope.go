@@ -169,10 +169,10 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 
 // CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by
 // their certificates (mutual TLS): each issuer's name and subject's name are a
-// caller. Use CertificateScope only with a truststore of a single CA: of two, one can
-// issue a certificate that looks like the other's. It refuses a request without a
-// verified certificate. The API's other endpoint has to be disabled, since it takes
-// requests without certificates; these are refused too.
+// caller. Use CertificateScope only with a truststore of a single CA: with two CAs,
+// each can issue a certificate that looks like one of the other. It refuses a request
+// without a verified certificate. Disable the API's default endpoint: it takes
+// requests without certificates, all of which are refused.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
 		return "", nobody("CertificateScope: no client certificate was verified")

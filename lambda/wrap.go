@@ -130,7 +130,7 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys names the cures for keys that clients choose, of clients whom nobody tells apart.
+// whoseKeys names the cures if clients choose the keys and nothing tells the clients apart.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 // checkName refuses names that are too long for a record.
@@ -142,8 +142,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// reader makes the handler for an event of the request that was read of it, or of the error
-// of reading it.
+// reader makes the handler for an event. It gets the request that was read from the event,
+// or the error of reading it.
 type reader[Ev, Re any] func(r idem.Request, err error) func(context.Context, Ev) (Re, error)
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -171,7 +171,8 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // canonical case, text no longer in base64).
 //
 // The error is nil unless the engine didn't act on the request, or ev is of another kind
-// ([ErrEvent]; the handler did not run). With an adapter of [Direct] the error is the handler's or the engine's.
+// ([ErrEvent]; the handler did not run). With an adapter of [Direct] the error is the one of
+// the handler or of the engine.
 //
 // A panic of the handler is answered with 500, as an error is. With an adapter of
 // [Direct] the panic continues after the key is free. In a Lambda
@@ -214,7 +215,7 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	return h.invokeTyped(ctx, payload, ev)
 }
 
-// invoke runs an invocation for the runtime, whose event handle answers. The error for an
+// invoke runs an invocation for the runtime; handle answers its event. The error for an
 // event of another kind names the payload's kind. A panic of the handler continues after
 // its answer is posted.
 func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {

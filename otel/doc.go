@@ -1,5 +1,5 @@
-// Package otel traces and counts with OpenTelemetry. It is a module of its own, so that
-// a program without OpenTelemetry links none of it.
+// Package otel makes traces and metrics with OpenTelemetry. It is a separate module, so
+// that a program without OpenTelemetry doesn't link it.
 //
 //	import samekeyotel "github.com/samekey/samekey/otel"
 //

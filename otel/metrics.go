@@ -16,15 +16,17 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Hooks returns the hooks of an engine, for metrics: those of docs/operate/signals.md#metrics, by names in
-// OpenTelemetry's style: PhaseDuration is samekey.phase_duration. Times are in seconds.
+// Hooks returns the hooks of an engine that record the metrics of
+// docs/operate/signals.md#metrics. Names have OpenTelemetry's style: PhaseDuration is
+// samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks returns the hooks of a worker, whose options have the field Telemetry.
+// StreamHooks returns the hooks of drain, completer and sweep, for metrics. A worker
+// calls it for its option Telemetry.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
-// StoreHooks returns the hooks of a store ([dynamo.Options]), for the metrics of its
-// calls outside of requests: those of drain, completer and sweep.
+// StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the
+// calls that drain, completer and sweep make.
 func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
 // metricName returns the name of a metric here.

@@ -64,8 +64,9 @@ func (t *tracer) Start(ctx context.Context, s trace.Step) (context.Context, func
 	}
 }
 
-// place returns the context with the parent of a step, and the step's links. A step
-// whose parent is not its sender, or not the span in ctx, is linked to it.
+// place returns the context with the parent of a step, and the step's links: to the
+// operation's first attempt, and to the sender or the span in ctx if it is not the
+// parent.
 func (t *tracer) place(ctx context.Context, s trace.Step) (context.Context, []oteltrace.Link) {
 	var links []oteltrace.Link
 	if link, ok := first(s.Origin); ok {
@@ -91,7 +92,7 @@ func first(c trace.Context) (oteltrace.Link, bool) {
 	return oteltrace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{linked.String("first_attempt")}}, sc.IsValid()
 }
 
-// kind returns the kind of a step's span. A request is a server's if no other
+// kind returns the kind of a step's span: server for a request, if no other
 // instrumentation has begun a span for it.
 func kind(ctx context.Context, k trace.Kind) oteltrace.SpanKind {
 	switch k {
@@ -109,8 +110,8 @@ func kind(ctx context.Context, k trace.Kind) oteltrace.SpanKind {
 	}
 }
 
-// name returns the name of a step's span. A program has few names: the route is no
-// part of it, since it is the whole path where the gateway has no routes.
+// name returns the name of a step's span. It has no route, so that a program has few
+// names.
 func name(s trace.Step) string {
 	if s.Name == "" {
 		return "samekey " + string(s.Kind)
@@ -118,7 +119,7 @@ func name(s trace.Step) string {
 	return "samekey " + string(s.Kind) + " " + s.Name
 }
 
-// refusal are the codes that are no failure of the program.
+// refusal holds the codes that are no failure of the program.
 var refusal = map[string]bool{
 	"idempotency_key_missing": true, "idempotency_key_invalid": true, "request_too_large": true, "request_invalid": true,
 	"idempotency_key_mismatch": true, "idempotency_key_unknown": true,

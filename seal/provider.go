@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// Provider makes data keys, and opens the wrapped form of those that it has made. It
-// is safe for concurrent use. Methods return promptly when ctx ends.
+// Provider makes data keys, and opens the wrapped form of data keys that it has made.
+// It is safe for concurrent use. Methods return promptly when ctx ends.
 type Provider interface {
-	// Generate returns a new data key. An error means that there is none now.
+	// Generate returns a new data key. An error means that it can't make a key now.
 	Generate(ctx context.Context) (DataKey, error)
 	// Open returns the plain form of a wrapped data key, whose DataKey.KeyID was
 	// keyID. Both arguments come from a record, which somebody may have altered: Open

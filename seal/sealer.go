@@ -25,12 +25,13 @@ type Sealer struct {
 type opening struct {
 	done chan struct{} // closed once key or err is there; a failed opening is removed
 	key  *Key
-	err  error // of the provider; nil if the call failed for lack of its caller's time
+	err  error // the provider's error; nil if the call had no time left
 	used time.Time
 }
 
-// wait returns the key of another call, or its error: a provider that hangs costs all who
-// wait one call, and not one after the other. Without either the caller asks itself.
+// wait returns the key or the error of another call, so that callers don't wait for a
+// hanging provider one after the other. If it returns neither, the caller makes a call
+// itself.
 func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	select {
 	case <-o.done:
@@ -40,7 +41,7 @@ func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	}
 }
 
-// failed keeps err for those who wait, unless the call had no time left.
+// failed keeps err for the callers that wait, unless the call had no time left.
 func (o *opening) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		o.err = err
@@ -53,13 +54,14 @@ type Options struct {
 	// stays in memory. A program without the right to use a provider's key still
 	// reads with the data keys in its memory for that time. Default: 15 minutes.
 	MaxAge time.Duration
-	// OpenOnly seals no new records, and opens sealed ones: the setting with which
-	// encryption is switched off, until the last sealed record has expired.
+	// OpenOnly opens sealed records and seals no new ones. To switch encryption off, set
+	// it until the last sealed record has expired. Default: false, new records are
+	// sealed.
 	OpenOnly bool
-	// Required refuses records with contents that aren't sealed as corrupt. Without
-	// it, somebody with write access to the table can put plain contents in the place
-	// of sealed ones. Set it once the last record has expired that was written before
-	// encryption was switched on. It excludes OpenOnly.
+	// Required refuses records with contents that aren't sealed as corrupt. Without it,
+	// somebody with write access to the table can put plain contents in the place of
+	// sealed ones. Set it once the last record from before the encryption has expired. It
+	// excludes OpenOnly. Default: false, plain contents are read.
 	Required bool
 
 	messages int64 // maxMessages
@@ -120,7 +122,7 @@ func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 }
 
 // good returns the current key if it may seal another record. Otherwise it returns the
-// opening of the next one, and whether the caller has to make it.
+// opening of the next key, and whether the caller has to make that key.
 func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -60,8 +60,8 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header returns the caller's headers with the key, and for a retry under a key with the
-// number of attempts before it: a server then looks for the answer before it claims the
+// header returns the caller's headers and the key. For a retry under a key it adds the
+// number of earlier attempts: a server then looks for the answer before it claims the
 // key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()

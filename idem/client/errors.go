@@ -56,10 +56,10 @@ type Error struct {
 	// is always true, since an earlier request may have used the key.
 	Unknown bool
 	// GaveUp is the reason why a retriable failure was not retried: "retries"
-	// (Options.MaxRetries), "retry-after" (longer than a minute), "lifetime"
-	// (the key's would end before), "deadline" (the context's would), "budget", "body" (it
-	// can't be sent again), "refused" (by the server's should-retry header) or "ignored"
-	// (the server ignores the key). "" for other failures.
+	// (Options.MaxRetries), "retry-after" (longer than a minute), "lifetime" (the key's
+	// lifetime would end before), "deadline" (the context's deadline would come before),
+	// "budget", "body" (it can't be sent again), "refused" (by the server's should-retry
+	// header) or "ignored" (the server ignores the key). "" for other failures.
 	GaveUp string
 	// Err is the cause of the last attempt's failure, or the reason why nothing was
 	// sent.

@@ -68,7 +68,8 @@ func (j *FileJournal) load() error {
 
 // append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
-	// Outdated are the lines of later ones, and the entries that may be forgotten by now.
+	// Outdated lines are those with a later line, and those of entries that may be
+	// forgotten by now.
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack

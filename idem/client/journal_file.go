@@ -58,13 +58,12 @@ type journalFile interface {
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path, or creates it if there never was one. An
-// answered operation is dropped a week after its key's lifetime, and refused until then
-// ([ErrExpired]); others stay until Done.
-// OpenJournal cleans up after a crash. Any other loss is refused ([ErrCorrupt]):
-// a file that was emptied, cut, changed by a single bit, deleted, or replaced by
-// an earlier copy. Otherwise operations in progress would get new keys. To begin
-// with an empty journal, remove the file and its lock.
+// OpenJournal opens the journal at path, or creates it if there never was one. After
+// its key's lifetime, an answered operation is refused for a week ([ErrExpired]) and
+// then dropped. Other operations stay until Done. OpenJournal cleans up after a crash.
+// Any other loss is refused ([ErrCorrupt]): a file that was emptied, cut, changed by a
+// single bit, deleted, or replaced by an earlier copy. Otherwise operations in progress
+// would get new keys. To begin with an empty journal, remove the file and its lock.
 //
 // The lock file, at path plus ".lock", remembers how far the journal has come:
 // move both files together. The lock file also excludes a second process, which

@@ -23,8 +23,8 @@ type operation struct {
 	waits    int           // attempts that were told to wait for another attempt's answer
 	waited   time.Duration // total of these waits
 	sent     time.Time     // time of the last attempt
-	heard    http.Header   // headers of its answer, even of a torn answer; nil without an answer
-	aboutKey bool          // its answer is about the key, not about the operation
+	heard    http.Header   // headers of the last attempt's answer, even of a torn answer; nil without an answer
+	aboutKey bool          // the last attempt's answer is about the key, not about the operation
 	unknown  bool          // an attempt of this or an earlier process may have been carried out
 	maybe    bool          // another request with this key may have been carried out: one in progress (409), one redirected here, or an earlier request of the caller
 }

@@ -70,7 +70,7 @@ type Options struct {
 	// ten seconds saved up. When the budget is used up, failures are returned instead of
 	// retried, so that clients don't keep a struggling server down.
 	NoBudget  bool
-	perSecond float64 // of the budget
+	perSecond float64 // retries a second of the budget
 
 	// Journal remembers the keys of operations named by [WithOperation] beyond this
 	// process. Default: none; a named operation is then refused.

@@ -61,7 +61,7 @@ func isAboutKey(resp *http.Response, body []byte) bool {
 		Error  refusal   // Stripe
 		Errors []refusal // Square
 	}
-	_ = json.Unmarshal(body, &r) // what is no JSON names nothing, and a field of another type is left out
+	_ = json.Unmarshal(body, &r) // after an error the fields that could be read count
 	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
 		names := strings.ToLower(r.Type + " " + r.Code)
 		return strings.Contains(names, "idempoten") && !strings.HasSuffix(names, "_invalid") && !strings.HasSuffix(names, "_missing")

@@ -6,7 +6,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// caller is the accounts of a caller.
+// caller holds the accounts of a caller.
 type caller struct {
 	limit             Limits
 	open, keys, bytes account
@@ -46,11 +46,11 @@ const (
 	ofOpen
 )
 
-// account is what a caller has of one limit: places, or a bucket of this process, or
+// account is a caller's share of a limit: places, or a bucket of this process, or
 // tokens of a shared bucket.
 type account struct {
 	kind   kind
-	places int // free ones; of ofOpen only
+	places int // free places; only for ofOpen
 	rate   rate
 	own    bucket
 	bucket string // name of the shared bucket; "" without one

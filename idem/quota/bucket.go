@@ -13,8 +13,8 @@ func perMinute(n, size int) rate {
 	return rate{size: int64(size), fill: time.Duration(float64(size) / float64(n) * float64(time.Minute))}
 }
 
-// atRest allows at most n bytes at a time, if each is kept for a time of kept:
-// in that time come at most the bucket's bytes, and as many that fill it up.
+// atRest limits the stored bytes to n, if each byte is stored for the time kept: in
+// that time at most n/2 bytes come from the full bucket, and n/2 from its filling.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
 // cost is the time in which n tokens come in. Nothing takes longer than a few

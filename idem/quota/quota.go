@@ -36,9 +36,9 @@ type Options struct {
 	// Routes has additional limits for each caller on a route. A request takes a
 	// place in both.
 	Routes map[string]Limits
-	// Callers is how many callers are remembered, per route with limits once more.
-	// A caller who is forgotten, the least recent first, begins with full buckets.
-	// Each takes about 1 KB. Default: 10000.
+	// Callers is how many callers are remembered, counted again for each route with
+	// limits. The least recent is forgotten first, and begins with full buckets. A caller
+	// takes about 1 KB. Default: 10000.
 	Callers int
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of
@@ -155,7 +155,7 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 }
 
 // refill leases an account's tokens for a request, an estimate of n bytes, or waits for the
-// lease under way. A wait above zero is the shared bucket's: there are too few.
+// lease under way. A wait above zero means that the shared bucket has too few tokens.
 func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {

@@ -11,19 +11,19 @@ import (
 // Shared keeps buckets for all processes; see [Options.Shared]. Package dynamo has
 // one. A Shared is safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If there are
-	// fewer, it takes none and returns the wait until there are. Lease returns
-	// promptly when ctx ends. After an error the tokens may be taken.
+	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If the bucket
+	// has fewer than l.Need, Lease takes none and returns the wait until it has l.Need.
+	// Lease returns promptly when ctx ends. After an error the tokens may be taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 
 // Lot is a number of tokens of a shared bucket. A process takes tokens in lots, so
 // that not each operation costs a call.
 type Lot struct {
-	Bucket string        // its name: a hash in base64url, 43 bytes
+	Bucket string        // the bucket's name: a hash in base64url, 43 bytes
 	Need   int64         // at least 1, at most Size
 	Tokens int64         // at least Need, at most Size
-	Size   int64         // of the bucket
+	Size   int64         // size of the bucket
 	Fill   time.Duration // the time in which an empty bucket fills up
 	Now    time.Time     // the process's clock
 	Full   time.Time     // the last Leased.Full, as far as this process knows; may be outdated
@@ -41,10 +41,10 @@ type Leased struct {
 // supply is the tokens that this process has of a shared bucket.
 type supply struct {
 	left   int64         // below 0 is a debt
-	ends   time.Time     // what is left by then is lost: it may be missing elsewhere
+	ends   time.Time     // end of the lot: tokens that are left by then are dropped, others may lack them
 	next   int64         // size of the next lot
 	full   time.Time     // of the shared bucket
-	ahead  time.Duration // its time, of this process's clock
+	ahead  time.Duration // by how much the shared bucket's time is ahead of this process's clock
 	closed time.Time     // the shared bucket is empty until then
 	alone  time.Time     // the shared buckets can't be reached: until then this process uses its own
 	busy   chan struct{} // closed when the lease under way has ended; nil without one
@@ -63,7 +63,7 @@ const (
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
 		s.left = min(s.left, 0)
-		s.next = 0 // little is begun here: small lots
+		s.next = 0 // this process begins few operations: small lots
 	}
 	need := min(n-s.left, r.size)
 	return Lot{

@@ -79,7 +79,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 		opt.Logger = slog.Default()
 	}
 	engine := idem.New(store, func(o *idem.Options) { *o = opt })
-	engine.AddSource(endpoint, 80*time.Hour) // so long providers repeat a delivery by themselves
+	engine.AddSource(endpoint, 80*time.Hour) // providers repeat a delivery for this long by themselves
 	return &Handler{
 		engine: engine, verifier: v, fn: fn,
 		endpoint: endpoint, maxBody: int64(opt.MaxRequest), log: opt.Logger, refused: opt.Hooks.Refused,
@@ -195,8 +195,8 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// done reports whether err says that an operation was finished, and its answer is
-// gone: this event's, unless its handler ran.
+// done reports whether err says that an operation was finished and its answer isn't
+// stored. The operation is this event's if the event's handler didn't run.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }

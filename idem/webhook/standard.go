@@ -31,10 +31,9 @@ var _ Verifier = (*standard)(nil)
 // base64. The event's id is the webhook-id, which must not contain a full stop:
 // with a full stop, a recorded delivery could be sent again under another id.
 //
-// secret is an endpoint's secret (base64 of at least 24
-// bytes, by the specification, with or without the prefix whsec_) or for a
-// provider's public key (whpk_ and base64). Any other secret is an error.
-// MoreSecrets may mix both kinds.
+// secret is an endpoint's secret (base64 of at least 24 bytes, by the specification, with
+// or without the prefix whsec_) or a provider's public key (whpk_ and base64). Any other
+// secret is an error. MoreSecrets may mix both kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {

@@ -27,10 +27,9 @@ var _ Verifier = (*stripe)(nil)
 // Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id in its
 // body.
 //
-// secret is an endpoint's signing secret, including
-// whsec_. Invalid secrets are errors: an empty secret, a secret of less than 8
-// characters, which was cut off and could be guessed, and a secret with white
-// space, such as the line break at the end of a file.
+// secret is an endpoint's signing secret, including whsec_. NewStripe returns an error if a
+// secret is empty, is shorter than 8 characters, since it was cut off and can be guessed, or
+// has white space, such as the line break at the end of a file.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {

@@ -171,7 +171,7 @@ func header(h http.Header, name string) (value string, err error) {
 // disagree about other forms.
 func parseTime(s string) (time.Time, error) {
 	const digits = 12                    // enough for 30,000 years, and far from an overflow
-	n, _ := strconv.ParseUint(s, 10, 64) // an error leaves a number that is not spelt s
+	n, _ := strconv.ParseUint(s, 10, 64) // after an error n is not spelt as s
 	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}

@@ -15,8 +15,8 @@ type answer struct {
 	http     bool
 	status   int
 	header   http.Header
-	replayed bool           // as an HTTP answer says
-	failures int            // that a batch reports
+	replayed bool           // an HTTP answer says so
+	failures int            // records that a batch reports as failed
 	rest     map[string]any // all else, as JSON
 	raw      []byte
 }
@@ -51,13 +51,13 @@ func read(re any) (a answer, err error) {
 	if err := json.Unmarshal(a.raw, &a.rest); err != nil {
 		return a, err
 	}
-	for _, name := range []string{"headers", "multiValueHeaders", "cookies"} { // those that are stored are compared apart
+	for _, name := range []string{"headers", "multiValueHeaders", "cookies"} { // diff compares the stored headers separately
 		delete(a.rest, name)
 	}
 	return a, nil
 }
 
-// failed says why an answer is none that a client or a source can be content with.
+// failed returns an error if the answer makes a client or a source try again.
 func (a answer) failed() error {
 	switch {
 	case a.status >= http.StatusInternalServerError:
@@ -68,8 +68,8 @@ func (a answer) failed() error {
 	return nil
 }
 
-// diff says how two answers differ. Headers that the second lacks are those that
-// aren't stored.
+// diff describes how two answers differ. The second may lack headers, since not all
+// are stored.
 func diff[Re any](first, again Re) string {
 	a, err := read(first)
 	b, berr := read(again)

@@ -10,8 +10,9 @@ import (
 // the handler answers the first event, and the second is answered from the record: the
 // same status, body and stored headers.
 //
-// An answer over HTTP says so itself. For others, of lambda.Direct and of batches, give
-// the store's log: then nothing may be committed for the second event.
+// An HTTP answer says itself whether it is a replay. Other answers, those of
+// lambda.Direct and of batches, don't: for them Replays needs the store's log, and
+// fails the test if the second event commits anything.
 //
 //	store := idemtest.Watch(new(idem.MemoryStore))
 //	h := lambda.Wrap(idem.New(store), lambda.Direct[Order, Receipt](byID), charge)

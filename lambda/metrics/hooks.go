@@ -34,7 +34,7 @@ func (m *Metrics) ended(_ context.Context, s idem.Summary) {
 		switch {
 		case ev.Name == "TakenOver" && s.Resumed:
 			l.count("Resumed", 1)
-		case metrictable.Named(ev.Name).Source == metrictable.OfRequest: // a metric of the event's own name
+		case metrictable.Named(ev.Name).Source == metrictable.OfRequest: // the metric has the event's name
 			l.count(ev.Name, 1)
 		case ev.Phase != "":
 			l.measure("PhaseDuration", milliseconds(ev.Duration))

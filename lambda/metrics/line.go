@@ -18,10 +18,10 @@ const (
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
-// level is that of a line: it passes where a function logs its warnings.
+// level is the level of each line: Lambda keeps the line if the function logs warnings.
 const level = "WARN"
 
-// line is a log line to be: metrics with their values, and properties.
+// line collects metrics with their values, and properties, for a log line.
 type line struct {
 	route  string // value of the dimension Route; "" for no such dimension
 	values map[string][]float64
@@ -40,7 +40,7 @@ func (l *line) count(name string, n float64) {
 	l.values[name] = []float64{n}
 }
 
-// measure adds a value of its own to a metric.
+// measure adds a value to the values of a metric.
 func (l *line) measure(name string, v float64) {
 	if l.values == nil {
 		l.values = make(map[string][]float64)
@@ -59,8 +59,8 @@ func (l *line) property(name string, v any) {
 	l.extra[name] = v
 }
 
-// encode returns l as lines of the format: one, unless a metric has more than 100
-// values. Its metrics are those of the table, fewer than the format's 100, or one.
+// encode returns l as lines of the format: one line, or more if a metric has more
+// than 100 values. The table has fewer metrics than the 100 that the format allows.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
@@ -98,8 +98,8 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
-	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a line without
-	// a level for INFO: alarms would hear of nothing.
+	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a
+	// line without a level for INFO: alarms would get no data.
 	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","App":`...)
@@ -114,7 +114,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 	}
 	for _, name := range slices.Sorted(maps.Keys(l.extra)) {
 		if _, metric := l.values[name]; metric || name == "_aws" || name == "App" || name == "Route" || name == "level" || name == "timestamp" {
-			continue // properties don't replace what the format reads
+			continue // a property must not replace a member of the format
 		}
 		v, err := json.Marshal(l.extra[name])
 		if err != nil {
@@ -164,5 +164,5 @@ func dimension(s string) string {
 	return s
 }
 
-// milliseconds returns d with microseconds, which is all that a network call means.
+// milliseconds returns d in milliseconds, rounded down to a microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

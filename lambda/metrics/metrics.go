@@ -43,9 +43,9 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
-// Count writes n under the name of a metric of the application's own, in a line of its
-// own. The properties can be searched for in the logs, they make no metrics of their
-// own. A property named as the metric, "_aws", "App" or "Route" is dropped.
+// Count writes n under the name of a metric of the application, in a separate line.
+// The properties make no metrics: use them to search the logs. A property named as the
+// metric, "_aws", "App" or "Route" is dropped.
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))
@@ -60,7 +60,7 @@ func (m *Metrics) write(l *line) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, _ = m.out.Write(b) // a log that can't be written is nothing to fail a request for
+	_, _ = m.out.Write(b) // a request doesn't fail because its metrics can't be written
 }
 
 // route returns the dimension Route of a request; "" for none.
@@ -132,8 +132,8 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take adds to the line; false if it is written already: a goroutine has outlived its
-// invocation.
+// take adds to the line. It returns false if the line is already written, because a
+// goroutine has outlived its invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

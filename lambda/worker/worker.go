@@ -1,7 +1,7 @@
-// Package worker is the program cmd/samekey-worker for a main of your own, which a sink of
-// your own, another provider of data keys, or traces need. It has the same environment
-// variables (docs/operate/background.md#its-settings), metrics and log lines, so samekey.yaml
-// deploys it as well:
+// Package worker makes the background worker for a main of your own: for a sink of your own,
+// another provider of data keys, or traces. The worker has the environment variables
+// (docs/operate/background.md#its-settings), metrics and log lines of cmd/samekey-worker, so
+// samekey.yaml deploys it as well:
 //
 //	w, err := worker.New(func(o *worker.Options) {
 //		o.Sinks = jobs.Route{"send_receipt": jobs.SinkFunc(send)}
@@ -11,7 +11,7 @@
 //	}
 //	lambda.Start(w)
 //
-// Without options, deploy cmd/samekey-worker.
+// If you need none of these, deploy cmd/samekey-worker.
 package worker
 
 import (
@@ -23,37 +23,41 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// Options are what no environment variable can say; the zero value is the ready program.
+// Options are the settings that an environment variable can't hold. The zero value makes
+// the worker of cmd/samekey-worker.
 type Options struct {
-	// Sinks take the jobs of their kinds, beside the sinks of SAMEKEY_SINKS. New refuses a
-	// kind that both have. Each sink has 5 seconds for a batch.
+	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New
+	// refuses a kind that is in both. Each sink has 5 seconds for a batch. Default: nil,
+	// only the sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
-	// FairBy returns the tenant of a job, or another unit that must not delay others when it is
-	// busy: a standard queue, or one behind a standard topic, delivers the other units' messages
-	// first (fair queues). "" means no unit. It concerns SAMEKEY_SINKS; FIFO queues use the
-	// job's group. nil: no job has a unit.
+	// FairBy returns the unit of a job, such as its tenant, for fair queues: while a unit is
+	// busy, a standard queue, alone or behind a standard topic, delivers the messages of other
+	// units first. "" means no unit. FairBy applies to the queues and topics of SAMEKEY_SINKS; a
+	// FIFO queue uses the job's group. nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
-	// WithoutTenant has the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
-	// isolation: it is invoked for no tenant. Other functions are invoked for the tenant of the
-	// operation that staged the job, if it has one.
+	// WithoutTenant lists the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
+	// isolation: the worker invokes it without a tenant. It invokes other functions for the
+	// tenant of the operation that staged the job, if the operation has a tenant.
 	WithoutTenant []string
 
-	// Former has the former names of functions, and by them the present names: a function that
-	// was renamed completes the operations that it began under its former name, if its
-	// HandlerOptions.Accepts has that name. Present names are those of SAMEKEY_FUNCTIONS,
-	// without a qualifier, and of Resume.
+	// Former maps the former name of a function to its present name: the renamed function
+	// completes the operations of its former name, if its HandlerOptions.Accepts lists that
+	// name. Present names are those of SAMEKEY_FUNCTIONS, without a qualifier, and of Resume.
+	// nil: no function was renamed.
 	Former map[string]string
-	// Resume completes abandoned operations in this program, by the function that their
-	// records name (idem.Options.Function): [idem.Engine.Resume] with the handler's code. It is
-	// for handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS has the others.
+	// Resume completes abandoned operations in this program. It maps the function that a record
+	// names (idem.Options.Function) to code that calls [idem.Engine.Resume]. Use it for
+	// handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS lists the Lambda functions. nil:
+	// none.
 	//
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
 	// Keys opens the args of sealed jobs, in place of SAMEKEY_KMS_KEYS. nil: such jobs wait.
 	Keys seal.Provider
-	// Telemetry traces the deliveries and counts beside the metrics of CloudWatch: the
-	// Telemetry of module github.com/samekey/samekey/otel. nil: deliveries have no spans.
+	// Telemetry adds traces of the deliveries, and OpenTelemetry's metrics to those of
+	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil:
+	// neither.
 	Telemetry readyworker.Telemetry
 }
 
@@ -66,8 +70,8 @@ type Worker struct {
 	}
 }
 
-// New returns the worker of the environment's variables. An error has a line for each variable
-// that is missing or wrong.
+// New returns a worker with the settings of the environment variables and of optFns. An error
+// has a line for each variable that is missing or wrong.
 func New(optFns ...func(*Options)) (*Worker, error) {
 	var opt Options
 	for _, fn := range optFns {

@@ -27,7 +27,7 @@ const (
 	open     = "open"
 )
 
-// answer is its result.
+// answer is the result of the call, as JSON.
 type answer struct {
 	KeyID   string `json:"key_id,omitempty"`
 	Plain   []byte `json:"plain,omitempty"`
@@ -73,8 +73,8 @@ func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]by
 
 const (
 	mostAnswer = 64 << 10
-	mostWords  = 1 << 10         // of the program's standard error, in ours
-	endTime    = 2 * time.Second // for a program to end after its context
+	mostWords  = 1 << 10         // bytes of the program's standard error that an error quotes
+	endTime    = 2 * time.Second // how long a program may run on after its context has ended
 )
 
 func (p *Provider) ask(ctx context.Context, q question) (a answer, err error) {
@@ -105,7 +105,7 @@ func (p *Provider) ask(ctx context.Context, q question) (a answer, err error) {
 	return a, nil
 }
 
-// words are what the program said to people; nil if that is nothing.
+// words returns the program's standard error as an error; nil if it is empty.
 func words(said *bytes.Buffer) error {
 	if text := strings.TrimSpace(said.String()); text != "" {
 		return errors.New(text)
@@ -124,9 +124,10 @@ func (w *atMost) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Serve answers the question on in by a call of provider, and writes the answer to out.
-// An error of the provider is an answer; Serve returns the errors of in and out. For a
-// program that has no provider, pass the reason to [Refuse].
+// Serve reads a question from in, answers it by a call of provider, and writes the
+// answer to out. An error of the provider is part of the answer; Serve returns only
+// errors of in and out. For a program that has no provider, pass the reason to
+// [Refuse].
 func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Writer) error {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(in, mostAnswer)).Decode(&q); err != nil {

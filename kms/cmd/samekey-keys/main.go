@@ -1,10 +1,11 @@
-// Command samekey-keys has data keys of AWS KMS for the command samekey, which runs it:
+// Command samekey-keys gets data keys from AWS KMS for the command samekey, which runs
+// it:
 //
 //	samekey get REF --data --keys-from samekey-keys
 //
 // SAMEKEY_KMS_KEYS names the keys, and IDEM_TABLE or samekey's --table the table, as
 // kms.FromEnvironment explains. Region and account are those of AWS's own tools, or of
-// samekey's --region and --profile. It needs kms:Decrypt on the keys, and
+// samekey's --region and --profile. The caller needs kms:Decrypt on the keys, and
 // kms:GenerateDataKey to settle an operation whose record isn't sealed.
 package main
 

@@ -1,8 +1,8 @@
-// Command samekey-worker is the background function of a table, as the program of the
-// same name in module github.com/samekey/samekey, and opens sealed args of jobs by AWS
-// KMS. It has two more variables, which kms.FromEnvironment explains:
+// Command samekey-worker is the background function of a table. It does what the
+// program of the same name in module github.com/samekey/samekey does, and also opens
+// sealed args of jobs by AWS KMS. Two more variables are those of kms.FromEnvironment:
 //
-//	SAMEKEY_KMS_KEYS         ARNs of the keys, the current one first; without it, jobs
+//	SAMEKEY_KMS_KEYS         ARNs of the keys, the current key first; if not set, jobs
 //	                         with sealed args wait
 //	SAMEKEY_KMS_CONTEXT      the encryption context; default table=NAME
 //
