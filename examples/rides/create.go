@@ -3,7 +3,9 @@ package rides
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
@@ -22,6 +24,9 @@ type order struct {
 	Customer string `json:"customer"`
 	Amount   int    `json:"amount"` // in cents
 }
+
+// bill is what the payment provider gets to see.
+func (o order) bill() Bill { return Bill{o.Customer, o.Amount, "Ride " + o.Ride.ID} }
 
 // price is what a ride costs now.
 func (a *App) price() int {
@@ -63,7 +68,7 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		if err := in.raise(chargeCreated); err != nil {
 			return Charge{}, err
 		}
-		charge, err := a.Payments.Charge(ctx, order.Customer, order.Amount, "Ride "+order.Ride.ID, tx.Key("payments"))
+		charge, err := a.Payments.Charge(ctx, order.bill(), tx.Key("payments"))
 		switch {
 		case errors.Is(err, ErrDeclined): // definitive: stored, and the same for every retry
 			return Charge{}, idem.Respond(problem(http.StatusPaymentRequired, "Your card was declined."))
@@ -71,7 +76,7 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused."))
 		}
 		return charge, err // the client is told to retry with the same key
-	}, a.charging()...)
+	}, a.charging(order.bill())...)
 	if err != nil {
 		return response{}, err
 	}
@@ -88,8 +93,27 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 	})
 }
 
-// charging is for how long the charge may be repeated.
-func (a *App) charging() (opts []idem.PhaseOption) {
+// lookUpWithin is the longest time that a charge is on its way, proxies and paused processes included.
+// The provider lists a charge at once.
+const lookUpWithin = 15 * time.Minute
+
+// charging says for how long the charge may be repeated with its key, and how to ask for it later.
+func (a *App) charging(bill Bill) []idem.PhaseOption {
+	opts := []idem.PhaseOption{
+		idem.Sends("payments", bill),
+		idem.LookUp(func(ctx context.Context, call idem.Call) (Charge, idem.Found, error) {
+			found, err := a.Payments.Find(ctx, call.Key)
+			switch {
+			case err != nil:
+				return Charge{}, 0, err // not known yet: asked again
+			case len(found) == 0:
+				return Charge{}, idem.NotMade, nil
+			case len(found) > 1 || found[0].Amount != bill.Amount || found[0].Customer != bill.Customer:
+				return Charge{}, 0, fmt.Errorf("%w: %d charges, the first of %d cents", idem.ErrContradiction, len(found), found[0].Amount)
+			}
+			return found[0], idem.Made, nil
+		}, lookUpWithin),
+	}
 	if a.Memory > 0 {
 		opts = append(opts, idem.Remembers(a.Memory))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/samekey/samekey/idem/client"
@@ -22,9 +23,18 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
+// Bill is a payment to be taken.
+type Bill struct {
+	Customer    string `json:"customer"`
+	Amount      int    `json:"amount"` // in cents
+	Description string `json:"description"`
+}
+
 // Charge is a payment that was taken.
 type Charge struct {
-	ID string `json:"id"`
+	ID       string `json:"id"`
+	Customer string `json:"customer"`
+	Amount   int    `json:"amount"` // in cents
 }
 
 // Payments is the payment provider's client. The zero Client will do.
@@ -33,17 +43,18 @@ type Payments struct {
 	Client http.Client
 }
 
-// Charge takes amount cents from a customer, once for each key, however often
-// it is called.
+// Charge takes the bill's amount from its customer, once for each key that the provider
+// remembers, however often Charge is called.
 //
 // [ErrDeclined] is final, and [ErrRefused] is where no earlier call was made.
 // After any other error the money may have been taken or not: call again with the
 // same key.
-func (p *Payments) Charge(ctx context.Context, customer string, amount int, description, key string) (Charge, error) {
+func (p *Payments) Charge(ctx context.Context, bill Bill, key string) (Charge, error) {
 	var c Charge
-	err := post(ctx, &p.Client, p.URL+"/v1/charges", key, map[string]any{
-		"customer": customer, "amount": amount, "currency": "usd", "description": description,
-	}, &c)
+	err := call(ctx, &p.Client, http.MethodPost, p.URL+"/v1/charges", key, struct {
+		Bill
+		Currency string `json:"currency"`
+	}{bill, "usd"}, &c)
 	if err == nil && c.ID == "" {
 		err = errors.New("the provider's answer has no id")
 	}
@@ -53,25 +64,38 @@ func (p *Payments) Charge(ctx context.Context, customer string, amount int, desc
 	return c, nil
 }
 
+// Find returns the charges that were made with key, also after the provider has forgotten to
+// make no second charge for it.
+func (p *Payments) Find(ctx context.Context, key string) (all []Charge, err error) {
+	if err := call(ctx, &p.Client, http.MethodGet, p.URL+"/v1/charges?key="+url.QueryEscape(key), "", nil, &all); err != nil {
+		return nil, fmt.Errorf("payments: %w", err)
+	}
+	return all, nil
+}
+
 // maxAnswer is how much of an answer is read, in bytes.
 const maxAnswer = 1 << 20
 
 // patience is how long to wait for an answer at most; the context may end first.
 const patience = 10 * time.Second
 
-// post sends JSON and reads JSON into out. key, if there is one, is sent as the
-// idempotency key.
+// call sends in as JSON, if it isn't nil, and reads JSON into out. key, if there is one, is
+// sent as the idempotency key.
 //
 // An error that matches neither ErrDeclined nor ErrRefused leaves open what
 // became of the request.
-func post(ctx context.Context, cl *http.Client, url, key string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+func call(ctx context.Context, cl *http.Client, method, address, key string, in, out any) error {
+	var body io.Reader = http.NoBody
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(raw)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return err
 	}

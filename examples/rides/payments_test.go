@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
@@ -38,7 +39,7 @@ func TestWhatThePaymentProviderAnswers(t *testing.T) {
 			}))
 			defer srv.Close()
 			pay := rides.Payments{URL: srv.URL}
-			c, err := pay.Charge(t.Context(), "cus_jane", 2000, "Ride 1", "key")
+			c, err := pay.Charge(t.Context(), rides.Bill{Customer: "cus_jane", Amount: 2000, Description: "Ride 1"}, "key")
 			final := errors.Is(err, rides.ErrDeclined) || errors.Is(err, rides.ErrRefused)
 			switch {
 			case tc.again:
@@ -83,6 +84,47 @@ func TestRefusalAfterALostAnswerIsNotFinal(t *testing.T) {
 			want := whole
 			want.Calls = 2
 			st.want(t, want)
+		})
+	}
+}
+
+// The provider forgets a charge's key before the retry comes: it is asked, and charges once all the same.
+func TestForgottenChargeIsLookedUp(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		mode   world.Mode
+		before func(t *testing.T, st *stage) // before the last retry
+		later  time.Duration
+		status int
+		want   seen
+	}{
+		"charged":           {world.Mode{Charge: world.ChargeThenDrop, Times: 1}, nil, 25 * time.Hour, 201, whole},
+		"not charged":       {world.Mode{Charge: world.Error, Times: 1}, nil, 25 * time.Hour, 201, whole},
+		"too early to tell": {world.Mode{Charge: world.Error, Times: 1}, nil, 5 * time.Minute, 503, seen{Rides: 1, Audits: 1}},
+		"the provider is down": {world.Mode{Charge: world.ChargeThenDrop, Times: 1}, func(t *testing.T, st *stage) {
+			t.Helper()
+			st.app.Payments.URL = "http://127.0.0.1:1"
+		}, 25 * time.Hour, 503, seen{Rides: 1, Audits: 1, Charges: 1, Calls: 1}},
+		"charged twice": {world.Mode{Charge: world.ChargeThenDrop, Times: 1}, func(t *testing.T, st *stage) {
+			t.Helper()
+			pay := rides.Payments{URL: st.url}
+			if _, err := pay.Charge(t.Context(), rides.Bill{Customer: "cus_jane", Amount: rides.Price}, st.charges(t)[0].Key); err != nil {
+				t.Fatal(err)
+			}
+		}, 25 * time.Hour, 409, seen{Rides: 1, Audits: 1, Charges: 2, Calls: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			st := inMemory(t)
+			st.world.Memory, st.app.Memory = time.Nanosecond, time.Minute
+			st.world.SetMode(tt.mode)
+			st.post(t, jane, "k", trip).is(t, 500)
+			if tt.before != nil {
+				tt.before(t, st)
+			}
+			st.clock = st.clock.Add(tt.later)
+			st.post(t, jane, "k", trip).is(t, tt.status)
+			st.want(t, tt.want)
 		})
 	}
 }

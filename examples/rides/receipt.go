@@ -49,7 +49,7 @@ func (m *Mails) Send(ctx context.Context, job string, r Receipt) error {
 		return errors.New("mails: a receipt without a ride or an address")
 	}
 	var sent struct{}
-	if err := post(ctx, &m.Client, m.URL+"/v1/mails", "", map[string]string{
+	if err := call(ctx, &m.Client, http.MethodPost, m.URL+"/v1/mails", "", map[string]string{
 		"job_id": job, "ride_id": r.RideID, "to": r.To,
 		"subject": "Your Rocket Ride",
 		"text":    fmt.Sprintf("Thank you for flying with us. We have charged $%d.%02d for ride %s.", r.Amount/100, r.Amount%100, r.RideID),

@@ -59,6 +59,13 @@ func (w *World) postCharge(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// getCharges lists the charges, or those that were made with a key: a look-up. The provider
+// lists them also after Memory.
+func (w *World) getCharges(rw http.ResponseWriter, r *http.Request) {
+	key := r.URL.Query().Get("key")
+	list(rw, &w.mu, &w.charges, func(c *charge) bool { return key == "" || c.Key == key })
+}
+
 // drop cuts the connection in the middle of an answer. With no answer at all,
 // clients such as Go's send a request that has a key again by themselves.
 func drop(rw http.ResponseWriter) {

@@ -3,7 +3,7 @@
 // do. The package has no code of the app.
 //
 //	POST /v1/charges  {"customer","amount","currency","description"}, Idempotency-Key honoured
-//	GET  /v1/charges  [{"id","key","customer","amount","calls"}]
+//	GET  /v1/charges  [{"id","key","customer","amount","calls"}], with ?key= those that were made with that key
 //	POST /v1/mails    {"job_id","ride_id","to","subject","text"}
 //	GET  /v1/mails    [{"job_id","ride_id","calls"}]
 //	PUT  /v1/mode     see [Mode]
@@ -42,20 +42,24 @@ type World struct {
 func (w *World) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/charges", w.postCharge)
-	mux.HandleFunc("GET /v1/charges", func(rw http.ResponseWriter, _ *http.Request) { list(rw, &w.mu, &w.charges) })
+	mux.HandleFunc("GET /v1/charges", w.getCharges)
 	mux.HandleFunc("POST /v1/mails", w.postMail)
-	mux.HandleFunc("GET /v1/mails", func(rw http.ResponseWriter, _ *http.Request) { list(rw, &w.mu, &w.mails) })
+	mux.HandleFunc("GET /v1/mails", func(rw http.ResponseWriter, _ *http.Request) {
+		list(rw, &w.mu, &w.mails, func(*mail) bool { return true })
+	})
 	mux.HandleFunc("PUT /v1/mode", w.putMode)
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
 	return http.MaxBytesHandler(mux, maxBody)
 }
 
-// list answers with copies of all entries, oldest first.
-func list[T any](rw http.ResponseWriter, mu *sync.Mutex, entries *[]*T) {
+// list answers with copies of the entries that are wanted, oldest first.
+func list[T any](rw http.ResponseWriter, mu *sync.Mutex, entries *[]*T, wanted func(*T) bool) {
 	mu.Lock()
-	all := make([]T, len(*entries))
-	for i, e := range *entries {
-		all[i] = *e
+	all := []T{}
+	for _, e := range *entries {
+		if wanted(e) {
+			all = append(all, *e)
+		}
 	}
 	mu.Unlock()
 	answer(rw, http.StatusOK, all)
