@@ -305,47 +305,6 @@ func TestCallsPerPhase(t *testing.T) {
 	}
 }
 
-// Calls of a call in doubt that is looked up. Without a doubt a look-up costs nothing, and what
-// it decides costs what a retry without a doubt does.
-//
-//nolint:tparallel // the calls are counted on one table
-func TestCallsOfALookUp(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	for name, tc := range map[string]struct {
-		after time.Duration
-		found idem.Found
-		want  calls
-	}{
-		"too early to tell": {time.Hour, 0, calls{"PutItem": 1, "UpdateItem": 2}}, // take-over, release
-		"made":              {0, idem.Made, calls{"PutItem": 1, "UpdateItem": 3}}, // take-over, phase, finish
-		"not made":          {time.Hour, idem.NotMade, calls{"PutItem": 1, "UpdateItem": 4}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			clock, down := idemtest.NewClock(), errors.New("down")
-			engine := tab.Engine(func(o *idem.Options) { o.Now = clock.Now })
-			req := tabletest.Post(tabletest.NewKey(), "{}")
-			pay := func(ctx context.Context) (idem.Response, error) {
-				_, err := idem.Foreign(ctx, "paid", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("bank"), down }, idem.NotIdempotent(), idem.Sends("bank", 1),
-					idem.LookUp(func(context.Context, idem.Call) (string, idem.Found, error) { return "x", tc.found, nil }, 0))
-				if err != nil {
-					return idem.Response{}, err
-				}
-				return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
-			}
-			for round, want := range []calls{{"PutItem": 1, "UpdateItem": 2}, tc.want} { // mark, release
-				tab.Transport.Reset()
-				_, err := engine.Do(t.Context(), req, pay)
-				if diff := cmp.Diff(want, tab.Transport.Calls()); diff != "" || (err == nil) != (round == 1 && tc.found != 0) {
-					t.Errorf("attempt %d: got %v; DynamoDB calls (-want +got):\n%s", round, err, diff)
-				}
-				down = nil
-				clock.Advance(tc.after)
-			}
-		})
-	}
-}
-
 // buy has the phases of Rocket Rides.
 func buy(app string, calls *atomic.Int64, opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {

@@ -169,6 +169,25 @@ func foreign(opts ...idem.PhaseOption) func(*bed) handler {
 	}
 }
 
+// lookedUp makes a call to a system without keys, which ends in down; a call in doubt is looked up.
+func lookedUp(found idem.Found, down error) func(*bed) handler {
+	return func(*bed) handler {
+		return func(ctx context.Context) (idem.Response, error) {
+			if _, err := idem.Foreign(ctx, "charge_created", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("payments"), down },
+				idem.NotIdempotent(), idem.Sends("payments", 2000),
+				idem.LookUp(func(context.Context, idem.Call) (string, idem.Found, error) { return "ch_1", found, nil }, 0)); err != nil {
+				return idem.Response{}, err
+			}
+			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return created(order(answerSize)), nil })
+		}
+	}
+}
+
+// inDoubt leaves a call without an answer.
+func inDoubt(ctx context.Context, b *bed) error {
+	return refused(errDown, fresh(request, plain, lookedUp(0, errDown)))(ctx, b)
+}
+
 // staging stages n jobs and writes nothing else.
 func staging(n int) func(*bed) handler {
 	return func(*bed) handler {
@@ -225,6 +244,7 @@ func paths() []path {
 		all,
 		path{"foreign", calls, "a call to others (`Foreign`), then the finish", nil, fresh(small, plain, foreign())},
 		path{"foreign-not-idempotent", calls, "the same, `NotIdempotent`", nil, fresh(small, plain, foreign(idem.NotIdempotent()))},
+		path{"foreign-looked-up", calls, "the same with a `LookUp`", nil, fresh(small, plain, lookedUp(0, nil))},
 		path{"job", calls, "an answer with one staged job", nil, fresh(small, plain, staging(1))},
 		path{"jobs-10", calls, "an answer with ten staged jobs", nil, fresh(small, plain, staging(10))},
 
@@ -245,6 +265,13 @@ func paths() []path {
 		path{"take-over-marked", after, "the same, marked", died, fresh(retry, plain, usual)},
 		path{"completer", after, "a completer's ticket takes over, with the handler's answer", abandoned(small), resumes},
 		path{"completer-20KB", after, "the same with a stored request of 20 KB", abandoned(largeRequest), resumes},
+		path{"look-up-early", after, "a call in doubt is looked up, and it is too early to tell", inDoubt, refused(idem.ErrUnfinished, fresh(small, plain, lookedUp(idem.NotMade, nil)))},
+		path{"look-up-made", after, "the same, and the call was made", inDoubt, fresh(small, plain, lookedUp(idem.Made, nil))},
+		path{"look-up-not-made", after, "the same, and the call was not made: it is made", func(ctx context.Context, b *bed) error {
+			err := inDoubt(ctx, b)
+			b.now = b.now.Add(time.Hour)
+			return err
+		}, fresh(small, plain, lookedUp(idem.NotMade, nil))},
 		path{"settle", after, "a person settles a stuck operation with an answer", func(ctx context.Context, b *bed) error {
 			if err := b.abandon(ctx, small(), resumable, func(o *idem.Options) { o.CallsOut = true }); err != nil {
 				return err

@@ -20,6 +20,7 @@ type path struct {
 	begins release  // of the API's two: the client asks it first, and then the other
 	freed  bool     // the first attempt is given up
 	late   bool     // between the client's tries, the key's time ends
+	polls  bool     // the client asks again each second, whatever Retry-After says
 	far    bool     // its job's time is so far away that the world has it come
 
 	effects map[string]int // in the users' table in the end, by kind
@@ -102,11 +103,11 @@ var paths = []*path{
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{name: "charge at a provider that forgets", says: "`Foreign` with `Remembers` of a millisecond, then `Finish`: whoever goes on comes when the provider may have forgotten the key. A call that may have been made waits for people.", route: "/forgotten", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{
-		name: "transfer that is asked for", says: "The same at a system without keys, with a `LookUp`: nobody waits for people. No call is on its way for longer than `within`.", route: "/transfer",
+		name: "transfer that is asked for", says: "The same at a system without keys, with a `LookUp`: nobody waits for people. No call is on its way for longer than `within`. The client asks again each second.", route: "/transfer", polls: true,
 		stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, skips: tooLate,
 	},
 	{
-		name: "forgotten charge that is asked for", says: "`Foreign` with `Remembers` of a millisecond and a `LookUp`: nobody waits for people.", route: "/asked",
+		name: "forgotten charge that is asked for", says: "`Foreign` with `Remembers` of a millisecond and a `LookUp`: nobody waits for people. The client asks again each second.", route: "/asked", polls: true,
 		stages: []string{atAPI}, effects: paid, charges: 1, mails: 1,
 	},
 	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},

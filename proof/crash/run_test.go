@@ -235,7 +235,11 @@ func (r *run) answered(ctx context.Context) (reply, error) {
 		if r.path.late {
 			r.w.expire(ctx, r)
 		}
-		if !sleep(ctx, a.wait()) {
+		wait := a.wait()
+		if r.path.polls {
+			wait = min(wait, time.Second)
+		}
+		if !sleep(ctx, wait) {
 			return a, fmt.Errorf("%w: the client gets %d %.300s, the record is %+v", errNoEnd, a.status, a.body, r.record())
 		}
 	}
