@@ -14,9 +14,10 @@ import (
 // situation is a row of docs/use/http.md, played under each contract. act returns
 // what becomes of the request in question.
 type situation struct {
-	name string
-	opt  func(*idem.Options)
-	act  func(*stage) outcome
+	name   string
+	opt    func(*idem.Options)
+	act    func(*stage) outcome
+	hidden bool // the page has no row: another row says the same
 }
 
 func accept(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
@@ -62,7 +63,7 @@ var situations = []situation{
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Path = "/refunds" })
 	}},
-	{name: "another body, while the first runs", act: func(s *stage) outcome {
+	{name: "another body, while the first runs", hidden: true, act: func(s *stage) outcome {
 		return s.meanwhile(func() outcome { return s.post(created, otherBody) })
 	}},
 	{name: "the key from another verified caller", act: func(s *stage) outcome {
@@ -87,7 +88,7 @@ var situations = []situation{
 		s.post(created)
 		return s.refuse(idem.ErrTooLarge)
 	}},
-	{name: "a caller that can't be identified", act: func(s *stage) outcome {
+	{name: "a caller that can't be identified", hidden: true, act: func(s *stage) outcome {
 		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
 	}},
 	{name: "too little time is left", act: func(s *stage) outcome {
@@ -106,7 +107,7 @@ var situations = []situation{
 		return s.post(created)
 	}},
 	{name: "the handler fails", act: func(s *stage) outcome { return s.post(failing) }},
-	{name: "again, once it works", act: func(s *stage) outcome {
+	{name: "again, once it works", hidden: true, act: func(s *stage) outcome {
 		s.post(failing)
 		return s.post(created)
 	}},
@@ -120,7 +121,7 @@ var situations = []situation{
 		s.post(answering(http.StatusConflict))
 		return s.post(created, otherBody)
 	}},
-	{name: "the same, if a second attempt gave that answer", act: func(s *stage) outcome {
+	{name: "the same, if a second attempt gave that answer", hidden: true, act: func(s *stage) outcome {
 		s.late(answering(http.StatusConflict))
 		return s.post(created, otherBody)
 	}},
@@ -135,7 +136,7 @@ var situations = []situation{
 		return s.post(created)
 	}},
 	{name: "a call to others has an unknown outcome", act: func(s *stage) outcome { return s.post(unknown) }},
-	{name: "again, after such a call", act: func(s *stage) outcome {
+	{name: "again, after such a call", hidden: true, act: func(s *stage) outcome {
 		s.post(unknown)
 		return s.post(created)
 	}},

@@ -66,6 +66,9 @@ func codeOf(r idem.Response) string {
 func answers(t *testing.T) string {
 	tb := table{Head: []string{"situation", "default, `IETF`", "`Stripe`, `StripeV1`", "`code`", "further headers", "the handler"}}
 	for _, sit := range situations {
+		if sit.hidden {
+			continue
+		}
 		var ours, stripes []string // statuses, once each
 		var problem, headers string
 		ran := make(map[bool]bool)
@@ -82,7 +85,8 @@ func answers(t *testing.T) string {
 				}
 				switch c.name {
 				case "default":
-					problem, headers = codeOf(o.Response), furtherHeaders(t, sit.name, o.Header)
+					problem = codeOf(o.Response)
+					headers = furtherHeaders(t, sit.name, problem, o.Header)
 				case "Stripe":
 					retry := ""
 					if problem != "" {
@@ -106,8 +110,11 @@ func answers(t *testing.T) string {
 	return tb.String()
 }
 
+// expiring has the codes of the answers with Idempotency-Expires.
+var expiring = []string{"", "idempotency_in_flight", "idempotency_key_mismatch", "idempotency_answer_not_kept", "idempotency_encoding"}
+
 // furtherHeaders are an answer's headers that the page has no rule for.
-func furtherHeaders(t *testing.T, situation string, h http.Header) string {
+func furtherHeaders(t *testing.T, situation, problem string, h http.Header) string {
 	t.Helper()
 	own := map[bool]string{true: "no-store"}[h.Get("Content-Type") != contentType]
 	if got := h.Get("Cache-Control"); got != own {
@@ -116,10 +123,14 @@ func furtherHeaders(t *testing.T, situation string, h http.Header) string {
 	if got := h.Get(idem.KeyHeader); got != "" && got != key {
 		t.Errorf("%s: the key is echoed as %q, want %q", situation, got, key)
 	}
+	expires := h.Get(idem.KeyHeader) != "" && h.Get("Idempotency-Status") == "" && slices.Contains(expiring, problem)
+	if got := h.Get("Idempotency-Expires") != ""; got != expires {
+		t.Errorf("%s: it is %t that Idempotency-Expires is there, want %t", situation, got, expires)
+	}
 	var all []string
 	for name := range h {
 		switch name {
-		case idem.KeyHeader, idem.ReplayedHeader, "Cache-Control", "Content-Type":
+		case idem.KeyHeader, idem.ReplayedHeader, "Cache-Control", "Content-Type", "Idempotency-Expires":
 		default:
 			all = append(all, code(name)+" "+shortened(h.Get(name)))
 		}

@@ -59,8 +59,11 @@ func observed(t *testing.T) string {
 			if name == "" || len(told) > 1 {
 				t.Errorf("%s: told %v", sit.name, told)
 			}
-			tb.Add(sit.name, name)
+			if len(told) > 0 && !sit.hidden {
+				tb.Add(sit.name, name)
+			}
 		})
 	}
+	tb.Add("any other", "not called")
 	return tb.String()
 }
