@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -23,7 +21,7 @@ func newReference(env environment) *cobra.Command {
 	}
 }
 
-// refer prints the commands below cmd, with their exit codes. Help has their flags.
+// refer prints the commands below cmd. Help has their flags and exit codes.
 func refer(w io.Writer, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.Hidden {
@@ -31,16 +29,6 @@ func refer(w io.Writer, cmd *cobra.Command) {
 		}
 		if sub.Runnable() {
 			fmt.Fprintf(w, "### `%s`\n%s: `%s`.\n\n", sub.CommandPath(), sub.Short, sub.UseLine())
-			common, own := exitMeanings(), make([]string, 0, 4)
-			for line := range strings.SplitSeq(sub.Annotations[annotationExits], "\n") {
-				code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
-				if n, _ := strconv.Atoi(code); common[n] != meaning {
-					own = append(own, "**"+code+"** "+meaning)
-				}
-			}
-			if len(own) > 0 {
-				fmt.Fprintf(w, "Exit codes: %s.\n\n", strings.Join(own, "; "))
-			}
 		}
 		refer(w, sub)
 	}

@@ -19,7 +19,7 @@ func TestPagesAboutTheCommand(t *testing.T) {
 	})
 }
 
-// printed is what the program says of its commands, with their exit codes.
+// printed is what the program says of its commands.
 func printed(t *testing.T) string {
 	t.Helper()
 	var stdout strings.Builder
