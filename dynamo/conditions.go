@@ -1,5 +1,12 @@
 package dynamo
 
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
+)
+
 const (
 	// claimCondition lets a claim write if there is no record, or an expired one:
 	//   - attribute_not_exists: two claims at once, one wins;
@@ -59,4 +66,13 @@ const (
 
 	// untakeSet undoes a take-over on holderCondition.
 	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
+)
+
+// Values that every request points to; never changed.
+var (
+	claimIf   = claimCondition
+	absentIf  = absentCondition
+	seenIf    = seenCondition
+	ownerName = map[string]string{"#owner": item.AttrOwner}
+	freed     = &types.AttributeValueMemberS{Value: string(store.KeepFreed)}
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Circle with store.go: a commit tends the companions of the request that it
+// Circle with commit.go: a commit tends the companions of the request that it
 // replaces, and tending reads the record if the commit's outcome is unknown.
 
 // encodeInput makes the req attribute. A body over the inline limit is returned as

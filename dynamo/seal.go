@@ -3,9 +3,12 @@ package dynamo
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // A record has one data key for life. Its claim writes the wrapped key, and the
@@ -29,6 +32,25 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 	return item.NewBox(key, r), nil
 }
 
+// openBox gives u the data key of the contents that it writes. A take-over needs the key
+// though it may write none: an attempt that could not store its answer must not begin. What an
+// operator decides takes no lease.
+func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
+	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
+	if takes || hasContents(prev, next) {
+		if item.SealOf(prev).Closed() { // what was read closed would be written empty
+			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
+		}
+		if u.Box, err = s.boxFor(ctx, next); err != nil {
+			return err
+		}
+	}
+	if sl := item.SealOf(next); sl != nil && item.SealOf(prev) == nil {
+		u.put(item.AttrSeal, ":seal", u.Seal(sl))
+	}
+	return nil
+}
+
 // boxFor returns the box of a record that exists, and notes its data key in next.
 func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, error) {
 	sl := item.SealOf(next)
@@ -48,6 +70,28 @@ func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, erro
 
 // boxOf returns the box of a record whose data key is open; nil if it is not sealed.
 func boxOf(r *store.Record) *item.Box { return item.NewBox(item.SealOf(r).Key(), r) }
+
+// hasContents reports whether a commit writes contents.
+func hasContents(prev, next *store.Record) bool {
+	for id := range next.Jobs {
+		if _, known := prev.Jobs[id]; !known {
+			return true
+		}
+	}
+	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
+}
+
+// answers reports whether a commit writes an answer: the first one, or what is left of it.
+func answers(prev, next *store.Record) bool {
+	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
+}
+
+// movesSealed reports whether a commit hands sealed contents to another handler. They
+// are bound to it, so the commit seals them anew: all but args, which are bound to the
+// tenant only. A record with jobs keeps its tenant.
+func movesSealed(prev, next *store.Record) bool {
+	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
+}
 
 // unsealed opens the record that has refused a write. mine are the records of the
 // write: their data key is at hand, so that a lost answer shows without the provider.

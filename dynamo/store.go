@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,12 +10,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/unnamed"
 	"github.com/samekey/samekey/internal/item"
-	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -127,173 +124,6 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 		api: &watched{API: api, hooks: opt.Hooks, units: opt.Units}, table: table, inline: opt.Inline,
 		requests: opt.KeepRequests, region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
 	}, nil
-}
-
-// Claim implements [store.Store] by one conditional PutItem, or by one
-// TransactWriteItems if another record is beside it. A stored request over the inline limit is written to separate items after the claim is won, so that refused
-// claims don't pay for it.
-func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
-	v := new(claim)
-	var err error
-	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
-		return nil, err // nothing is claimed
-	}
-	c.Next.Region = cmp.Or(c.Next.Region, s.region)
-	var body item.Value
-	if c.Next.Response != nil {
-		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
-			return nil, err
-		}
-	}
-	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil {
-		return nil, err
-	}
-	it := v.Encode(c.Next, body)
-	var large []byte
-	if c.Next.Input != nil {
-		if n := len(c.Next.Input.Body); n > item.MaxStored {
-			return nil, tooLarge("request", n)
-		}
-		it[item.AttrRequest], large = s.encodeInput(&v.Values, c.Next)
-	}
-	v.in = dynamodb.PutItemInput{
-		TableName:                           &s.table,
-		Item:                                it,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	if c.Seen == nil {
-		v.in.ConditionExpression, v.in.ExpressionAttributeValues = &claimIf, item.Map{":now": v.Secs(c.Now), ":freed": freed}
-	} else {
-		v.in.ConditionExpression, v.in.ExpressionAttributeNames, v.in.ExpressionAttributeValues = &seenIf, ownerName, seen(&v.Values, c.Seen)
-	}
-	held, err := s.sendPut(ctx, &v.in, s.besides(&v.Values, c))
-	held, err = s.unsealed(ctx, held, err, c.Next)
-	if large != nil {
-		held, err = s.keepInput(ctx, c.Next, held, err, large)
-	}
-	return held, err
-}
-
-// claim holds the values of a claim and its request, in one block.
-type claim struct {
-	item.Values
-	in dynamodb.PutItemInput
-}
-
-// seen has the values of [seenCondition].
-func seen(v *item.Values, r *store.Record) item.Map {
-	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
-}
-
-// besides checks the key's other record while its scope changes; nil without one.
-func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
-	if c.Beside == "" {
-		return nil
-	}
-	check := &types.ConditionCheck{
-		TableName: &s.table, Key: item.Key(c.Beside), ConditionExpression: &absentIf,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	if c.Fenced != nil {
-		check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = &seenIf, ownerName, seen(v, c.Fenced)
-	}
-	return check
-}
-
-// Values that every request points to; never changed.
-var (
-	claimIf   = claimCondition
-	absentIf  = absentCondition
-	seenIf    = seenCondition
-	ownerName = map[string]string{"#owner": item.AttrOwner}
-	freed     = &types.AttributeValueMemberS{Value: string(store.KeepFreed)}
-)
-
-// Commit implements [store.Store] by one conditional UpdateItem, after the
-// companions of a large body, or by one TransactWriteItems if the commit has writes
-// of the user. Commit never puts the whole item, so attributes unknown to this
-// program stay.
-func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
-	mine, err := s.fold(c.Writes)
-	if err != nil {
-		return nil, err
-	}
-	if o := c.Prev.Overflow; o != nil && state.AnswerGoes(c.Prev, c.Next) {
-		// First the companions: afterwards no record would name them.
-		if err := s.dropChunks(ctx, c.Prev.PK, o); err != nil {
-			return nil, fmt.Errorf("dynamo: remove body: %w", err)
-		}
-	}
-	held, err := s.commit(ctx, c, mine)
-	for round := 1; ; round++ {
-		again, refused := withJobs(c, held)
-		if !refused {
-			break
-		}
-		if round == waitRounds || state.DropsJobs(c.Prev, c.Next) {
-			return nil, fmt.Errorf("dynamo: commit: %w: other writes deliver, park and redrive its jobs", store.ErrConflict)
-		}
-		held, err = s.commit(ctx, again, mine)
-	}
-	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
-		held, err = s.tendInput(ctx, c, held, err)
-	}
-	return held, err
-}
-
-func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
-	u, err := s.update(ctx, c)
-	if err == nil {
-		err = leavesRoom(c.Prev, c.Next, u.Box, u.args[":resp"])
-	}
-	if err != nil {
-		return nil, err
-	}
-	u.in = dynamodb.UpdateItemInput{
-		TableName:                           &s.table,
-		Key:                                 u.Key(c.Prev.PK),
-		ConditionExpression:                 &u.condition,
-		UpdateExpression:                    u.expression(),
-		ExpressionAttributeNames:            u.names,
-		ExpressionAttributeValues:           u.args,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	held, err := s.sendUpdate(ctx, &u.in, mine)
-	return s.unsealed(ctx, held, err, c.Next, c.Prev)
-}
-
-// sendPut sends a claim, alone or in one transaction with the check of the record beside
-// it and the user's writes.
-func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck) (*store.Record, error) {
-	if beside != nil {
-		record := []types.TransactWriteItem{{Put: &types.Put{
-			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-			ExpressionAttributeNames:            put.ExpressionAttributeNames,
-			ExpressionAttributeValues:           put.ExpressionAttributeValues,
-			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-		}}, {ConditionCheck: beside}}
-		return s.transact(ctx, record, put.Item, nil)
-	}
-	if _, err := s.api.PutItem(ctx, put); err != nil {
-		return item.WriteError("claim", err)
-	}
-	return nil, nil
-}
-
-// sendUpdate sends a holder's write, alone or in one transaction with the user's
-// writes.
-func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, mine []*Write) (*store.Record, error) {
-	if len(mine) > 0 {
-		return s.transact(ctx, []types.TransactWriteItem{{Update: &types.Update{
-			TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
-			ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
-			ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-		}}}, in.ExpressionAttributeValues, mine)
-	}
-	if _, err := s.api.UpdateItem(ctx, in); err != nil {
-		return item.WriteError("commit", err)
-	}
-	return nil, nil
 }
 
 // Load implements [store.Store] by a strongly consistent GetItem. If the contents of

@@ -2,15 +2,35 @@ package dynamo
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 )
+
+// update builds an update expression from the differences of two records.
+type update struct {
+	item.Values
+	set    []assignment
+	remove []string
+	names  map[string]string
+	args   item.Map
+
+	condition string // holderCondition, and more where a write depends on jobs
+
+	in       dynamodb.UpdateItemInput // in the same block
+	expr     string                   // the expression
+	assigned [5]assignment            // the place of set
+	removed  [5]string                // the place of remove
+}
+
+// assignment sets the attribute at path to the value of an expression.
+type assignment struct{ path, value string }
 
 // update builds the expression that turns c.Prev into c.Next: the fields that differ, and
 // those that are written in a way of their own.
@@ -38,25 +58,6 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	}
 	s.request(u, prev, next, moved)
 	return u, nil
-}
-
-// openBox gives u the data key of the contents that it writes. A take-over needs the key
-// though it may write none: an attempt that could not store its answer must not begin. What an
-// operator decides takes no lease.
-func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
-	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
-	if takes || hasContents(prev, next) {
-		if item.SealOf(prev).Closed() { // what was read closed would be written empty
-			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
-		}
-		if u.Box, err = s.boxFor(ctx, next); err != nil {
-			return err
-		}
-	}
-	if sl := item.SealOf(next); sl != nil && item.SealOf(prev) == nil {
-		u.put(item.AttrSeal, ":seal", u.Seal(sl))
-	}
-	return nil
 }
 
 // holder is on every write: of a late copy of it, holderCondition is false.
@@ -89,17 +90,6 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// request seals the stored request anew for another handler, and removes it with the
-// answer: no input is at rest after that.
-func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
-	switch {
-	case moved && next.Input != nil:
-		u.put(item.AttrRequest, ":req", s.inputAgain(&u.Values, next))
-	case next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil):
-		u.remove = append(u.remove, item.AttrRequest)
-	}
-}
-
 // decided adds a decision to the list, rather than write the list: a redrive adds its
 // own without raising ver, and it must not be lost.
 func (u *update) decided(prev, next []store.Decision) {
@@ -113,28 +103,6 @@ func (u *update) decided(prev, next []store.Decision) {
 		u.put(item.AttrSettled, ":settled", u.Settled(next))
 		u.condition += item.HoldDecisions(prev, u.args)
 	}
-}
-
-// hasContents reports whether a commit writes contents.
-func hasContents(prev, next *store.Record) bool {
-	for id := range next.Jobs {
-		if _, known := prev.Jobs[id]; !known {
-			return true
-		}
-	}
-	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
-}
-
-// answers reports whether a commit writes an answer: the first one, or what is left of it.
-func answers(prev, next *store.Record) bool {
-	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
-}
-
-// movesSealed reports whether a commit hands sealed contents to another handler. They
-// are bound to it, so the commit seals them anew: all but args, which are bound to the
-// tenant only. A record with jobs keeps its tenant.
-func movesSealed(prev, next *store.Record) bool {
-	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
 // addJobs writes the jobs that next has more than prev.
@@ -170,4 +138,63 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.remove = append(u.remove, item.AttrJobs)
 	u.condition += droppedCondition
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
+}
+
+// wait sets or removes the attributes of the index of what waits for people, if a
+// commit begins, changes or ends a wait. A good request's commits do neither.
+//
+// A parked job keeps a record in the index too. So if the wait after the commit depends
+// on the jobs, the commit is conditional on them ([item.HoldJobs]).
+func (u *update) wait(prev, next *store.Record) {
+	was, is := state.WaitOf(prev), state.WaitOf(next)
+	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
+		return
+	}
+	if is.Reason == state.NoReason {
+		u.remove = append(u.remove, item.AttrWait, item.AttrSince, item.AttrWaitIn)
+	} else {
+		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
+		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: since then the record waits
+		u.args[":since"] = u.Millis(next.WaitSince)
+	}
+	if is.OfJobs() {
+		u.names = maps.Clone(u.names)
+		u.condition += item.HoldJobs(prev.Jobs, u.names)
+	}
+}
+
+// request seals the stored request anew for another handler, and removes it with the
+// answer: no input is at rest after that.
+func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
+	switch {
+	case moved && next.Input != nil:
+		u.put(item.AttrRequest, ":req", s.inputAgain(&u.Values, next))
+	case next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil):
+		u.remove = append(u.remove, item.AttrRequest)
+	}
+}
+
+func (u *update) put(path, placeholder string, v item.Value) {
+	u.set = append(u.set, assignment{path, placeholder})
+	u.args[placeholder] = v
+}
+
+func (u *update) expression() *string {
+	begin, verb := u.Text.Len(), "SET "
+	for _, a := range u.set {
+		u.Text.WriteString(verb)
+		u.Text.WriteString(a.path)
+		u.Text.WriteString(" = ")
+		u.Text.WriteString(a.value)
+		verb = ", "
+	}
+	verb = " REMOVE "
+	for _, name := range u.remove {
+		u.Text.WriteString(verb)
+		u.Text.WriteString(name)
+		verb = ", "
+	}
+	u.expr = u.Text.String()[begin:]
+	return &u.expr
 }

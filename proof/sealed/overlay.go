@@ -18,8 +18,8 @@ const (
 // changes are the snippets that a run replaces. Each is once in its file.
 var changes = []struct{ file, old, new string }{
 	{"dynamo/store.go", "sealer: opt.Seal,", "sealer: suite.Sealer(opt.Seal),"},
-	{"dynamo/store.go", "func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
-	{"dynamo/store.go", "func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
+	{"dynamo/claim.go", "func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
+	{"dynamo/commit.go", "func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
 	{"idem/memory.go", "func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
 	{"idem/memory.go", "func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {\n", "$suite.Written(c.Next)\n"},
 	{"idem/options.go", "		o.Logger = slog.Default()\n	}\n", "$o.Logger = suite.Log(o.Logger)\n"},
