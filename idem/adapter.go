@@ -1,6 +1,8 @@
 package idem
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -30,4 +32,46 @@ func (e *Engine) CheckRoute(pattern string) error {
 // and marks the answers to those that carry a key.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
+}
+
+// Refuse answers a request that could not be decoded, or is too large to be read. If its
+// key is known, the answer is that of [ErrIncomparable]; otherwise it is err's. Refuse wraps
+// err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
+func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
+	if problemOf(err).Code == failed.Code {
+		err = errors.Join(ErrRequest, err)
+	}
+	r.Unread = err
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
+		e.core.refuses(ctx, &r, err)
+		return contract{e.core}.answers(&r, problemOf(err)), nil
+	})
+	return res.Response
+}
+
+// OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
+// the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
+func (e *Engine) OneCaller() bool {
+	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
+}
+
+// Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
+// Keeps is for adapters whose answers have no status of their own.
+func (e *Engine) Keeps(status int) bool {
+	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
+}
+
+// StoresRequests returns [Options.Resumable], for adapters: other engines need no
+// [Request.Snapshot].
+func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
+
+// Observes reports whether the engine only observes ([ModeObserve]). If so,
+// Observes reports r and err, the reason why r can't be read, to the hook; the
+// caller still runs the handler. Observes is for adapters.
+func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
+	if e.core.opt.Mode != ModeObserve {
+		return false
+	}
+	e.core.observed(ctx, &r, err)
+	return true
 }

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +26,14 @@ type answers struct {
 	watch *watch
 	owner string
 }
+
+// answers returns what answers for the attempt of an owner.
+func (a *attempt) answers(owner string) answers {
+	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
+}
+
+// answers returns what answers for r's attempt.
+func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
 // answer returns the answer or error for the record in the way.
 func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
@@ -183,4 +192,12 @@ func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Res
 func samePayload(rec, made *store.Record) bool {
 	return rec.Response != nil && rec.Response.Status == made.Response.Status && bodyHash(rec) == bodyHash(made) &&
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
+}
+
+// bodyHash returns the hash of the body in a finished record, wherever the body is.
+func bodyHash(r *store.Record) [sha256.Size]byte {
+	if r.Overflow != nil {
+		return r.Overflow.SHA256
+	}
+	return sha256.Sum256(r.Response.Body)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -37,18 +38,19 @@ type ask struct {
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
-func (q *ask) find(ctx context.Context, spaces bool) (err error) {
+// inside reports whether ctx already runs in the operation of the key.
+func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
 	if err := checkKey(q.req.Key, spaces); err != nil {
-		return &Error{Op: "key", Err: err}
+		return false, &Error{Op: "key", Err: err}
 	}
 	if err := checkTexts(q.req); err != nil {
-		return &Error{Op: "request", Err: &unlooked{err}}
+		return false, &Error{Op: "request", Err: &unlooked{err}}
 	}
 	whose, err := e.names.claims.callerOf(ctx, q.req)
 	if err != nil {
-		return e.refusesNobody(ctx, q.req, err)
+		return false, e.refusesNobody(ctx, q.req, err)
 	}
 	q.bar("request", q.req.Unread)
 	q.bar("key", e.opt.allowsKey(q.req.Key, q.bare, whose))
@@ -60,19 +62,22 @@ func (q *ask) find(ctx context.Context, spaces bool) (err error) {
 			q.bar("fingerprint", err)
 		}
 	}
-	b := scope.Append(make([]byte, 2*nonceSize, 320), q.req.Operation, q.req.Tenant, whose)
+	var sum [sha256.Size]byte
+	sum, q.secret = e.opt.Fingerprint.sign(digest)
+	b := make([]byte, 2*nonceSize, 320)
+	drawNonces(b)
+	b = scope.Append(b, q.req.Operation, q.req.Tenant, whose)
 	at := len(b)
 	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.claims)
 	end := len(b)
-	var sum [sha256.Size]byte
-	sum, q.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
-	drawNonces(b[:2*nonceSize])
 	text := string(b) // in one block of memory
 	q.owner, q.id, q.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[end:]
 	q.home = place{pk: text[at:end], scope: text[2*nonceSize : at], whose: whose}
-	q.other, err = e.names.other(ctx, q.req, q.home.pk)
-	return err
+	if q.other, err = e.names.other(ctx, q.req, q.home.pk); err != nil {
+		return false, err
+	}
+	return q.inside(ctx)
 }
 
 // bar notes why the request may begin no operation: today's rules forbid it, or too little
@@ -97,20 +102,45 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// compare reports whether the request is the request that claimed held. An attempt
-// without a request of its own may continue with any request.
-func (q *ask) compare(held *store.Record) (same bool, err error) {
-	switch {
-	case q.resumed:
-		return true, nil
-	case q.req.Unread != nil:
-		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
-	case q.unread != nil && held.Scheme == q.core.scheme:
-		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not the error: the answer would be another one
-	case held.Secret == q.secret && held.Scheme == q.core.scheme:
-		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
+// allowsKey applies the options to the key of a new operation. A known key was new under
+// an earlier release, whose rules may have been others. bare is a key that its header had
+// without quotes.
+func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
+	least := o.MinKey
+	if caller.Kind == scope.One {
+		least = max(least, o.oneKey)
 	}
-	return q.core.opt.Fingerprint.matches(held, q.req)
+	switch {
+	case bare && o.rules.quoted:
+		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
+	case len(key) < least:
+		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
+	}
+	return nil
+}
+
+// completable refuses a request whose caller the program found, and that a completer
+// would run for a caller that its handler doesn't know.
+func (o *Options) completable(r *Request, caller store.Identity) error {
+	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
+}
+
+const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
+	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
+
+// nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
+const nonceSize = 26
+
+// drawNonces fills b with texts like those of rand.Text, in one draw.
+func drawNonces(b []byte) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	_, _ = rand.Read(b) // never fails
+	for i, r := range b {
+		b[i] = alphabet[int(r)%len(alphabet)]
+	}
 }
 
 // inside reports whether ctx already runs in the operation of the key, at any depth.
@@ -134,4 +164,20 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// compare reports whether the request is the request that claimed held. An attempt
+// without a request of its own may continue with any request.
+func (q *ask) compare(held *store.Record) (same bool, err error) {
+	switch {
+	case q.resumed:
+		return true, nil
+	case q.req.Unread != nil:
+		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
+	case q.unread != nil && held.Scheme == q.core.scheme:
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not the error: the answer would be another one
+	case held.Secret == q.secret && held.Scheme == q.core.scheme:
+		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
+	}
+	return q.core.opt.Fingerprint.matches(held, q.req)
 }

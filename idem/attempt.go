@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -38,16 +39,12 @@ func (e *core) attemptAt(r *Request) *attempt {
 // do runs the request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
 func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
-	if err := a.ask.find(ctx, accepts); err != nil {
+	a.ask.accepts = accepts
+	switch inside, err := a.ask.find(ctx, accepts); {
+	case err != nil:
 		a.refused(ctx, err)
 		return Result{}, err
-	}
-	a.ask.accepts = accepts
-	if inside, err := a.ask.inside(ctx); inside {
-		if err != nil {
-			a.refused(ctx, err)
-			return Result{}, err
-		}
+	case inside:
 		return a.core.pass(ctx, a.ask.req, fn)
 	}
 	if a.core.opt.Hooks.Ended == nil && a.core.opt.Tracer == nil {
@@ -58,14 +55,6 @@ func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context)
 			return a.proceed(ctx, fn)
 		}
 		return a.watch.operate(ctx, func(ctx context.Context) (Result, error) { return a.proceed(ctx, fn) })
-	})
-}
-
-// refused tells that the request is refused before its record is looked at.
-func (a *attempt) refused(ctx context.Context, err error) {
-	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
-		a.watch.tell(ctx, evRefused, nil, err)
-		return Result{}, err
 	})
 }
 
@@ -108,7 +97,8 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		return a.answers(c.writer.owner).answer(ctx, held, v)
 	}
 	r := a.run(held, c.writer)
-	if err := a.times.enough(held.PK); err != nil { // the claim used up the time, or the sandbox was frozen
+	if short := a.times.short(); short != nil { // the claim used up the time, or the sandbox was frozen
+		err := fail("start", held.PK, short)
 		_, _, _ = r.release(ctx, state.Release{}, err)
 		if v == state.TakeOver {
 			return r.answers().answer(ctx, held, state.TooSoon)
@@ -117,8 +107,26 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		return Result{}, err
 	}
 	res, err := r.course(ctx, v == state.TakeOver, fn)
-	c.seat.holds(r.record())
+	if c.seat != nil {
+		c.seat.holds(r.record())
+	}
 	return res, err
+}
+
+// writer returns the writer of the attempt's first owner.
+func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
+
+// claiming returns the way to the record of a's key.
+func (a *attempt) claiming() claiming {
+	return claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer(), id: a.ask.id, barred: a.ask.barred}
+}
+
+// run returns the run of an attempt that holds rec.
+func (a *attempt) run(rec *store.Record, w writer) *run {
+	return &run{
+		ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
+		progress: progress{rec: rec, started: time.Now()}, gate: gate{pk: rec.PK},
+	}
 }
 
 // unreachable reports whether a claim failed because the store could not be
@@ -130,10 +138,15 @@ func unreachable(err error) bool {
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
-// writer returns the writer of the attempt's first owner.
-func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
+// refused tells that the request is refused before its record is looked at.
+func (a *attempt) refused(ctx context.Context, err error) {
+	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		a.watch.tell(ctx, evRefused, nil, err)
+		return Result{}, err
+	})
+}
 
-// answers returns what answers for the attempt of an owner.
-func (a *attempt) answers(owner string) answers {
-	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
+// refuses tells that r is refused before an attempt.
+func (e *core) refuses(ctx context.Context, r *Request, err error) {
+	e.attemptAt(r).refused(ctx, err)
 }

@@ -8,113 +8,10 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/retrysign"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
-
-// claiming is how a request gets the record of its key. It ends with a record that this
-// attempt holds (Own, TakeOver), or with the record in the way and the verdict about it.
-type claiming struct {
-	core   *core
-	ask    *ask
-	times  *times
-	watch  *watch
-	writer writer
-
-	id     string        // of the operation, if it is new
-	barred *Error        // why the request may begin nothing, if its record didn't decide
-	seat   *seat         // in the caller's quota; nil without one
-	seen   bool          // the store has returned a record of the key, from a read or a refused claim
-	looked bool          // a look before the claim has found the key free, at both places
-	freed  *store.Record // found by that look: the claim replaces it
-}
-
-// claiming returns the way to the record of a's key.
-func (a *attempt) claiming() claiming {
-	return claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer(), id: a.ask.id, barred: a.ask.barred}
-}
-
-// enter looks for the record of a repetition, which costs less than a refused claim, asks
-// the quota about a new operation, and claims. That the request is a repetition may be a
-// wrong guess, which decides about the price only. The caller leaves c.seat.
-func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
-	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
-		rec, v, err = c.look(ctx)
-	}
-	if err == nil && v == state.Again {
-		rec, v, err = c.begin(ctx)
-	}
-	c.watch.finds(rec)
-	return rec, v, err
-}
-
-// begin begins a new operation, if the request may and the quota allows it. A record in the
-// way is no new operation: it decides.
-func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
-	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
-		return rec, v, err
-	}
-	return c.claim(ctx)
-}
-
-// look reads the record, and judges it or takes it over, as if it had just refused a claim:
-// so the read is consistent. The verdict Again leaves all to the claim. So do a record that
-// refuses no claim and a failed read, neither of which may change the claim's outcome, but
-// that ModeOpen runs nothing after a record was seen.
-func (c *claiming) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	until := c.until()
-	ctx, cancel := c.times.within(ctx, until)
-	defer cancel()
-	ctx, sp := c.watch.step(ctx, trace.Read, "")
-	rec, err := c.glance(ctx, until)
-	if rec == nil {
-		c.looked = err == nil
-		sp.done(err)
-		return nil, state.Again, nil
-	}
-	defer func() { sp.done(err) }()
-	held, v, away, err := c.decide(ctx, rec, until)
-	if err != nil || v != state.Again {
-		return held, v, err
-	}
-	c.looked = away || c.ask.other == nil
-	if !away && held != nil && state.Freed(held) {
-		c.freed = held
-	}
-	return nil, state.Again, nil
-}
-
-// until returns the deadline for the calls of a claim.
-func (c *claiming) until() time.Time { return earlier(c.times.unbegun, time.Now().Add(maxClaim)) }
-
-// glance reads the record, if it can be opened, and leaves time for the claim.
-func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, half(until))
-	defer cancel()
-	rec, err := c.either(ctx)
-	if err != nil {
-		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
-		return nil, err
-	}
-	return rec, nil
-}
-
-// fresh returns the unwritten record of a new operation.
-func (c *claiming) fresh(now time.Time) *store.Record {
-	q, opt := c.ask, &c.core.opt
-	r := store.Record{
-		PK: q.home.pk, ID: c.id, Fingerprint: q.print, Secret: q.secret, Scheme: c.core.scheme, Route: q.req.Route, Scope: q.home.scope,
-		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own, Retention: c.core.retention,
-	}
-	if q.input != nil {
-		r.Input = new(*q.input) // a store moves a large body
-	}
-	if opt.CallsOut {
-		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
-	}
-	return state.Claimed(r, now, c.times.leaseEnd(now))
-}
 
 // claim claims the record, or returns the record in the way and the verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
@@ -126,7 +23,6 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		if rec == nil {
 			c.times.gaveUp(ctx)
 		}
-		c.seat.settle(v, err)
 		if sp.end != nil {
 			c.watch.claimEnds(sp, rec, v, err)
 		}
@@ -201,31 +97,23 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	return nil, state.InFlight, nil
 }
 
-// decide judges the record in the way or takes it over; a record of another request at home
-// is not the last word while the key has another place. away reports whether the verdict is
-// about that place.
-func (c *claiming) decide(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
-	away = c.ask.away(held.PK)
-	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
-	if v == state.Mismatch && !away {
-		rec, v, err = c.elsewhere(ctx, "claim", rec, v, until)
-		away = rec != nil && c.ask.away(rec.PK)
-	}
-	return rec, v, away, err
-}
+// until returns the deadline for the calls of a claim.
+func (c *claiming) until() time.Time { return earlier(c.times.unbegun, time.Now().Add(maxClaim)) }
 
-// over reports whether a record is there whose key is free.
-func (c *claiming) over(r *store.Record) bool {
-	return r != nil && state.Free(r, c.core.opt.Now())
-}
-
-// lookUp reads the record pk, and judges it or takes it over.
-func (c *claiming) lookUp(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
-	held, err := c.core.store.Load(ctx, pk)
-	if err != nil {
-		return nil, 0, unavailable(op, pk, err)
+// fresh returns the unwritten record of a new operation.
+func (c *claiming) fresh(now time.Time) *store.Record {
+	q, opt := c.ask, &c.core.opt
+	r := store.Record{
+		PK: q.home.pk, ID: c.id, Fingerprint: q.print, Secret: q.secret, Scheme: c.core.scheme, Route: q.req.Route, Scope: q.home.scope,
+		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own, Retention: c.core.retention,
 	}
-	return c.judgeOrTakeOver(ctx, held, until)
+	if q.input != nil {
+		r.Input = new(*q.input) // a store moves a large body
+	}
+	if opt.CallsOut {
+		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
+	}
+	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
 // load reads the record after a claim with an unknown outcome: the claim's own, or
@@ -239,6 +127,43 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 		return nil, unavailable("claim", c.ask.home.pk, errors.Join(cause, err))
 	}
 	return rec, nil
+}
+
+// decide judges the record in the way or takes it over; a record of another request at home
+// is not the last word while the key has another place. away reports whether the verdict is
+// about that place.
+func (c *claiming) decide(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
+	away = c.ask.away(held.PK)
+	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
+	if v == state.Mismatch && !away {
+		rec, v, err = c.elsewhere(ctx, "claim", rec, v, until)
+		away = rec != nil && c.ask.away(rec.PK)
+	}
+	return rec, v, away, err
+}
+
+// elsewhere looks for the request at the other place, if nothing is at home, or another
+// request: scopes that change may make one key of two, or two of one. It returns the
+// verdict about home if the request is at neither.
+func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
+	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
+		return own, v, nil
+	}
+	there, found, err := c.lookUp(ctx, op, c.ask.other.pk, until)
+	gone := there == nil || there.State == store.None || c.over(there) // otherwise it was released meanwhile
+	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
+		return own, v, nil
+	}
+	return there, found, err
+}
+
+// lookUp reads the record pk, and judges it or takes it over.
+func (c *claiming) lookUp(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
+	held, err := c.core.store.Load(ctx, pk)
+	if err != nil {
+		return nil, 0, unavailable(op, pk, err)
+	}
+	return c.judgeOrTakeOver(ctx, held, until)
 }
 
 // judgeOrTakeOver judges the record in the way, and takes the record over if no
@@ -303,4 +228,40 @@ func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 		return 0, e
 	}
 	return state.Judge(held, owner, same, now), nil
+}
+
+// over reports whether a record is there whose key is free.
+func (c *claiming) over(r *store.Record) bool {
+	return r != nil && state.Free(r, c.core.opt.Now())
+}
+
+// either reads the record that a claim meets, at either place; nil without one.
+func (c *claiming) either(ctx context.Context) (*store.Record, error) {
+	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
+	if err == nil && rec == nil && c.ask.other != nil {
+		rec, err = c.core.store.Load(ctx, c.ask.other.pk)
+	}
+	return rec, err
+}
+
+// bury fences the holders of an expired or freed record at the other place, so that the key
+// can be claimed at home, and returns the fenced record. Where a key has one place only,
+// the claim itself does that, since it replaces the record. A record that another attempt
+// has released in the meantime stays as it is.
+func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
+	if !c.over(held) { // gone, or released meanwhile: the next claim shows it
+		return nil, nil
+	}
+	// A nonce of its own: what this attempt takes over later must not look like the fenced record.
+	w := c.writer
+	w.owner = rand.Text()
+	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
+	switch {
+	case err != nil && !errors.Is(err, ErrConflict):
+		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
+		return nil, unavailable("claim", held.PK, err)
+	case l != state.Landed: // the next claim shows what stands there
+		return nil, nil
+	}
+	return fenced, nil
 }

@@ -72,12 +72,12 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// finish stores the answer, which is clean, together with writes and jobs. Without an
-// error, the operation has ended.
-func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
+// finish stores the answer, which is clean, together with writes and jobs, and returns the
+// answer that is stored. An error other than an *ended says why none is stored.
+func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) (Result, error) {
 	waiting, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
-		return r.gate.fail(err)
+		return Result{}, r.gate.fail(err)
 	}
 	stored := storedPart(resp, r.ask.core.headers)
 	var made *store.Record
@@ -101,10 +101,13 @@ func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []
 	rec, err := r.write(ctx, trace.Finish, build, writes, rerun)
 	if err != nil {
 		keeps()
-		return err
+		return Result{}, err
 	}
-	r.gate.stop(r.answers().finished(ctx, rec, made, resp, len(waiting)))
-	return nil
+	res, err := r.answers().finished(ctx, rec, made, resp, len(waiting))
+	if err != nil {
+		return Result{}, &ended{err: err}
+	}
+	return res, nil
 }
 
 // markStuck marks the operation as stuck, for a human to settle.
@@ -114,7 +117,8 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick marks the record that before returns as stuck.
+// stick marks the record that before returns as stuck. It returns an *ended, or an error if
+// the operation has not ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -125,12 +129,11 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
-	r.gate.stop(Result{}, stuckErr)
-	return stuckErr
+	return &ended{err: stuckErr, seen: stuckErr}
 }
 
 // write sends the record that build returns, and sets and returns the resulting record.
-// kind names the write in traces.
+// The error is an *ended if another attempt has taken over. kind names the write in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {
@@ -172,8 +175,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, store.ErrUnknown
 	}
 	r.lease.loses()
-	r.gate.stop(r.answers().overtaken(ctx, r.gate.pk, held))
-	return nil, phaseError("phase", r.gate.pk, ErrLeaseLost)
+	res, err := r.answers().overtaken(ctx, r.gate.pk, held)
+	return nil, &ended{res, err, phaseError("phase", r.gate.pk, ErrLeaseLost)}
 }
 
 // commitFailed wraps the error of a commit, except errors that the phase itself

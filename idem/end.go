@@ -15,8 +15,9 @@ import (
 
 // The end of a run: decide says what follows from its outcome, and run.end does it.
 
-// outcome is how a handler has ended, if its operation hasn't ended before.
+// outcome is how a handler has ended.
 type outcome struct {
+	end        *ended   // the operation has ended before, in a phase; nil if it has not
 	resp       Response // if err is nil
 	err        error    // the handler's own
 	definitive bool     // resp was made by Respond
@@ -71,13 +72,12 @@ func decide(o outcome, d doubt) ending {
 	}
 }
 
-// end ends a run whose handler has returned resp and err.
-func (r *run) end(ctx context.Context, resp Response, err error) (Result, error) {
-	if end := r.gate.ended(); end != nil {
-		return end.res, end.err
+// end ends a run whose handler has returned.
+func (r *run) end(ctx context.Context, o outcome) (Result, error) {
+	if o.end != nil {
+		return o.end.res, o.end.err
 	}
-	o := outcome{resp: resp, err: err}
-	if answer, ok := errors.AsType[*answered](err); ok {
+	if answer, ok := errors.AsType[*answered](o.err); ok {
 		o.definitive = true
 		o.resp, o.err = r.ask.req.response(answer.v)
 	}
@@ -85,7 +85,6 @@ func (r *run) end(ctx context.Context, resp Response, err error) (Result, error)
 		o.err = checkStatus(&o.resp)
 		r.ask.core.cleaned(ctx, r.gate.pk, &o.resp)
 	}
-	o.left, o.failed = r.gate.failure()
 	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.ask.core.opt.Stored(o.resp)
 	e := decide(o, r.doubt())
 	switch {
@@ -106,17 +105,24 @@ func (r *run) doubt() doubt {
 }
 
 // ends ends the operation within the handler, by a definitive answer that is stored together
-// with writes and jobs. The error is nil or [ErrAnswered] if it has ended.
-func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
+// with writes and jobs. The error says why the operation has not ended.
+func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) (*ended, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.doubt()); {
 	case e.breaks:
-		return r.gate.fail(e.err)
+		return nil, r.gate.fail(e.err)
 	case !e.store:
 		r.lease.unkeep()
-		r.gate.stop(r.giveUp(ctx, resp, e))
-		return ErrAnswered
+		res, err := r.giveUp(ctx, resp, e)
+		return &ended{res, err, ErrAnswered}, nil
 	}
-	return r.finish(ctx, resp, writes, jobs, rerun)
+	res, err := r.finish(ctx, resp, writes, jobs, rerun)
+	if err == nil {
+		return &ended{res: res}, nil
+	}
+	if end, ok := errors.AsType[*ended](err); ok {
+		return end, nil
+	}
+	return nil, err
 }
 
 // conclude stores the handler's answer and returns it. The effect has happened,
@@ -134,8 +140,11 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 			// That the operation is done matters more than its answer.
 			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
 		}
-		err = r.finish(ctx, resp, nil, nil, false)
-		if end := r.gate.ended(); end != nil {
+		var res Result
+		if res, err = r.finish(ctx, resp, nil, nil, false); err == nil {
+			return res, nil
+		}
+		if end, ok := errors.AsType[*ended](err); ok {
 			return end.res, end.err
 		}
 		if rec := r.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
@@ -177,9 +186,13 @@ func (r *run) giveUp(ctx context.Context, resp Response, e ending) (Result, erro
 	b.Why = cmp.Or(b.Why, e.why)
 	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.resumed && state.Kept(next) && next.Tries >= opt.MaxTries {
 		// The handler gives such an answer each time, and the operation can't end by itself.
-		return Result{}, r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
+		err := r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 			return state.Released(base, opt.Now(), b)
 		})
+		if end, ok := errors.AsType[*ended](err); ok {
+			return end.res, end.err
+		}
+		return Result{}, err
 	}
 	held, l, rerr := r.release(ctx, b, e.cause)
 	switch {

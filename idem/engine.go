@@ -4,12 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
+
+// core is what all attempts of an engine share. It holds no state of a request.
+type core struct {
+	names     naming
+	store     store.Store
+	opt       Options
+	retention time.Duration // of its records, in whole seconds
+	spare     time.Duration // the part of a lease's margin for renewing the lease: in the other part, a timeout may kill late
+	log       *slog.Logger
+	scheme    string          // of Options.Fingerprint
+	methods   map[string]bool // on which the engine acts
+	headers   map[string]bool // response headers to store
+	hooks     map[happening]eventHook
+	noLimit   sync.Once // guards a warning
+}
 
 // Engine runs operations once for each key. An engine holds no state of a request
 // and is safe for concurrent use by any number of handlers and goroutines.
@@ -65,20 +82,6 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	}
 	c.opt.CORS.Expose = slices.Concat(c.opt.CORS.Expose, expose)
 	return &Engine{core: c}
-}
-
-func namingOf(opt *Options) naming {
-	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
-	if f := opt.Former; f != nil {
-		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.claims
-		if was := f.preset(); was != nil {
-			former.path = was.rules.path
-		}
-		if n.claims, n.besides = present, &former; f.Claims {
-			n.claims, n.besides = former, &present
-		}
-	}
-	return n
 }
 
 // Do runs fn once for r's key and scope and returns the same answer for every

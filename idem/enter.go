@@ -1,20 +1,60 @@
 package idem
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
-	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/base/retrysign"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
+
+// claiming is how a request gets the record of its key. It ends with a record that this
+// attempt holds (Own, TakeOver), or with the record in the way and the verdict about it.
+type claiming struct {
+	core   *core
+	ask    *ask
+	times  *times
+	watch  *watch
+	writer writer
+
+	id     string        // of the operation, if it is new
+	barred *Error        // why the request may begin nothing, if its record didn't decide
+	seat   *seat         // in the caller's quota; nil without one
+	seen   bool          // the store has returned a record of the key, from a read or a refused claim
+	looked bool          // a look before the claim has found the key free, at both places
+	freed  *store.Record // found by that look: the claim replaces it
+}
+
+// enter looks for the record of a repetition, which costs less than a refused claim, asks
+// the quota about a new operation, and claims. That the request is a repetition may be a
+// wrong guess, which decides about the price only. The caller leaves c.seat.
+func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
+		rec, v, err = c.look(ctx)
+	}
+	if err == nil && v == state.Again {
+		rec, v, err = c.begin(ctx)
+	}
+	c.watch.finds(rec)
+	return rec, v, err
+}
+
+// begin begins a new operation, if the request may and the quota allows it. A record in the
+// way is no new operation: it decides.
+func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
+	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
+		return rec, v, err
+	}
+	rec, v, err := c.claim(ctx)
+	if c.seat != nil {
+		c.seat.settle(v, err)
+	}
+	return rec, v, err
+}
 
 // admit decides whether the request may begin a new operation, and asks the quota, if there
 // is one, for a seat. The verdict Again allows the claim. Otherwise the record decides: a
@@ -72,103 +112,41 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// takeSeat takes a seat, or returns the refusal of a new operation.
-func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
-	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
+// look reads the record, and judges it or takes it over, as if it had just refused a claim:
+// so the read is consistent. The verdict Again leaves all to the claim. So do a record that
+// refuses no claim and a failed read, neither of which may change the claim's outcome, but
+// that ModeOpen runs nothing after a record was seen.
+func (c *claiming) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+	until := c.until()
+	ctx, cancel := c.times.within(ctx, until)
 	defer cancel()
-	r, opt, home := c.ask.req, &c.core.opt, &c.ask.home
-	end, wait, err := opt.Quota.Begin(ctx, QuotaRequest{
-		Caller: string(scope.Append(nil, "", r.Tenant, home.whose)), Route: cmp.Or(r.Route, r.Operation), Bytes: int64(len(r.Body)), Kept: opt.Retention,
-	})
-	switch {
-	case err != nil:
-		return fail("quota", home.pk, fmt.Errorf("%w: quota: %w", ErrUnavailable, err))
-	case wait > 0:
-		refusal := fail("quota", home.pk, ErrQuota)
-		refusal.RetryAfter = wait
-		return refusal
+	ctx, sp := c.watch.step(ctx, trace.Read, "")
+	rec, err := c.glance(ctx, until)
+	if rec == nil {
+		c.looked = err == nil
+		sp.done(err)
+		return nil, state.Again, nil
 	}
-	c.seat = &seat{end: end}
-	return nil
+	defer func() { sp.done(err) }()
+	held, v, away, err := c.decide(ctx, rec, until)
+	if err != nil || v != state.Again {
+		return held, v, err
+	}
+	c.looked = away || c.ask.other == nil
+	if !away && held != nil && state.Freed(held) {
+		c.freed = held
+	}
+	return nil, state.Again, nil
 }
 
-// seat is an attempt's place in the caller's quota. A nil seat is none.
-type seat struct {
-	mu  sync.Mutex // a phase may outlive its handler
-	end func(QuotaUse)
-	use QuotaUse
-}
-
-// settle notes the outcome of a claim. The record of a known key is no new
-// operation, so the seat is free at once.
-func (s *seat) settle(v state.Verdict, err error) {
-	switch {
-	case s == nil || err != nil || v == state.Again:
-	case v == state.Own:
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.use.New = true
-	default:
-		s.leave()
+// glance reads the record, if it can be opened, and leaves time for the claim.
+func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, half(until))
+	defer cancel()
+	rec, err := c.either(ctx)
+	if err != nil {
+		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
+		return nil, err
 	}
-}
-
-// holds notes the size of the operation's record, which may be nil.
-func (s *seat) holds(rec *store.Record) {
-	if s != nil && rec != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.use.Bytes = stored(rec)
-	}
-}
-
-// leave gives the seat up. Only the first call counts.
-func (s *seat) leave() {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	end, use := s.end, s.use
-	s.end = nil
-	s.mu.Unlock()
-	if !use.New {
-		use.Bytes = 0
-	}
-	if end != nil {
-		end(use)
-	}
-}
-
-// stored estimates the size of a record's item in bytes.
-func stored(r *store.Record) int64 {
-	const numbers = 250 // names of attributes, numbers and times
-	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
-	if r.Response != nil {
-		n += kept(r.Response.Body, r.Overflow)
-		for name, values := range r.Response.Header {
-			n += len(name) + len(strings.Join(values, ""))
-		}
-	}
-	if r.Input != nil {
-		n += kept(r.Input.Body, r.Input.Overflow) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
-	}
-	for _, p := range r.Phases {
-		n += len(p.Name) + len(p.Result)
-	}
-	for id, j := range r.Jobs {
-		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group)
-	}
-	return int64(n)
-}
-
-// kept returns the size of a body that is in its record, or beside it: then the program that
-// wrote it still has it, too.
-func kept(body []byte, o *store.Overflow) int {
-	switch {
-	case o == nil:
-		return len(body)
-	case o.Count == 0:
-		return 0
-	}
-	return o.Length
+	return rec, nil
 }

@@ -206,6 +206,37 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	return digestOf(small, body), nil
 }
 
+// appendTagged appends a part that may be left out: the tag says which one it is.
+func appendTagged(b []byte, tag byte, part string) []byte {
+	return appendPart(append(b, tag), part)
+}
+
+// appendPart appends a part after its length.
+func appendPart[T string | []byte](buf []byte, part T) []byte {
+	buf = binary.BigEndian.AppendUint64(buf, uint64(len(part)))
+	return append(buf, part...)
+}
+
+// digestOf hashes small and then body, which is not copied: it may have megabytes.
+func digestOf(small, body []byte) (sum [sha256.Size]byte) {
+	if len(body) <= cap(small)-len(small) {
+		return sha256.Sum256(append(small, body...))
+	}
+	h := sha256.New()
+	h.Write(small)
+	h.Write(body)
+	h.Sum(sum[:0])
+	return sum
+}
+
+// keyed hashes a digest once more, with a secret key.
+func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(digest[:])
+	mac.Sum(sum[:0])
+	return sum
+}
+
 // sign returns the fingerprint to store, in hex, and the id of its secret.
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secret string) {
 	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {

@@ -7,9 +7,7 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
@@ -63,23 +61,6 @@ func checkKey(key string, spaces bool) error {
 		if key[i] < ' ' || key[i] > '~' || key[i] == ' ' && !spaces {
 			return fmt.Errorf("%w: byte %d is not visible ASCII", ErrKeyInvalid, i+1)
 		}
-	}
-	return nil
-}
-
-// allowsKey applies the options to the key of a new operation. A known key was new under
-// an earlier release, whose rules may have been others. bare is a key that its header had
-// without quotes.
-func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
-	least := o.MinKey
-	if caller.Kind == scope.One {
-		least = max(least, o.oneKey)
-	}
-	switch {
-	case bare && o.rules.quoted:
-		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
-	case len(key) < least:
-		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
 	}
 	return nil
 }

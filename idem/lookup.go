@@ -261,13 +261,14 @@ func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.Loo
 	rec := r.record()
 	cause := errors.New(why)
 	held, landed, err := r.release(ctx, b, cause)
+	end := &ended{seen: ErrAnswered}
 	switch {
 	case landed == state.Fenced:
-		r.gate.stop(r.answers().overtaken(ctx, rec.PK, held))
+		end.res, end.err = r.answers().overtaken(ctx, rec.PK, held)
 	case err != nil: // the lease ends by itself
-		r.gate.stop(Result{}, errors.Join(unavailable("look-up", rec.PK, cause), err))
+		end.err = errors.Join(unavailable("look-up", rec.PK, cause), err)
 	default:
-		r.gate.stop(r.answers().unfinished(held, cause))
+		end.res, end.err = r.answers().unfinished(held, cause)
 	}
-	return ErrAnswered
+	return end
 }

@@ -1,10 +1,6 @@
 package idem
 
-import (
-	"context"
-	"fmt"
-	"sync/atomic"
-)
+import "fmt"
 
 // Mode decides what an engine does with requests. Records are the same in all modes,
 // so a deployment can change the mode at any time.
@@ -33,59 +29,6 @@ func (m Mode) String() string {
 		return names[m]
 	}
 	return fmt.Sprintf("Mode(%d)", int(m))
-}
-
-// recordless is a request that runs without a record because of the engine's mode. A
-// phase is refused, since the derived keys of its calls come from the operation's id:
-// without a record, they would be new at each retry.
-type recordless struct{ refused atomic.Bool }
-
-type recordlessKey struct{}
-
-func withoutRecord(ctx context.Context) (context.Context, *recordless) {
-	without := new(recordless)
-	return context.WithValue(ctx, recordlessKey{}, without), without
-}
-
-// refusesPhase is the error for a phase in ctx that has no record; nil outside of such a
-// request.
-func refusesPhase(ctx context.Context) error {
-	without, ok := ctx.Value(recordlessKey{}).(*recordless)
-	if !ok {
-		return nil
-	}
-	without.refused.Store(true)
-	return &Error{Op: "phase", Err: ErrUnprotected, phase: true}
-}
-
-// unprotected runs fn without a record. If a phase of fn was refused, so is the request,
-// whatever fn answers.
-func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
-	ctx, without := withoutRecord(ctx)
-	res, err := e.pass(ctx, r, fn)
-	if without.refused.Load() {
-		return Result{}, e.phaseRefused(ctx, r)
-	}
-	return res, err
-}
-
-// off runs the handler of a request in ModeOff.
-func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
-	e.tellsOff(ctx, r)
-	return e.unprotected(ctx, r, fn)
-}
-
-// tellsOff tells that a request runs without protection in ModeOff, if it has a key.
-func (e *core) tellsOff(ctx context.Context, r *Request) {
-	if r.Key != "" || e.methods[r.Method] && e.opt.hasKey(r.Header) {
-		e.attemptAt(r).watch.tell(ctx, evUnprotected, nil, nil)
-	}
-}
-
-// phaseRefused logs that a phase of r was refused, and returns the error for r.
-func (e *core) phaseRefused(ctx context.Context, r *Request) error {
-	e.log.ErrorContext(ctx, "request refused: a phase began without a record; a handler with phases needs ModeEnforce", "route", r.Route, "mode", e.opt.Mode)
-	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
 // KeyMode decides how to treat a request without a key.

@@ -30,12 +30,10 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if keyErr != nil {
 		return would(keyErr)
 	}
-	if err := q.find(ctx, true); err != nil {
+	switch inside, err := q.find(ctx, true); {
+	case err != nil:
 		return would(err)
-	}
-	if inside, err := q.inside(ctx); err != nil {
-		return would(err)
-	} else if inside {
+	case inside:
 		return e.pass(ctx, q.req, fn)
 	}
 	a.times.arrives(ctx)
@@ -54,7 +52,8 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	}
 	r := a.run(held, c.writer)
 	ctx, without := withoutRecord(ctx)
-	resp, err := r.handle(ctx, v == state.TakeOver, fn)
+	o := r.handle(ctx, v == state.TakeOver, fn)
+	resp, err := o.resp, o.err
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = q.req.response(answer.v)
 	}
@@ -63,13 +62,15 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if without.refused.Load() {
 		resp, err = Response{}, e.phaseRefused(ctx, q.req)
 	}
-	if r.gate.ended() == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
-		_ = r.ends(ctx, stored, nil, nil, false)
+	if o.end == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
+		o.end, _ = r.ends(ctx, stored, nil, nil, false)
 	}
-	if r.gate.ended() == nil {
+	if o.end == nil {
 		_, _, _ = r.release(ctx, r.releasing(), err)
 	}
-	c.seat.holds(r.record())
+	if c.seat != nil {
+		c.seat.holds(r.record())
+	}
 	if without.refused.Load() {
 		return Result{}, err
 	}

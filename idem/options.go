@@ -16,7 +16,6 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
-	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
@@ -298,15 +297,3 @@ func isNil(s store.Store) bool {
 	v := reflect.ValueOf(s)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
-
-// completable refuses a request whose caller the program found, and that a completer
-// would run for a caller that its handler doesn't know.
-func (o *Options) completable(r *Request, caller store.Identity) error {
-	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
-}
-
-const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
-	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"

@@ -18,18 +18,29 @@ type gate struct {
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
 
-	stopped bool // the operation has ended
-
-	err error // error of the first failed phase
-
-	end answerOf // if stopped
+	end *ended // how the operation has ended, in a phase; nil if it has not
+	err error  // error of the first failed phase
 }
 
-// answerOf is the answer of an operation that ended in its handler.
-type answerOf struct {
-	res Result
-	err error
+// ended is how an operation has ended in a phase of its handler: with an answer that the
+// handler can no longer change. As an error it passes through the phase, whose caller gets
+// seen. The answer goes to [run.end].
+type ended struct {
+	res  Result
+	err  error // in place of res
+	seen error // nil: the answer that the phase has given
 }
+
+// Error implements error.
+func (e *ended) Error() string {
+	if e.seen == nil {
+		return ErrAnswered.Error()
+	}
+	return e.seen.Error()
+}
+
+// Unwrap returns what the phase's caller gets.
+func (e *ended) Unwrap() error { return e.seen }
 
 // enter allows a phase to run, or returns its recorded result, which recall finds.
 func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
@@ -40,7 +51,7 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
 	case g.busy:
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
-	case g.stopped:
+	case g.end != nil:
 		return nil, false, ErrAnswered
 	case g.err != nil:
 		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, g.err)
@@ -62,11 +73,12 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	return raw, recorded, err
 }
 
-// leave records that the phase has ended, with err unless it is nil.
-func (g *gate) leave(err error) {
+// leave records that the phase has ended, with err unless it is nil, and the operation with
+// it unless end is nil.
+func (g *gate) leave(end *ended, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.busy = false
+	g.busy, g.end = false, end
 	if g.err == nil {
 		g.err = err
 	}
@@ -77,7 +89,7 @@ func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.stopped:
+	case g.end != nil:
 		return ErrAnswered
 	case g.over:
 		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
@@ -115,26 +127,10 @@ func (g *gate) failure() (left bool, first error) {
 	return g.left, g.err
 }
 
-// stop ends the operation with an answer that the handler can no longer change.
-func (g *gate) stop(res Result, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.end, g.stopped = answerOf{res, err}, true
-}
-
-// ended returns how the operation has ended; nil if it has not.
-func (g *gate) ended() *answerOf {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.stopped {
-		return nil
-	}
-	return &g.end
-}
-
-// close records that the handler has returned. If a phase is still running, the
-// handler didn't wait for its result, and the phase counts as failed.
-func (g *gate) close() {
+// close records that the handler has returned, and returns how the operation has ended, nil
+// if it has not, and what failure returns. If a phase is still running, the handler didn't
+// wait for its result, and the phase counts as failed.
+func (g *gate) close() (end *ended, left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true
@@ -142,4 +138,5 @@ func (g *gate) close() {
 		g.left = true
 		_ = g.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
 	}
+	return g.end, g.left, g.err
 }

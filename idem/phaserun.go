@@ -3,6 +3,8 @@ package idem
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,8 +37,12 @@ func (r *run) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]b
 		if !back {
 			err = errPanic
 		}
+		end, over := errors.AsType[*ended](err)
+		if over {
+			err = end.seen
+		}
 		sp.done(err)
-		r.gate.leave(err)
+		r.gate.leave(end, err)
 	}()
 	p := phaseRun{r, s}
 	if s.kind == foreign {
@@ -164,6 +170,12 @@ func (p *phaseRun) sends() (map[string]string, error) {
 	return sent, nil
 }
 
+// sentHash hashes the data that a call of an operation sends.
+func sentHash(operation string, raw []byte) string {
+	sum := sha256.Sum256(append([]byte(operation), raw...))
+	return hex.EncodeToString(sum[:16])
+}
+
 // unsent reports whether an earlier attempt's mark lacks a hash of sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
@@ -285,16 +297,28 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		if rerr != nil {
 			return nil, p.run.gate.fail(rerr)
 		}
-		p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
-		if ferr := p.run.ends(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
-			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
-		}
-		return nil, err
+		return nil, p.respond(ctx, resp, got.writes, got.jobs, rerun, err)
 	}
 	if err := p.run.commit(ctx, store.Phase{Name: p.step.name, Result: raw}, got, rerun); err != nil {
 		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 	}
 	return p.run.progress.lastResult(), nil
+}
+
+// respond ends the operation by the answer of the phase, with writes and jobs. It returns an
+// *ended, or an error if the operation has not ended.
+func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool, answer error) error {
+	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
+	end, err := p.run.ends(ctx, resp, writes, jobs, rerun)
+	switch {
+	case err != nil:
+		return commitFailed(p.run.gate.pk, p.step.name, err)
+	case end.seen == nil:
+		end.seen = answer
+	default:
+		end.seen = commitFailed(p.run.gate.pk, p.step.name, end.seen)
+	}
+	return end
 }
 
 // endIntent writes the outcome of a call that can't be repeated.
@@ -322,11 +346,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.step.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		p.run.progress.pass() // the phase's outcome is the answer
-		p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
-		if ferr := p.run.ends(ctx, resp, nil, nil, false); ferr != nil {
-			return nil, commitFailed(p.run.gate.pk, p.step.name, ferr)
-		}
-		return nil, err
+		return nil, p.respond(ctx, resp, nil, nil, false, err)
 	}
 	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.step.name)...), store.Phase{Name: p.step.name, Result: raw}); err != nil {
 		return nil, commitFailed(p.run.gate.pk, p.step.name, err)

@@ -2,24 +2,64 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
-	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/scope"
-	"github.com/samekey/samekey/internal/state"
 )
 
-// While the scope of keys changes ([Former]), a key has two places: two records, of which
-// one at most is live. Both are live only if the request of one is somebody else's, who has
-// the same key in the larger of the two scopes.
+// A key has one place. While the scope of keys changes ([Former]), it has two: two records,
+// of which one at most is live. Both are live only if the request of one is somebody else's,
+// who has the same key in the larger of the two scopes.
+
+// layout is the first part of every partition key, so that records of another
+// layout version are never mistaken for ours.
+const layout = "v1"
+
+// naming finds the name of a key's record.
+type naming struct {
+	prefix  string   // of every record's key
+	claims  scoping  // under which keys are claimed
+	besides *scoping // the other one while the scope of keys changes; nil without Options.Former
+}
+
+// namingOf returns the naming of opt, whose defaults are set.
+func namingOf(opt *Options) naming {
+	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
+	if f := opt.Former; f != nil {
+		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.claims
+		if was := f.preset(); was != nil {
+			former.path = was.rules.path
+		}
+		if n.claims, n.besides = present, &former; f.Claims {
+			n.claims, n.besides = former, &present
+		}
+	}
+	return n
+}
 
 // place is where the record of a key lies, and whose the key is there.
 type place struct {
 	pk, scope string
 	whose     store.Identity
+}
+
+// partitionKey appends the key of r's record: a prefix, and the hash of its parts. The
+// key has a fixed length, is evenly distributed and hides the client's key. Length
+// prefixes keep a key from reaching into another scope.
+func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
+	buf := appendPart(make([]byte, 0, 256), text)
+	buf = appendPart(buf, r.Key)
+	switch {
+	case by.path && r.Path != "":
+		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
+	case by.path: // not HTTP: the route that the source gives it
+		buf = appendPart(buf, r.Route)
+	}
+	sum := sha256.Sum256(buf)
+	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
 // place returns the place of r's key under a scoping with this caller.
@@ -62,50 +102,4 @@ func (q *ask) placeOf(rec *store.Record) *place {
 // operations may have a place in common, in the larger of two scopes.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
-}
-
-// either reads the record that a claim meets, at either place; nil without one.
-func (c *claiming) either(ctx context.Context) (*store.Record, error) {
-	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
-	if err == nil && rec == nil && c.ask.other != nil {
-		rec, err = c.core.store.Load(ctx, c.ask.other.pk)
-	}
-	return rec, err
-}
-
-// elsewhere looks for the request at the other place, if nothing is at home, or another
-// request: scopes that change may make one key of two, or two of one. It returns the
-// verdict about home if the request is at neither.
-func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
-	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
-		return own, v, nil
-	}
-	there, found, err := c.lookUp(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.over(there) // otherwise it was released meanwhile
-	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
-		return own, v, nil
-	}
-	return there, found, err
-}
-
-// bury fences the holders of an expired or freed record at the other place, so that the key
-// can be claimed at home, and returns the fenced record. Where a key has one place only,
-// the claim itself does that, since it replaces the record. A record that another attempt
-// has released in the meantime stays as it is.
-func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
-	if !c.over(held) { // gone, or released meanwhile: the next claim shows it
-		return nil, nil
-	}
-	// A nonce of its own: what this attempt takes over later must not look like the fenced record.
-	w := c.writer
-	w.owner = rand.Text()
-	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
-	switch {
-	case err != nil && !errors.Is(err, ErrConflict):
-		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
-		return nil, unavailable("claim", held.PK, err)
-	case l != state.Landed: // the next claim shows what stands there
-		return nil, nil
-	}
-	return fenced, nil
 }

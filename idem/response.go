@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
@@ -149,6 +151,14 @@ func clean(r *Response) (dropped []string) {
 	}
 	r.Header = h
 	return dropped
+}
+
+// cleaned drops headers that would split the answer to the request of the record pk, and
+// logs a warning.
+func (e *core) cleaned(ctx context.Context, pk string, resp *Response) {
+	if dropped := clean(resp); dropped != nil {
+		e.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(pk), "headers", dropped)
+	}
 }
 
 func splits(value string) bool {

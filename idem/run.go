@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/samekey/samekey/idem/store"
 )
@@ -28,19 +27,8 @@ type run struct {
 	within opContext // the handler's, in the same block
 }
 
-// run returns the run of an attempt that holds rec.
-func (a *attempt) run(rec *store.Record, w writer) *run {
-	return &run{
-		ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
-		progress: progress{rec: rec, started: time.Now()}, gate: gate{pk: rec.PK},
-	}
-}
-
 // record returns the record as this attempt last wrote or saw it.
 func (r *run) record() *store.Record { return r.progress.record() }
-
-// answers returns what answers for r's attempt.
-func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
 // course runs the handler once, and ends the operation if it can. takenOver says that another
 // attempt began it.
@@ -50,13 +38,12 @@ func (r *run) course(ctx context.Context, takenOver bool, fn func(context.Contex
 		begins = evTakenOver
 	}
 	r.watch.tell(ctx, begins, r.record(), nil)
-	resp, err := r.handle(ctx, takenOver, fn)
-	return r.end(ctx, resp, err)
+	return r.end(ctx, r.handle(ctx, takenOver, fn))
 }
 
 // handle calls fn, and releases the lease if fn doesn't return. handle doesn't
 // recover a panic (or runtime.Goexit), so that the caller sees it.
-func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Response, error) {
+func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (o outcome) {
 	outer, _ := FromContext(ctx)
 	r.within = opContext{ctx, Op{run: r, takenOver: takenOver, outer: outer}}
 	defer r.within.op.over.Store(true)
@@ -73,14 +60,14 @@ func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Contex
 	back := false
 	defer func() {
 		r.lease.unkeep()
-		r.gate.close()
-		if !back && r.gate.ended() == nil {
+		o.end, o.left, o.failed = r.gate.close()
+		if !back && o.end == nil {
 			_, _, _ = r.release(ctx, r.releasing(), errPanic) // release logs its own failure
 		}
 	}()
-	resp, err := fn(hctx)
+	o.resp, o.err = fn(hctx)
 	back = true
-	return resp, err
+	return o
 }
 
 // refuses reports whether err is a mistake that the same program will always

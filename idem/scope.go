@@ -11,18 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// layout is the first part of every partition key, so that records of another
-// layout version are never mistaken for ours.
-const layout = "v1"
-
 // Whose a key is. Every keyed request has a caller, and nobody is guessed.
-
-// naming finds the name of a key's record.
-type naming struct {
-	prefix  string   // of every record's key
-	claims  scoping  // under which keys are claimed
-	besides *scoping // the other one while the scope of keys changes; nil without Options.Former
-}
 
 // scopeFunc is [Options.Scope].
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
@@ -98,6 +87,17 @@ func nobody(r *Request) string {
 	default:
 		return fmt.Sprintf("no adapter may use the kind %q in Request.Identity", id.Kind)
 	}
+}
+
+// refusesNobody logs why a request without a caller is refused, and returns the error for
+// it. Other errors stay as they are.
+func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
+	if errors.Is(err, errNobody) {
+		why := nobody(r)
+		e.log.ErrorContext(ctx, "a keyed request has no caller: it is refused", "route", r.Route, "why", why)
+		err = fmt.Errorf("%w: %s", ErrScope, why)
+	}
+	return &Error{Op: "scope", Err: err}
 }
 
 // minRandomKey is the length of a key with 128 random bits in base64: the least for

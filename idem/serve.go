@@ -2,9 +2,16 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header,
@@ -66,6 +73,93 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	return res, nil
 }
 
+// contract is the HTTP contract of an engine: where a request has its key, and which
+// answer and headers it gets.
+type contract struct{ core *core }
+
+// resumes reports whether ctx belongs to an operation of this engine that a
+// completer is finishing, and r has no key of its own. Another engine's wrapper
+// had its own operation here, which must not run unprotected.
+func (e *core) resumes(ctx context.Context, r *Request) bool {
+	op, ok := FromContext(ctx)
+	return ok && !op.over.Load() && op.run.ask.resumed && op.run.ask.core == e &&
+		r.Key == "" && !e.opt.hasKey(r.Header)
+}
+
+// key finds the request's key and its form for the echo. acts is false if the
+// request passes without a key. What KeyFrom finds goes before the header: the page or the
+// producer chose it for this work, while a browser may add a header of its own to
+// each submission.
+func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
+	e, r := c.core, q.req
+	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
+		return "", false, nil
+	}
+	if r.Key != "" { // found outside of the header
+		if err := checkKey(r.Key, false); err != nil {
+			return "", false, &Error{Op: "key", Err: err}
+		}
+		return r.Key, true, nil
+	}
+	if e.opt.KeyFrom != nil {
+		if r.Key, err = e.opt.KeyFrom(r); err == nil {
+			err = checkKey(r.Key, false)
+		}
+		switch {
+		case r.Unread != nil && err != nil: // the key may be in the part that is not read
+			return "", false, keyError(&unlooked{r.Unread})
+		case errors.Is(err, ErrRequest):
+			return "", false, keyError(&unlooked{err})
+		case !errors.Is(err, ErrKeyMissing):
+			return "", err == nil, keyError(err)
+		}
+	}
+	r.Key, echo, err = parseKey(headerValues(r.Header, e.opt.KeyHeader))
+	switch {
+	case err == nil:
+		q.bare = echo == r.Key
+		return echo, true, nil
+	case !errors.Is(err, ErrKeyMissing):
+		return "", false, &Error{Op: "key", Err: err}
+	}
+	acts, err = e.keyless(ctx, r)
+	return r.Key, acts, err
+}
+
+func keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "key", Err: err}
+}
+
+// keyless handles a request without a key; acts is false if the request passes.
+// No key is made for a source that repeats its requests, since each repetition
+// would get another key. Inside an operation, a request without its own key is
+// part of that operation.
+func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
+	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
+	case e.opt.keyOptional(r.Method), generates && nested(ctx):
+		return false, nil
+	case r.Unread != nil:
+		return false, &Error{Op: "key", Err: &unlooked{r.Unread}}
+	case !generates || r.Redelivered:
+		return false, &Error{Op: "key", Err: ErrKeyMissing}
+	}
+	r.Key = rand.Text()
+	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
+	return true, nil
+}
+
+// keyOptional reports whether a request with this method passes without a key. Whoever
+// observes wants to know of it.
+func (o *Options) keyOptional(method string) bool {
+	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
+}
+
+// hasKey reports whether a request has a key header, valid or not.
+func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
+
 // catching returns fn with its panics turned into errors and stored in caught. As
 // after an error, the attempt is released and the client is told to retry.
 // http.ErrAbortHandler, which makes net/http cut the connection, continues, and
@@ -88,80 +182,136 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 	}
 }
 
-// Pass runs fn for a request on which the engine doesn't act, as Serve does for
-// other methods. If the request has a key header, the answer says that the key was
-// ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
-// fn's own. Pass is for adapters, for requests that they can't decode.
-func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
-	var left *leaving
-	if keyed {
-		ctx, left = leave(ctx)
+// legible returns an error for a replay in a content coding that r doesn't accept: the
+// first request may have accepted another one. A request without Accept-Encoding accepts
+// none, as servers take it, although RFC 9110 would allow any.
+func legible(r *Request, res *Result) error {
+	if !res.Replayed {
+		return nil
 	}
-	run := e.core.pass
-	switch e.core.opt.Mode {
-	case ModeOff:
-		run = e.core.off
-	case ModeObserve:
-		run = e.core.unprotected
-	case ModeEnforce, ModeOpen:
+	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
+		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
+		if coding != "" && coding != "identity" && !accepts(headerValues(r.Header, "Accept-Encoding"), coding) {
+			return &Error{Op: "replay", Expires: res.Expires, Err: fmt.Errorf("%w: %.20q", ErrEncoding, coding)}
+		}
 	}
-	res, err := passed(run(ctx, &r, fn))
-	if ours, ok := errors.AsType[*Error](err); ok && !res.Passed {
-		res, err = Result{Response: c.problem(ctx, &r, ours)}, nil
-	}
-	if keyed && err == nil {
-		c.ignores(&r, &res, left)
-	}
-	return res, err
+	return nil
 }
 
-// passed returns the outcome of a pass, with fn's own error.
-func passed(res Result, err error) (Result, error) {
+// accepts reports whether the values of Accept-Encoding accept a coding.
+func accepts(values []string, coding string) bool {
+	all := false
+	for item := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
+		name, params, _ := strings.Cut(item, ";")
+		name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
+		weight, weighed := strings.CutPrefix(strings.TrimSpace(params), "q=")
+		q, err := strconv.ParseFloat(weight, 64)
+		some := !weighed || err == nil && q > 0
+		if name == coding {
+			return some
+		}
+		all = all || name == "*" && some
+	}
+	return all
+}
+
+// problem makes the engine's answer for err.
+func (c contract) problem(ctx context.Context, r *Request, err error) Response {
+	e := c.core
+	p := problemOf(err)
+	least := e.opt.MinKey
+	if e.names.claims.one || e.names.claims.all {
+		least = e.opt.oneKey
+	}
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.rules.quoted || least > 1) {
+		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, defaults.MaxKey)
+		if e.opt.rules.quoted {
+			p.Detail += ", in double quotes (a string of RFC 9651)"
+		}
+		p.Detail += "."
+	}
+	if _, ok := errors.AsType[*unlooked](err); ok {
+		p.Detail = unlookedDetail
+	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		err = h.err
+		p = problemIn(h.err)
+		p.Err = h.err
+		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}
-	return res, err
+	return c.answers(r, p)
 }
 
-// Refuse answers a request that could not be decoded, or is too large to be read. If its
-// key is known, the answer is that of [ErrIncomparable]; otherwise it is err's. Refuse wraps
-// err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
-func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
-	if problemOf(err).Code == failed.Code {
-		err = errors.Join(ErrRequest, err)
+// answers makes the engine's answer to r for a problem.
+func (c contract) answers(r *Request, p Problem) Response {
+	e := c.core
+	p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
+	resp := e.opt.Problem(p)
+	clean(&resp)
+	e.opt.CORS.Allow(&resp, r.Header)
+	if e.opt.rules.requestID {
+		echoRequestID(&resp, r)
 	}
-	r.Unread = err
-	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
-		e.core.refuses(ctx, &r, err)
-		return contract{e.core}.answers(&r, problemOf(err)), nil
-	})
-	return res.Response
+	return resp
 }
 
-// OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
-// the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
-func (e *Engine) OneCaller() bool {
-	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
-}
-
-// Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
-// Keeps is for adapters whose answers have no status of their own.
-func (e *Engine) Keeps(status int) bool {
-	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
-}
-
-// StoresRequests returns [Options.Resumable], for adapters: other engines need no
-// [Request.Snapshot].
-func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
-
-// Observes reports whether the engine only observes ([ModeObserve]). If so,
-// Observes reports r and err, the reason why r can't be read, to the hook; the
-// caller still runs the handler. Observes is for adapters.
-func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
-	if e.core.opt.Mode != ModeObserve {
-		return false
+// mark adds the headers of a keyed answer, among them the key's under its name. The
+// headers are not stored: apart from them, the first answer and its replays have the
+// same bytes.
+func (r *Result) mark(keyHeader, echo string) {
+	h := r.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 3)
 	}
-	e.core.observed(ctx, &r, err)
-	return true
+	if echo != "" {
+		h[keyHeader] = []string{echo}
+	}
+	if !r.Expires.IsZero() {
+		h[expiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}
+	}
+	if r.Replayed {
+		h[ReplayedHeader] = []string{"true"}
+	} else {
+		delete(h, ReplayedHeader)
+	}
+	delete(h, statusHeader) // only the engine sets this header
+	if r.Unstored {
+		h[statusHeader] = []string{"unstored"}
+	}
+	r.Header = h
+}
+
+// dress adds the preset's headers to an answer that the engine didn't make: Stripe's only
+// if it was stored.
+func (c contract) dress(q *Request, r *Result) {
+	if c.core.opt.rules.requestID {
+		echoRequestID(&r.Response, q)
+	}
+	if c.core.opt.rules.stripe && (r.Replayed || !r.Expires.IsZero()) {
+		stripeHeaders(&r.Response)
+	}
+}
+
+// echoRequestID adds the request's Request-Id to its answer.
+func echoRequestID(resp *Response, r *Request) {
+	ids := headerValues(r.Header, requestID)
+	if len(ids) != 1 || splits(ids[0]) {
+		return
+	}
+	if resp.Header == nil {
+		resp.Header = make(http.Header, 1)
+	}
+	resp.Header[requestID] = ids
+}
+
+// ignores marks the answer to a request whose key the engine left alone.
+func (c contract) ignores(r *Request, res *Result, left *leaving) {
+	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
+		return
+	}
+	res.Passed = false // the answer is no longer the handler's own
+	res.Header = res.Header.Clone()
+	if res.Header == nil {
+		res.Header = make(http.Header, 1)
+	}
+	res.Header[statusHeader] = []string{ignored}
 }

@@ -30,6 +30,9 @@ func (s span) done(err error) {
 // spanOutcome describes the end of a step with err, which may be nil. A definitive
 // answer is no error.
 func spanOutcome(err error) trace.Outcome {
+	if end, ok := errors.AsType[*ended](err); ok {
+		err = end.seen
+	}
 	if _, answer := errors.AsType[*answered](err); err == nil || answer || errors.Is(err, ErrAnswered) {
 		return trace.Outcome{}
 	}

@@ -143,7 +143,11 @@ func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 		}
 		return fail("resume", a.ask.home.pk, fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
 	}
-	return r.markStuck(ctx, why)
+	err := r.markStuck(ctx, why)
+	if end, ok := errors.AsType[*ended](err); ok {
+		return end.seen
+	}
+	return err
 }
 
 // takeUp takes over the operation of a ticket, in one write if the store can.

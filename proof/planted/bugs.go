@@ -62,7 +62,7 @@ func layers() []bug {
 			},
 		}},
 		{"tenant", "the scope is no part of a record's key", []edit{
-			{"idem/hash.go", "buf := appendPart(make([]byte, 0, 256), text)", "buf := make([]byte, 0, 256)"},
+			{"idem/place.go", "buf := appendPart(make([]byte, 0, 256), text)", "buf := make([]byte, 0, 256)"},
 		}},
 	}
 }

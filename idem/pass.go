@@ -1,0 +1,134 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+)
+
+// Pass runs fn for a request on which the engine doesn't act, as Serve does for
+// other methods. If the request has a key header, the answer says that the key was
+// ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
+// fn's own. Pass is for adapters, for requests that they can't decode.
+func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
+	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
+	var left *leaving
+	if keyed {
+		ctx, left = leave(ctx)
+	}
+	run := e.core.pass
+	switch e.core.opt.Mode {
+	case ModeOff:
+		run = e.core.off
+	case ModeObserve:
+		run = e.core.unprotected
+	case ModeEnforce, ModeOpen:
+	}
+	res, err := passed(run(ctx, &r, fn))
+	if ours, ok := errors.AsType[*Error](err); ok && !res.Passed {
+		res, err = Result{Response: c.problem(ctx, &r, ours)}, nil
+	}
+	if keyed && err == nil {
+		c.ignores(&r, &res, left)
+	}
+	return res, err
+}
+
+// passed returns the outcome of a pass, with fn's own error.
+func passed(res Result, err error) (Result, error) {
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		err = h.err
+	}
+	return res, err
+}
+
+// pass runs fn without the engine.
+func (e *core) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	inner := ctx
+	if r.hasSender() {
+		inner = WithSender(ctx, r)
+	}
+	resp, err := fn(inner)
+	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
+		resp, err = r.response(answer.v)
+	}
+	if err != nil {
+		return Result{Passed: true}, &handlerError{err}
+	}
+	return Result{Response: resp, Passed: true}, nil
+}
+
+// off runs the handler of a request in ModeOff.
+func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	e.tellsOff(ctx, r)
+	return e.unprotected(ctx, r, fn)
+}
+
+// tellsOff tells that a request runs without protection in ModeOff, if it has a key.
+func (e *core) tellsOff(ctx context.Context, r *Request) {
+	if r.Key != "" || e.methods[r.Method] && e.opt.hasKey(r.Header) {
+		e.attemptAt(r).watch.tell(ctx, evUnprotected, nil, nil)
+	}
+}
+
+// unprotected runs fn without a record. If a phase of fn was refused, so is the request,
+// whatever fn answers.
+func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	ctx, without := withoutRecord(ctx)
+	res, err := e.pass(ctx, r, fn)
+	if without.refused.Load() {
+		return Result{}, e.phaseRefused(ctx, r)
+	}
+	return res, err
+}
+
+// recordless is a request that runs without a record because of the engine's mode. A
+// phase is refused, since the derived keys of its calls come from the operation's id:
+// without a record, they would be new at each retry.
+type recordless struct{ refused atomic.Bool }
+
+type recordlessKey struct{}
+
+func withoutRecord(ctx context.Context) (context.Context, *recordless) {
+	without := new(recordless)
+	return context.WithValue(ctx, recordlessKey{}, without), without
+}
+
+// refusesPhase is the error for a phase in ctx that has no record; nil outside of such a
+// request.
+func refusesPhase(ctx context.Context) error {
+	without, ok := ctx.Value(recordlessKey{}).(*recordless)
+	if !ok {
+		return nil
+	}
+	without.refused.Store(true)
+	return &Error{Op: "phase", Err: ErrUnprotected, phase: true}
+}
+
+// phaseRefused logs that a phase of r was refused, and returns the error for r.
+func (e *core) phaseRefused(ctx context.Context, r *Request) error {
+	e.log.ErrorContext(ctx, "request refused: a phase began without a record; a handler with phases needs ModeEnforce", "route", r.Route, "mode", e.opt.Mode)
+	return &Error{Op: "phase", Err: ErrUnprotected}
+}
+
+// leaving is an engine that leaves a request to its handler. Another engine inside of
+// the handler may act on the request's key, which then is not ignored.
+type leaving struct {
+	acted atomic.Bool
+	outer *leaving
+}
+
+type leavingKey struct{}
+
+func leave(ctx context.Context) (context.Context, *leaving) {
+	outer, _ := ctx.Value(leavingKey{}).(*leaving)
+	l := &leaving{outer: outer}
+	return context.WithValue(ctx, leavingKey{}, l), l
+}
+
+// hear tells l, and the engines around it, that an engine inside has acted.
+func (l *leaving) hear() {
+	for ; l != nil; l = l.outer {
+		l.acted.Store(true)
+	}
+}
