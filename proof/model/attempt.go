@@ -21,6 +21,7 @@ const (
 	takesUp
 	commits
 	marks
+	marksAnew
 	intends
 	retracts
 	calls
@@ -35,7 +36,7 @@ const (
 
 // writes has the write that an attempt sends at a point.
 var writes = map[point]Action{
-	claims: Claims, claimsAnew: Claims, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, marks: Marks, intends: Intends, retracts: Retracts,
+	claims: Claims, claimsAnew: Claims, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, marks: Marks, marksAnew: MarksAnew, intends: Intends, retracts: Retracts,
 	stores: Stores, finishes: Finishes, storesLate: Stores, releases: Releases, givesUp: GivesUp,
 }
 
@@ -132,17 +133,19 @@ func (m *Model) packet(w *world, i int) packet {
 		p.Intent = false
 	case Intends:
 		p.Intent = true
-	case Retracts:
+	case Retracts, MarksAnew:
 		p.Intent = false
 	case Stores:
 		p.Value = m.value(i, a)
 	case Finishes:
 		p.Value, p.Bare = m.value(i, a), a.Bare
 	case Releases:
-		p.Intent, p.Free = a.Called, m.frees(a)
+		p.Intent, p.Free, p.Tries = a.Called, m.frees(a), a.Tries
 		if a.Refuses {
 			p.Value = 1
 		}
+	case GivesUp:
+		p.Tries = a.Tries
 	case TakesOver, TakesUp:
 		p.Results = [2]uint8{}
 	case Buries:
@@ -177,7 +180,11 @@ func (m *Model) acts(w world, i int, emit emit) {
 		m.looksFirst(&w, i, w.Record)
 		emit(Step{Who: who, What: Looks}, w)
 	case marks, calls:
-		if m.forgotten(&w, a) {
+		switch unknown := m.doubtful(&w, a); {
+		case unknown && m.LookUp:
+			m.lookUp(w, i, emit)
+			return
+		case unknown:
 			a.At, a.Seen.Intent = givesUp, true // people must say what became of it
 			m.sends(w, i, emit)
 			return
@@ -311,9 +318,12 @@ const (
 	Renews
 	Commits
 	Marks
+	MarksAnew
 	Intends
 	Retracts
 	Calls
+	Arrives
+	LooksUp
 	Stores
 	Finishes
 	Releases
@@ -326,6 +336,7 @@ const (
 	SettlesAnswer
 	SettlesResult
 	SettlesNotMade
+	SettlesAsk
 	EndsLease
 	Forgets
 	Delivers
@@ -338,20 +349,21 @@ const (
 	KeyExpires
 	Removed
 	ProviderForgets
+	WithinPasses
 	Deploys
 	RollsBack
 )
 
 var actionNames = [...]string{
 	Starts: "starts", Looks: "reads the record", Claims: "claims", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
-	Renews: "renews its lease", Commits: "commits the phase", Marks: "writes that a call follows", Intends: "commits the begin of its call",
-	Retracts: "takes the begin of its call back", Calls: "calls the provider", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
+	Renews: "renews its lease", Commits: "commits the phase", Marks: "writes that a call follows", MarksAnew: "writes that a call follows which the look-up has not found", Intends: "commits the begin of its call",
+	Retracts: "takes the begin of its call back", Calls: "calls the provider", Arrives: "a call arrives", LooksUp: "looks the call up", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
 	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", AnswersEarly: "its handler answers before its call", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
 	SettlesAnswer: "settles: an answer", SettlesResult: "settles: the call's result", SettlesNotMade: "settles: the call was not made",
-	EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",
+	SettlesAsk: "settles: ask again", EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",
 	AcknowledgesLast: "the drain acknowledges the last jobs", LetsGo: "the record is let go", SweepFinds: "the sweep finds a record that is kept for nothing",
 	DrainDies: "the drain dies", LeaseEnds: "the lease ends", KeyExpires: "the key expires", Removed: "TTL removes the record",
-	ProviderForgets: "the provider forgets its calls", Deploys: "the next release rolls out", RollsBack: "the newest release is rolled back",
+	ProviderForgets: "the provider forgets its calls", WithinPasses: "within is over", Deploys: "the next release rolls out", RollsBack: "the newest release is rolled back",
 }
 
 func (a Action) String() string { return actionNames[a] }
@@ -376,11 +388,15 @@ const (
 	LandsRefused // a late packet, refused
 	Conflict     // refused because of another write in progress
 	Failed       // a call: made, and answered with an error
+	Slow         // a call: on its way, and the attempt doesn't know
+	Made         // a look-up: the provider has the call
+	NotMade      // a look-up: the provider knows no such call
 )
 
 var fateNames = [...]string{
 	Plain: "", Applied: "", Refused: ": refused", AnswerLost: ": applied, its answer is lost", Delayed: ": the packet is late",
 	Doubled: ", and a copy is late", Lands: ": the late packet lands", LandsRefused: ": the late packet is refused", Conflict: ": a conflict, so it runs again", Failed: ", and gets an error",
+	Slow: ": it is on its way, and there is no answer", Made: ": made", NotMade: ": not made",
 }
 
 // String describes the step for people.
@@ -390,7 +406,10 @@ func (s Step) String() string {
 		fmt.Fprintf(&b, "attempt %d ", s.Who)
 	}
 	b.WriteString(s.What.String() + fateNames[s.Fate])
-	if s.Jobs != 0 {
+	switch {
+	case s.What == WithinPasses:
+		fmt.Fprintf(&b, " for the calls of holder %d", s.Op)
+	case s.Jobs != 0:
 		fmt.Fprintf(&b, " job %02b of operation %d", s.Jobs, s.Op)
 	}
 	return b.String()

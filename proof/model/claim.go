@@ -19,7 +19,7 @@ func (m *Model) claim(w *world, p packet) bool {
 // claim keeps the record, and marks it.
 //
 // Code: state.Claimed
-func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign }
+func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign && !m.Never }
 
 // claimable reports whether a claim may be won at its place. A claim that hasn't seen a
 // freed record may be a late copy.
@@ -50,7 +50,7 @@ func (m *Model) begin(w *world, p packet) {
 	w.lifeEnds(&w.Record)
 	w.lifeEnds(&w.Beside)
 	w.Record = Record{
-		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Scheme: m.scheme(int(p.Seen.ID) - 1), Input: m.Resumable, ID: p.Seen.ID, Run: w.Age,
+		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Scheme: m.scheme(int(p.Seen.ID) - 1), Input: m.Resumable, ID: p.Seen.ID, Run: w.Age, Turn: m.turn(w),
 	}
 	if m.Resumable && m.on(ClaimOpen) || m.callsFirst() && m.on(KeptCall) {
 		m.keeps(&w.Record, KeepOpen)

@@ -29,7 +29,7 @@ func (m *Model) markStuck(w *world, p packet) bool {
 	if p.Results != r.Results {
 		m.advance(w, p)
 	}
-	r.State, r.Lease, r.Intent, r.Mark = Stuck, Released, p.Intent, false
+	r.State, r.Lease, r.Intent, r.Mark, r.Tries = Stuck, Released, p.Intent, false, p.tries(r.Tries)
 	m.keeps(r, KeepOpen)
 	r.Ver++
 	return true

@@ -23,6 +23,8 @@ type Config struct {
 	MaxTries  uint8
 	Expire    bool // the key's lifetime may end
 	Forgets   bool // the provider may forget its calls
+	LookUp    bool // the call's phase has a look-up
+	Never     bool // the call is never made again: Remembers(0), and no bound of time
 	EndLeases bool // an operator may end leases
 	Forget    bool // an operator may forget operations
 	Change    Change
@@ -119,6 +121,31 @@ func configs() []Config {
 			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
 			MaxTries: 2, Forgets: true, EndLeases: true, Left: budget{Fail: 1, Renew: 1},
 			States: 822_542,
+		},
+		{
+			Name: "a look-up, and no keys", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{NotIdempotent},
+			LookUp: true, MaxTries: 2, Left: budget{Fail: 1, Slow: 1},
+			States: 180_448,
+		},
+		{
+			Name: "a look-up, no keys, and a completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{NotIdempotent},
+			LookUp: true, Resumable: true, MaxTries: 1, Left: budget{Late: 1, Slow: 1},
+			States: 558_011,
+		},
+		{
+			Name: "a look-up, no keys, and an operator", Who: []Role{Client, Completer, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{NotIdempotent},
+			LookUp: true, Resumable: true, EndLeases: true, Left: budget{Lost: 1, Slow: 1},
+			States: 880_935,
+		},
+		{
+			Name: "a look-up, and a provider that forgets", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign},
+			LookUp: true, Forgets: true, MaxTries: 2, Left: budget{Fail: 1, Slow: 2},
+			States: 516_524,
+		},
+		{
+			Name: "a look-up, and a call that is never made again", Who: []Role{Client, Client, Operator}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign},
+			LookUp: true, Never: true, MaxTries: 2, Left: budget{Late: 1, Slow: 1},
+			States: 50_217,
 		},
 		{
 			Name: "an answer whose body can't be written", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,

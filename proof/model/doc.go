@@ -11,6 +11,7 @@
 //   - claim.go, takeover.go: how an attempt gets the record, and what it decides
 //     about a record in its way;
 //   - phases.go, foreign.go: commits; calls of other systems, and doubt about them;
+//   - lookup.go: asking the provider for the outcome of a call in doubt;
 //   - finish.go, release.go: how an attempt ends;
 //   - completer.go, operator.go, drain.go: everybody else who writes;
 //   - deploy.go: releases side by side, while scope or fingerprint changes;

@@ -7,6 +7,7 @@ package model
 //
 // Code: state.Over, state.claimExpiry
 func (m *Model) timeSteps(w world, emit emit) {
+	m.withinPasses(w, emit)
 	for range w.places() {
 		m.recordTimes(w, emit)
 		w.at(1 - w.Side)
@@ -18,6 +19,7 @@ func (m *Model) timeSteps(w world, emit emit) {
 				m.ends(a, failure)
 			}
 		}
+		w.loses(func(c copied) bool { return w.Ops[c.Op].Effects > 0 }) // nor is a copy on its way for as long
 		emit(Step{What: ProviderForgets}, w)
 	}
 }
@@ -69,7 +71,7 @@ func (m *Model) forgets(w *world) {
 // leaves checks a record that is freed, or about to vanish or to be replaced.
 func (m *Model) leaves(w *world) {
 	op := w.op()
-	begun := op.Results != [2]uint8{} || op.Sent != 0
+	begun := op.Results != [2]uint8{} || op.Effects != 0 || w.onWay(w.Record.ID)
 	if begun && op.Answer == 0 {
 		w.breaks(Forgotten)
 	}

@@ -72,7 +72,8 @@ func (m *Model) finish(w *world, p packet) bool {
 func (m *Model) done(w *world, answer, companion uint8, jobs Jobs) {
 	r, op := &w.Record, w.op()
 	r.State, r.Answer, r.Companion, r.Lease, r.Input, r.Intent, r.Mark = Done, answer, companion, Released, false, false, false
-	r.Doubts, r.Since, r.Run = 0, 0, 0
+	r.Run = 0
+	r.undoubted()
 	op.Answer, op.Image = answer, r.Jobs
 	why := KeepNothing
 	if jobs != 0 && m.on(FinKeep) {

@@ -1,11 +1,13 @@
 package model
 
+import "slices"
+
 // Foreign calls, and doubt about them.
 
 // call makes the call of the next phase. Its derived key comes from the operation's
 // id; its data is the result of the phase before.
 //
-// Code: idem.phaseRun.call, idem.Tx.Key, state.DerivedKey, idem.phaseRun.forgotten
+// Code: idem.phaseRun.call, idem.Tx.Key, state.DerivedKey
 func (m *Model) call(w *world, i int) {
 	a := &w.Attempts[i]
 	k := m.place(a)
@@ -27,35 +29,49 @@ func (m *Model) call(w *world, i int) {
 	} else if *key != id {
 		w.breaks(TwoKeys)
 	}
-	remembered := op.Sent != 0 && op.Age == w.Age && m.Phases[k] != NotIdempotent
-	if !remembered {
-		if op.Effects++; op.Effects > 1 {
-			w.breaks(CalledTwice)
-		}
-		op.Age = w.Age
-	}
 	op.Sent = data
 	a.Called = true
 }
 
-// forgotten reports whether a call may have been made so long ago that its provider
-// may have forgotten its key.
+// arrives lets a copy of a call arrive at the provider.
+func (m *Model) arrives(w *world, c copied) {
+	op := &w.Ops[c.Op]
+	if op.Effects > 0 && op.Age == w.Age && !m.keyless() {
+		return // the provider remembers the key
+	}
+	if op.Effects++; op.Effects > 1 {
+		w.breaks(CalledTwice)
+	}
+	op.Age, op.Turn = w.Age, c.Turn
+}
+
+// keyless reports whether the provider makes each copy of the call.
+func (m *Model) keyless() bool { return m.Never || slices.Contains(m.Phases[:], NotIdempotent) }
+
+// doubtful reports whether a call may have been made that must not be repeated: its
+// provider may have forgotten the key, or never had one.
 //
-// Code: idem.phaseRun.forgotten, idem.Remembers
-func (m *Model) forgotten(w *world, a *attempt) bool {
-	return m.on(Memory) && a.Seen.Doubts != 0 && a.Seen.Since < w.Age
+// Code: idem.phaseRun.forgotten, state.Doubtful.Asks, idem.Remembers
+func (m *Model) doubtful(w *world, a *attempt) bool {
+	if m.LookUp && m.keyless() {
+		return m.on(AskKeyless) && (a.Seen.Doubts != 0 || a.Seen.Intent)
+	}
+	return m.on(Memory) && a.Seen.Doubts != 0 && a.Seen.Since < w.Age || m.LookUp && a.Seen.Intent
 }
 
 // doubt adds calls in doubt to a record. They are as old as the attempt that may
 // have made them.
 //
-// Code: state.doubt, state.doubtSince
+// Code: state.doubt, state.doubtSince, state.doubtUntil
 func (m *Model) doubt(r *Record, calls Doubts) {
-	if !m.Forgets && !m.Forget && m.Left.Fail == 0 && m.Left.Early == 0 && !m.trace {
+	if !m.Forgets && !m.LookUp && !m.Forget && m.Left.Fail == 0 && m.Left.Early == 0 && !m.trace {
 		return // nothing there depends on doubts: fewer states
 	}
 	if r.Doubts == 0 {
 		r.Since = r.Run
+	}
+	if r.Until == 0 || m.on(LastCopy) {
+		r.Until = r.Turn
 	}
 	r.Doubts |= calls
 }
@@ -68,6 +84,16 @@ func (m *Model) called(w world, i int, emit emit) {
 	k := m.place(&w.Attempts[i])
 	who := uint8(i) + 1
 	m.call(&w, i)
+	c := copied{w.Attempts[i].Seen.ID, w.Attempts[i].Seen.Turn}
+	if w.Left.Slow > 0 {
+		slow := w
+		slow.Left.Slow--
+		slow.Slow[1] = c
+		slow.loses(func(copied) bool { return false })
+		slow.Attempts[i].At = releases
+		emit(Step{Who: who, What: Calls, Fate: Slow}, slow)
+	}
+	m.arrives(&w, c)
 	ok := w
 	ok.Attempts[i].At = commits
 	emit(Step{Who: who, What: Calls}, ok)
@@ -76,7 +102,7 @@ func (m *Model) called(w world, i int, emit emit) {
 	}
 	w.Left.Fail--
 	w.Attempts[i].At = releases
-	if m.Phases[k] == NotIdempotent {
+	if m.intent(k) {
 		if w.Attempts[i].At = givesUp; !m.on(UnknownIsStuck) {
 			w.Attempts[i].At, w.Attempts[i].Refuses = retracts, true
 		}

@@ -5,15 +5,19 @@ package model
 // jobs delivered, and kept for nothing.
 
 // ending runs the background functions from w on, twice: with handlers that live,
-// and with handlers that die in each try.
+// and with handlers that die in each try; if calls are looked up, also with look-ups that fail.
 func (m *Model) ending(w *world) Invariant {
 	if w.Record.settled() && w.Beside.settled() {
 		return w.undelivered()
 	}
-	for _, dies := range []bool{false, true} {
+	all := []course{lives, dies, asksInVain}
+	if !m.LookUp {
+		all = all[:2]
+	}
+	for _, how := range all {
 		end := *w
 		for range w.places() {
-			m.complete(&end, dies)
+			m.complete(&end, how)
 			m.sweep(&end)
 			if broken := m.ended(&end); broken != Holds {
 				return broken
@@ -58,11 +62,20 @@ func (w *world) undelivered() Invariant {
 	return Holds
 }
 
+// course is how the handlers go on that completers run.
+type course uint8
+
+const (
+	lives course = iota
+	dies
+	asksInVain
+)
+
 // complete tries the operation until it ends. The attempts of completers share a
 // place that no configuration uses: one ends before the next begins.
 //
 // Code: stream.Completer.Handle, idem.Engine.Resume, idem.Engine.MarkStuck
-func (m *Model) complete(w *world, dies bool) {
+func (m *Model) complete(w *world, how course) {
 	const i = most - 1
 	r := &w.Record
 	for try := uint8(0); try < m.MaxTries+3 && r.State == Open && r.Keep == KeepOpen; try++ {
@@ -75,12 +88,13 @@ func (m *Model) complete(w *world, dies bool) {
 			*a = attempt{At: takesOver, Seen: known(*r), Request: r.Request}
 		}
 		for n := 0; n < 16 && a.At != ended; n++ {
-			switch a.At {
-			case calls:
-				if m.forgotten(w, a) {
-					a.At, a.Seen.Intent = givesUp, true
-					continue
-				}
+			unknown := (a.At == marks || a.At == calls) && m.doubtful(w, a)
+			switch {
+			case unknown && m.LookUp:
+				m.asksAtLast(w, i, how)
+			case unknown:
+				a.At, a.Seen.Intent = givesUp, true
+			case a.At == calls:
 				m.called(*w, i, func(s Step, next world) {
 					if s.Fate == Plain {
 						*w = next
@@ -89,7 +103,7 @@ func (m *Model) complete(w *world, dies bool) {
 			default:
 				p := m.packet(w, i)
 				m.hears(w, i, p, m.write(w, p))
-				if dies && p.Write == TakesUp && a.At != givesUp && a.At != releases {
+				if how == dies && p.Write == TakesUp && a.At != givesUp && a.At != releases {
 					a.At = ended
 				}
 				if p.Write == TakesOver && a.At != ended {

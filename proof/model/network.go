@@ -20,6 +20,8 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 		return m.commit(w, p)
 	case Marks:
 		return m.mark(w, p)
+	case MarksAnew:
+		return m.markAnew(w, p)
 	case Stores:
 		return m.companion(w, p)
 	case Finishes:
@@ -53,7 +55,7 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 	case TakesOver, TakesUp:
 		a.Unsure = false
 		m.taken(w, i, p, applied)
-	case Renews, Commits, Intends, Retracts, Marks:
+	case Renews, Commits, Intends, Retracts, Marks, MarksAnew:
 		m.committed(w, i, p, applied)
 	case Stores:
 		a.Unsure = false
@@ -162,8 +164,17 @@ func (w *world) late(p packet) {
 	}
 }
 
-// lands are late packets that arrive.
+// lands are late packets that arrive, and late calls.
 func (m *Model) lands(w world, emit emit) {
+	for _, c := range w.Slow {
+		if c.Op == 0 {
+			continue
+		}
+		next := w
+		next.loses(func(late copied) bool { return late == c })
+		m.arrives(&next, c)
+		emit(Step{What: Arrives}, next)
+	}
 	for k, p := range w.Late {
 		if p.Write == 0 {
 			continue

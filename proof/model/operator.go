@@ -5,16 +5,19 @@ package model
 // settlements are the decisions of an operator who knows what happened.
 //
 // Code: state.Settled, idem.Engine.Settle
-func (m *Model) settlements(w *world, a *attempt) []Action {
-	switch called := w.Ops[a.Seen.ID].Sent != 0; {
+func (m *Model) settlements(w *world, a *attempt) (all []Action) {
+	switch called := w.Ops[a.Seen.ID].Effects != 0; {
 	case !a.Seen.Intent || !m.on(IntentNeedsOutcome):
 		return []Action{SettlesRetry, SettlesAnswer}
 	case called:
-		return []Action{SettlesResult, SettlesAnswer}
-	case w.calling():
-		return []Action{SettlesAnswer} // nobody can say that the call will not be made
+		all = append(all, SettlesResult)
+	case !w.calling(): // else nobody can say that the call will not be made
+		all = append(all, SettlesNotMade)
 	}
-	return []Action{SettlesNotMade, SettlesAnswer}
+	if m.LookUp && a.Seen.Input {
+		all = append(all, SettlesAsk)
+	}
+	return append(all, SettlesAnswer)
 }
 
 // calling reports whether an attempt may still make the call.
@@ -24,7 +27,7 @@ func (w *world) calling() bool {
 			return true
 		}
 	}
-	return false
+	return w.Slow != [2]copied{}
 }
 
 // settle carries out a decision about a stuck operation.
@@ -49,10 +52,13 @@ func (m *Model) settle(w *world, p packet) bool {
 	r.State, r.Tries, r.Lease, r.Run = Open, 0, Released, w.Age
 	switch p.Write { //nolint:exhaustive // the others are no settlements
 	case SettlesResult:
-		r.Results, r.Intent, r.Doubts, r.Since = p.Results, false, 0, 0
+		r.Results, r.Intent = p.Results, false
+		r.undoubted()
 		w.op().Results = p.Results
 	case SettlesNotMade:
-		r.Intent, r.Doubts, r.Since = false, 0, 0
+		r.Intent = false
+		r.undoubted()
+	case SettlesAsk: // its call stays in doubt
 	case SettlesRetry:
 		r.Intent = false // it has none, if no rule is off
 	case SettlesAnswer:

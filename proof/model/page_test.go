@@ -70,7 +70,14 @@ func configurations() string {
 		}
 		for _, p := range c.Phases {
 			if p != NoPhase {
-				what = append(what, phases[p])
+				name := phases[p]
+				if c.Never {
+					name += " that is never made again"
+				}
+				if c.LookUp {
+					name += ", looked up"
+				}
+				what = append(what, name)
 			}
 		}
 		if what == nil {

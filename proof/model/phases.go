@@ -29,13 +29,14 @@ func (m *Model) place(a *attempt) int {
 func (m *Model) holds(w *world, i int) {
 	a := &w.Attempts[i]
 	a.Seen, a.Unsure, a.Fenced = held(w.Record), false, false
-	m.proceed(a)
+	m.proceed(w, i)
 }
 
 // proceed lets the handler go on to its next step.
 //
-// Code: idem.run.do, idem.progress.recall, idem.phaseRun.foreign
-func (m *Model) proceed(a *attempt) {
+// Code: idem.run.do, idem.progress.recall, idem.phaseRun.foreign, idem.phaseRun.alive
+func (m *Model) proceed(w *world, i int) {
+	a := &w.Attempts[i]
 	k := m.place(a)
 	if k == len(m.Phases) {
 		a.At = stores
@@ -47,16 +48,23 @@ func (m *Model) proceed(a *attempt) {
 	switch phase := m.Phases[k]; {
 	case phase == Atomic:
 		a.At = commits
-	case a.Seen.Intent && m.on(IntentIsUnknown):
+	case a.Seen.Intent && !m.LookUp && m.on(IntentIsUnknown):
 		a.At = givesUp
-	case phase == NotIdempotent && m.on(IntentFirst) && !a.Seen.Intent:
+	case m.intent(k) && m.on(IntentFirst) && !a.Seen.Intent:
 		a.At = intends
-	case phase == Foreign && m.on(MarkFirst) && !a.Seen.Mark:
+	case !m.intent(k) && m.on(MarkFirst) && !a.Seen.Mark:
 		a.At = marks
+	case m.LookUp && w.Record.Lease != Held && m.on(LeaseFirst):
+		a.At = releases // its lease is over
 	default:
 		a.At = calls
 	}
 }
+
+// intent reports whether the begin of a phase's call is committed as its phase.
+//
+// Code: idem.phaseRun.intent
+func (m *Model) intent(k int) bool { return m.Phases[k] == NotIdempotent && !m.LookUp }
 
 // fence is the condition of every write of a holder. What it lets pass must be the
 // holder's own.
@@ -111,15 +119,13 @@ func (m *Model) advance(w *world, p packet) {
 				w.breaks(UserTwice)
 			}
 		case Foreign, NotIdempotent:
-			r.Doubts, r.Mark = 0, false
+			r.Mark = false
+			r.undoubted()
 		}
 	}
 	r.Results, op.Results, r.Intent = p.Results, p.Results, p.Intent
 	if p.Seen.Results == [2]uint8{} && p.Results != p.Seen.Results {
 		m.stage(w, p, Early)
-	}
-	if r.Doubts == 0 {
-		r.Since = 0
 	}
 	if m.on(PhaseKeep) {
 		m.keeps(r, KeepOpen)
@@ -207,5 +213,5 @@ func (m *Model) committed(w *world, i int, p packet, ok bool) {
 		a.Refuses, a.At = false, releases
 		return
 	}
-	m.proceed(a)
+	m.proceed(w, i)
 }

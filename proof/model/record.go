@@ -28,6 +28,8 @@ type Record struct {
 	Doubts  Doubts   // calls that may have been made, and that no phase records
 	Since   uint8    // age of the first such call
 	Run     uint8    // age of the last attempt's begin
+	Turn    uint8    // of its last holder: holders are counted, if calls are looked up
+	Until   uint8    // turn of the last holder that may have sent a call in doubt
 	Jobs    Jobs     // staged and not acknowledged
 
 	Answer    uint8 // the stored response
@@ -112,6 +114,7 @@ type truth struct {
 	Sent      uint8 // data of its call, plus 1; 0 if it was never made
 	Age       uint8 // of the call
 	Effects   uint8 // of the call at the provider
+	Turn      uint8 // of the sender of the copy that had the effect
 }
 
 // attempt is one try at the operation: a request of a client, a take-up by a
@@ -126,6 +129,8 @@ type attempt struct {
 	Old     bool   // the key's lifetime has ended since its first claim
 	Refuses bool   // its handler refused the request, with a 4xx
 	Bare    bool   // the body of its answer can't be written
+	Heard   bool   // its look-up has found no call, and it hasn't decided yet; only if a rule is off
+	Tries   int8   // by how much its release changes the tries
 	Away    bool   // it has changed to the key's other place, because a record is there
 	Over    stamp  // of the freed record that its claim replaces
 	Fence   stamp  // of the record that it has fenced at the other place
@@ -147,7 +152,11 @@ type packet struct {
 	Free    bool  // a release that frees the key
 	Side    uint8 // the key's place that it writes
 	Bare    bool  // a finish without the answer's body
+	Tries   int8  // by how much a release changes the tries
 }
+
+// copied is a copy of an operation's call, and the turn of its sender.
+type copied struct{ Op, Turn uint8 }
 
 // stamp is the owner and the version of a record; zero for none.
 type stamp struct{ Owner, Ver uint8 }
@@ -163,7 +172,7 @@ type drain struct {
 }
 
 // budget is how often a kind of trouble may still happen.
-type budget struct{ Lost, Late, Conflict, Fail, Early, Twice, DrainDies, Renew, Body, Back uint8 }
+type budget struct{ Lost, Late, Conflict, Fail, Early, Twice, DrainDies, Renew, Body, Back, Slow uint8 }
 
 // world is a state of the model.
 type world struct {
@@ -179,6 +188,9 @@ type world struct {
 	Life       uint8           // counts the key's lifetimes
 	KeyOf      [most + 2]uint8 // by lifetime: the operation whose derived key was used
 	Age        uint8           // 1 once the provider has forgotten the first calls
+	Slow       [2]copied       // calls that are on their way to the provider
+	Turns      uint8           // counts the holders, if calls are looked up
+	Within     uint8           // so much time has passed since the lease of this turn that its calls have arrived, and show
 	Newest     Program         // the newest release of the program; the release before it may still run
 	Left       budget
 	Broken     Invariant // the first invariant that a step broke

@@ -13,6 +13,9 @@ func (m *Model) release(w *world, p packet) bool {
 	r := &w.Record
 	if p.Intent && m.on(RelDoubts) { // the attempt may have made the call
 		m.doubt(r, TheCall)
+		if m.LookUp && m.keyless() && r.Mark {
+			m.doubt(r, AnyCall) // its mark has the phase's name, and stays
+		}
 	}
 	if p.Free {
 		m.leaves(w)
@@ -22,6 +25,7 @@ func (m *Model) release(w *world, p packet) bool {
 		r.Keep, r.Expires, r.Input = KeepNothing, Freed, false
 	}
 	r.Lease, r.Run, r.Mark = Released, w.Age, false
+	r.Tries = p.tries(r.Tries)
 	if m.on(TakeBump) {
 		r.Ver++
 	}

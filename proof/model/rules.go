@@ -41,6 +41,15 @@ const (
 	UnknownIsStuck
 	IntentNeedsOutcome
 
+	AskKeyless
+	Within
+	LastCopy
+	FromBegin
+	MarkAnew
+	LeaseFirst
+	NeverAgain
+	AskCounts
+
 	CompOwner
 	CompTry
 	CompBefore
@@ -127,6 +136,15 @@ var rules = [ruleCount]rule{
 	IntentIsUnknown:    {name: "IntentIsUnknown", says: "a call that has begun and never came back is not made again", in: "a call that can't be repeated", breaks: CalledTwice},
 	UnknownIsStuck:     {name: "UnknownIsStuck", says: "an error of a call that can't be repeated leaves the operation to people", in: "a call that can't be repeated", breaks: CalledTwice},
 	IntentNeedsOutcome: {name: "IntentNeedsOutcome", says: "an operator must say what became of a call that has begun", in: "a call that can't be repeated", breaks: CalledTwice},
+
+	AskKeyless: {name: "AskKeyless", says: "a call without a key that may have been made is looked up, not repeated", in: "a look-up, and no keys", breaks: CalledTwice},
+	Within:     {name: "Within", says: "a look-up that finds no call counts only after within", in: "a look-up, and no keys", breaks: CalledTwice},
+	LastCopy:   {name: "LastCopy", says: "within counts from the last moment at which a copy of the call may have been sent", in: "a look-up, and a provider that forgets", breaks: CalledTwice},
+	FromBegin:  {name: "FromBegin", says: "a look-up counts from its begin, not from its answer", in: "a look-up, and no keys", breaks: CalledTwice},
+	MarkAnew:   {name: "MarkAnew", says: "a call that its look-up has not found is made after a write that says so", in: "a look-up, and no keys", breaks: CalledTwice},
+	LeaseFirst: {name: "LeaseFirst", says: "an attempt whose lease is over makes no call that is looked up", in: "a look-up, and no keys", breaks: CalledTwice},
+	NeverAgain: {name: "NeverAgain", says: "a call that is never made again is left to people if its look-up finds none", in: "a look-up, and a call that is never made again", breaks: CalledTwice},
+	AskCounts:  {name: "AskCounts", says: "a look-up after within that decides nothing counts as a try", in: "a look-up, no keys, and a completer", breaks: NeverEnds},
 
 	CompOwner:  {name: "CompOwner", says: "companions are named by the nonce of their writer", in: "a lost answer", breaks: ReplayDiffers},
 	CompTry:    {name: "CompTry", says: "an attempt uses no name of a companion twice", in: "lost answers and conflicts", breaks: ReplayDiffers},

@@ -63,7 +63,7 @@ func (m *Model) changeHands(w *world, p packet) {
 	if p.Seen.Lease != Released && r.Mark && m.on(TakeDoubts) {
 		m.doubt(r, AnyCall)
 	}
-	r.Owner, r.Run = p.By, w.Age
+	r.Owner, r.Run, r.Turn = p.By, w.Age, m.turn(w)
 	m.renewed(r)
 }
 
