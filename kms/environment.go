@@ -37,7 +37,7 @@ func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {
 			name = of
 		}
 		if name == "" {
-			return nil, fmt.Errorf("%s is not set, which data keys are bound to: write the name of the table, or set %s", table, pairs)
+			return nil, fmt.Errorf("%s is not set: write the name of the table, to which data keys are bound, or set %s", table, pairs)
 		}
 		bound["table"] = name
 	}

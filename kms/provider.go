@@ -89,7 +89,7 @@ func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
 // without a call, for a keyID other than the key of New and Options.Former.
 func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	if !slices.Contains(p.keys, keyID) {
-		return nil, fmt.Errorf("kms: the key %q is neither the current one nor in Options.Former", keyID)
+		return nil, fmt.Errorf("kms: the key %q is neither the current key nor in Options.Former", keyID)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -98,13 +98,13 @@ func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]by
 		return nil, openError(err)
 	}
 	if aws.ToString(out.KeyId) != keyID {
-		return nil, fmt.Errorf("kms: %w: it was opened by the key %q", seal.ErrInvalid, aws.ToString(out.KeyId))
+		return nil, fmt.Errorf("kms: %w: KMS opened the data key with another key, %q", seal.ErrInvalid, aws.ToString(out.KeyId))
 	}
 	return out.Plaintext, nil
 }
 
-// openError returns seal.ErrInvalid for a key that KMS has not wrapped so, and
-// seal.ErrNoKey for a key that can't be used now.
+// openError returns an error that matches seal.ErrInvalid if the wrapped key was altered or
+// belongs to another key.
 func openError(err error) error {
 	_, altered := errors.AsType[*types.InvalidCiphertextException](err)
 	_, swapped := errors.AsType[*types.IncorrectKeyException](err)

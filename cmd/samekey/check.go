@@ -126,16 +126,16 @@ func (o *checkOptions) print(env environment, report *check.Report) error {
 
 func (o *checkOptions) register(fs *pflag.FlagSet) {
 	t := &o.template
-	o.body.register(fs, "body", "body of the request, `TEXT`; required, unless --no-body is given")
+	o.body.register(fs, "body", "send `TEXT` as the body; required, unless --no-body is given")
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
 	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
-	fs.Func("header", "header of the request, `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
-	fs.Func("header-env", "header whose value is in an environment variable, `NAME=VARIABLE`, for secrets; may be repeated", add(&o.env))
-	o.other.register(fs, "other-body", "body of another request that succeeds, `TEXT`: does the API refuse it under the same key?")
-	o.bad.register(fs, "refused-body", "body that the API refuses with a 4xx, `TEXT`: may the corrected request use the same key?")
+	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
+	fs.Func("header-env", "send the header NAME with the value of an environment variable, for secrets: `NAME=VARIABLE`; may be repeated", add(&o.env))
+	o.other.register(fs, "other-body", "`TEXT` is the body of another request that succeeds: does the API refuse it under the same key?")
+	o.bad.register(fs, "refused-body", "`TEXT` is a body that the API refuses with a 4xx: may the corrected request use the same key?")
 	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body: does the API refuse the key there?")
 	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: does the API refuse the key there?")
-	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: does the other caller get the first caller's answer?", add(&o.callerEnv))
+	fs.Func("other-caller-env", "`NAME=VARIABLE`, as in --header-env, holds credentials of another caller: does the other caller get the first caller's answer?", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "`ORIGIN` of a page that may call the API, such as https://shop.example")
 	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API documents that it carries out requests without a key")
 	c := &t.Checkout
@@ -145,19 +145,19 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 		into       *check.Operation
 	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
 		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: `PATH` of the "+op.name+" below the URL (default: "+op.path+")")
-		fs.Func(op.name+"-body", "acp, ucp: body that the "+op.name+" accepts, `TEXT`", func(body string) error {
+		fs.Func(op.name+"-body", "acp, ucp: `TEXT` is a body that the "+op.name+" accepts", func(body string) error {
 			op.into.Body = []byte(body)
 			return nil
 		})
 	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
-	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "prefix of all keys, `TEXT`, by which an operator finds them")
-	fs.StringVar(&p.Name, "name", "", "name of this run, `TEXT`, used in its keys after the prefix (default: random)")
-	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "send so many requests at the same time")
-	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "send at most so many requests")
-	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "wait so long for an answer")
-	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "end after so long")
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, by which an operator finds them")
+	fs.StringVar(&p.Name, "name", "", "use `TEXT` in all keys, after the prefix, as the name of this run (default: random)")
+	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
+	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")
+	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "longest wait for an answer")
+	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "longest time of the run")
 	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
 	fs.BoolVar(&o.plan, "plan", false, "say how many requests would be sent, without sending")
 	fs.BoolVar(&o.yes, "yes", false, "skip the question")

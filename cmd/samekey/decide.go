@@ -226,7 +226,6 @@ A wrong outcome can be corrected until an attempt has used it.`,
 
 func (s *settling) register(fs *pflag.FlagSet) {
 	fs.IntVar(&s.status, "answer", 0, "end the operation with this HTTP `STATUS`, 200 to 599")
-	fs.IntVar(&s.status, "status", 0, "same as --answer")
 	fs.StringVar(&s.body, "body", "", "body of the answer")
 	fs.StringVar(&s.bodyFile, "body-file", "", "read the answer's body from `FILE`")
 	fs.StringVar(&s.contentType, "content-type", "application/json", "Content-Type of the answer")
@@ -234,7 +233,6 @@ func (s *settling) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.notMade, "not-made", false, "the call in doubt had no effect: make it once more")
 	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call in doubt once more, although it may then happen twice")
 	fs.BoolVar(&s.ask, "ask", false, "have the completer look the call up at its provider (idem.LookUp)")
-	_ = fs.MarkHidden("status")
 }
 
 func (s *settling) raw() json.RawMessage {

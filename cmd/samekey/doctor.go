@@ -38,7 +38,7 @@ func newDoctor(env environment) *cobra.Command {
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
 	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")
-	fs.IntVar(&opt.Sample, "sample", 200, "examine so many items of the table")
+	fs.IntVar(&opt.Sample, "sample", 200, "number of items of the table to examine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case opt.As != "" && !slices.Contains(doctor.Roles(), opt.As):

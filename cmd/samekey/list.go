@@ -115,14 +115,14 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.StringSliceVar(&l.reasons, "reason", nil, "list only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
 	fs.StringVar(&l.route, "route", "", "list only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "list only entries that are older than `TIME`")
-	fs.IntVar(&l.max, "max", 1000, "print at most so many rows, or entries of --json; the rest is counted")
+	fs.IntVar(&l.max, "max", 1000, "maximum number of rows, or entries of --json, to print; the rest is counted")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
 	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject, which matches the subject in every kind of scope and in every namespace")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records that need each secret and scheme of fingerprints")
 	l.op.registerKeys(fs)
-	fs.Float64Var(&l.pages, "pages", 4, "scan: read so many pages of 1 MB a second; a page costs 128 read units")
+	fs.Float64Var(&l.pages, "pages", 4, "scan: pages of 1 MB to read a second; a page costs 128 read units")
 	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace")
 }
 

@@ -197,7 +197,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
 			`The call of phase "charge_created" may have been made. It is made once more, and may have its`,
 			"The operation is opened: only the client's next retry with the same key continues it, since the request is not")
-		s.run("settle --status 410 --dry-run REF", 0,
+		s.run("settle --answer 410 --dry-run REF", 0,
 			"POST /rides ends: the client gets 410 from now on, with 0 bytes:",
 			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))

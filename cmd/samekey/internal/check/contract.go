@@ -84,7 +84,7 @@ func Rules() []Rule {
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
 		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
 
-		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("in-flight", stripeRequests, "2.6")},
+		{"concurrent-twice", "concurrent", "At most one of several equal requests at the same time runs.", in("in-flight", stripeRequests, "2.6")},
 		{"concurrent-failed", "concurrent", "The others get the first request's answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},

@@ -17,7 +17,7 @@ func functionChecks() []Check {
 		{
 			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
 			Looks:  "the functions that belong together have one table in IDEM_TABLE",
-			Causes: "a request's key is kept in another table than the worker's: nobody delivers its jobs, and a retry at another function runs again",
+			Causes: "requests are recorded in another table than the worker's: their jobs aren't delivered, and a retry at another function runs again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
 		},
 		{
@@ -28,26 +28,26 @@ func functionChecks() []Check {
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
-			Looks:  "no function drops log lines of the level WARN, since metrics are such lines",
+			Looks:  "no function drops log lines of the level WARN: metrics are log lines of this level",
 			Causes: "the function's metrics are dropped with the warnings, and no alarm rings",
 			Mend:   "ApplicationLogLevel: WARN or lower",
 		},
 		{
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
-			Causes: "abandoned requests of that function are not_mine and stay open",
+			Causes: "the worker can't complete abandoned requests of that function (not_mine): they stay open",
 			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
 			Looks:  "each function whose resumable requests are in the sample is in SAMEKEY_FUNCTIONS",
-			Causes: "the worker has no way to complete that function's abandoned requests: they wait for their client",
+			Causes: "the worker can't complete that function's abandoned requests: they wait for the client",
 			Mend:   "add the function's ARN to the parameter Functions",
 		},
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
-			Looks:  "the worker may take longer than each function that it completes with",
-			Causes: "the worker is killed while it waits for the function, and the tries run out",
+			Looks:  "the worker's Timeout is above that of each function in SAMEKEY_FUNCTIONS",
+			Causes: "Lambda ends the worker while it waits for the function, and the tries run out",
 			Mend:   "a Timeout of the worker above that of the functions (120 in samekey.yaml)",
 		},
 		{
@@ -60,24 +60,24 @@ func functionChecks() []Check {
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
 			Causes: "bytes of a body that are not UTF-8 are replaced before the function sees them. JSON is not affected",
-			Mend:   "BinaryMediaTypes of the API (docs/use/http.md); nothing, if its clients send text only",
+			Mend:   "BinaryMediaTypes of the API (docs/use/http.md); nothing to do if clients send only text",
 		},
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
-			Looks:  "a function that the worker completes with takes 5 minutes at most",
-			Causes: "a request whose process died is locked that long, and retries get 409",
+			Looks:  "the Timeout of each function in SAMEKEY_FUNCTIONS is at most 5 minutes",
+			Causes: "after a process dies, retries of its request get 409 for as long as the Timeout",
 			Mend:   "a shorter Timeout, and long work as a job",
 		},
 		{
 			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
-			Looks:  "an asynchronous event has enough retries, and enough time for them, for the function's Timeout",
+			Looks:  "an asynchronous event has enough retries, and enough time for them at the function's Timeout",
 			Causes: "an event whose process dies is lost: the retries meet the dead attempt's lease, or don't come",
 			Mend:   "MaximumRetryAttempts: 2, a MaximumEventAgeInSeconds of twice the Timeout and three minutes, or a shorter Timeout (docs/use/sources.md)",
 		},
 		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
-			Looks:  "no function has a reserved concurrency of 0, and the worker none below 3",
-			Causes: "a function with 0 never runs; stream, tickets and sweep of the worker wait for each other",
+			Looks:  "a reserved concurrency is above 0, and at least 3 for the worker",
+			Causes: "with 0 a function never runs; below 3 the worker's stream, tickets and sweep wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
 		},
 		{

@@ -22,7 +22,7 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "alarms-heard", Severity: Note, Needs: []Source{Functions, Alarms}, find: alarmsHeard,
-			Looks:  "these alarms tell somebody",
+			Looks:  "each of these alarms notifies somebody",
 			Causes: "only the console shows these alarms",
 			Mend:   "the parameter AlarmTopicArn",
 		},
@@ -46,7 +46,7 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "the caller may do on the table what the role of --as needs",
+			Looks:  "the caller has the permissions on the table that the role of --as needs",
 			Causes: "the calls of that role are refused",
 			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/operate/doctor.md",
 		},
@@ -93,7 +93,7 @@ func alarms(f *Facts) ([]wrong, string) {
 	if len(missing) == 0 {
 		return found()
 	}
-	return found(wrong{where: "alarms of App " + apps[0], what: "there is none on " + who(missing)})
+	return found(wrong{where: "alarms of App " + apps[0], what: "no alarm on " + who(missing)})
 }
 
 func alarmsHeard(f *Facts) ([]wrong, string) {
@@ -112,7 +112,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	if len(silent) == 0 {
 		return found()
 	}
-	return found(wrong{where: "alarms of App " + apps[0], what: "nobody hears those on " + who(silent)})
+	return found(wrong{where: "alarms of App " + apps[0], what: "these notify nobody: " + who(silent)})
 }
 
 // ofHooks are the alarms on metrics that functions write.
@@ -140,7 +140,7 @@ func hooks(f *Facts) ([]wrong, string) {
 	counted := slices.ContainsFunc(f.Counted, func(app string) bool { return slices.Contains(apps, app) })
 	for _, r := range f.Sample {
 		if age := f.Now.Sub(r.Run); !counted && age >= listedFrom && age <= listedTo {
-			return found(wrong{where: "metrics of App " + apps[0], what: "there is no Requests, though the sample has a request of " + r.Run.UTC().Format(time.RFC3339)})
+			return found(wrong{where: "metrics of App " + apps[0], what: "the metric Requests is missing, though the sample has a request of " + r.Run.UTC().Format(time.RFC3339)})
 		}
 	}
 	return found()

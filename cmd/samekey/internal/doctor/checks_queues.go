@@ -24,8 +24,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
-			Looks:  "the worker's EventBridge buses exist, where it sends to",
-			Causes: "PutEvents answers success without the bus, so events are lost; the ready worker's jobs wait",
+			Looks:  "the EventBridge buses of SAMEKEY_SINKS exist in the account and Region to which the worker sends",
+			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost; the ready worker's jobs wait",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
@@ -48,8 +48,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "a ticket may wait for ten days: 1000 receives, 11 days kept",
-			Causes: "tickets are lost while a provider or sink is away",
+			Looks:  "a ticket can wait for ten days: it has 1000 receives and is kept for 11 days",
+			Causes: "tickets are lost in a long outage of a provider or sink",
 			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
 		},
 		{
@@ -60,7 +60,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
-			Looks:  "a queue hides its messages for six times its function's timeout, as Lambda asks for",
+			Looks:  "a queue hides its messages for six times the function's Timeout, as AWS recommends",
 			Causes: "messages come again while their batch still runs or waits; the receives run out, and good messages become dead letters",
 			Mend:   "VisibilityTimeout: six times the function's Timeout",
 		},
@@ -84,7 +84,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-kept", Severity: Error, Needs: queues, find: queueKept,
-			Looks:  "a queue keeps its messages for longer than all their receives can take",
+			Looks:  "a queue keeps a message for longer than all receives of the message can take",
 			Causes: "a message that fails is deleted before it becomes a dead letter",
 			Mend:   "MessageRetentionPeriod: 1209600",
 		},

@@ -36,7 +36,7 @@ func streamChecks() []Check {
 		},
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
-			Looks:  "the filters of the stream's mappings pass all that the worker needs",
+			Looks:  "the filters of the stream's mappings pass every record that the worker needs",
 			Causes: "jobs or abandoned requests of the records that are left out wait for the sweep; what TTL removed unfinished is not reported",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},

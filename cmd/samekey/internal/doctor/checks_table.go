@@ -48,7 +48,7 @@ func tableChecks() []Check {
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
 			Looks:  "the indexes are those of the template, active, with their keys and projection; there are no others",
 			Causes: "the list of waiting operations is missing or incomplete",
-			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack -update)",
+			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack --update)",
 		},
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,

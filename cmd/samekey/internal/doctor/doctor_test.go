@@ -493,16 +493,16 @@ func mistaken() []deployment {
 			env("worker", "SAMEKEY_GRACE", "24h")),
 		finds("warning: provider-keys: function worker: an abandoned request is taken up 20m15s after its claim, and the provider remembers a key for 1h20m15s",
 			env("worker", "SAMEKEY_GRACE", nil), asked(func(o *doctor.Options) { o.ProviderRemembers = time.Hour + 20*time.Minute + 15*time.Second })),
-		finds("warning: alarms: alarms of App orders: there is none on WaitingStuck", without(alarms, "MetricName", "WaitingStuck")),
-		finds("warning: alarms: alarms of App shop: there is none on "+alarmed(func(m metrictable.Metric) bool { return m.Alarm.Name != "" }),
+		finds("warning: alarms: alarms of App orders: no alarm on WaitingStuck", without(alarms, "MetricName", "WaitingStuck")),
+		finds("warning: alarms: alarms of App shop: no alarm on "+alarmed(func(m metrictable.Metric) bool { return m.Alarm.Name != "" }),
 			env("worker", "SAMEKEY_APP", "shop"), env("orders", "SAMEKEY_APP", "shop"),
 			there(func(w *doctortest.World) { w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "shop"}} })),
-		finds("note: alarms-heard: alarms of App orders: nobody hears those on "+alarmed(func(metrictable.Metric) bool { return true }), there(func(w *doctortest.World) {
+		finds("note: alarms-heard: alarms of App orders: these notify nobody: "+alarmed(func(metrictable.Metric) bool { return true }), there(func(w *doctortest.World) {
 			for _, a := range w.Alarms {
 				a["AlarmActions"] = []any{}
 			}
 		})),
-		finds("warning: hooks: metrics of App orders: there is no Requests, though the sample has a request of "+
+		finds("warning: hooks: metrics of App orders: the metric Requests is missing, though the sample has a request of "+
 			time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC).Format(time.RFC3339),
 			there(func(w *doctortest.World) {
 				w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
