@@ -125,11 +125,11 @@ func run(ctx context.Context, o outside, args []string) int {
 func (p *program) run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) > 0 && !p.clean:
-		return wrongCall(fmt.Errorf("%q is not a flag", args[0]))
+		return wrongCall(fmt.Errorf("unexpected argument %q", args[0]))
 	case p.local && (p.clean || p.opt.Keep):
-		return wrongCall(errors.New("--local leaves nothing behind: without --keep and --clean"))
+		return wrongCall(errors.New("--local leaves nothing behind: omit --keep and --clean"))
 	case p.opt.Dollars <= 0 || p.opt.Limit <= 0:
-		return wrongCall(errors.New("--max-dollars and --limit have to be positive"))
+		return wrongCall(errors.New("--max-dollars and --limit must be above 0"))
 	case p.check != "":
 		return p.checkReport()
 	case p.clean:
@@ -171,7 +171,7 @@ func (p *program) examine(ctx context.Context) error {
 	case p.dryRun:
 		return p.say("%s\n%s\n%s", Policy(site.Region()), Template(true), Nested(true))
 	case !p.agreed():
-		return wrongCall(errors.New("nothing was made; --yes answers the question"))
+		return wrongCall(errors.New("not confirmed: nothing was made (--yes skips the question)"))
 	}
 	report, err := plan.Execute(ctx)
 	return p.tell(report, err)
@@ -220,11 +220,10 @@ func credentials(ctx context.Context, region, profile string) (aws.Config, error
 		return cfg, err
 	}
 	if cfg.Region == "" {
-		return cfg, errors.New("no region: set --region, AWS_REGION or AWS_DEFAULT_REGION, or give the profile in AWS_PROFILE a region")
+		return cfg, errors.New("no Region: set --region, AWS_REGION or AWS_DEFAULT_REGION, or add a region to the AWS profile")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return cfg, fmt.Errorf("no credentials: set --profile or AWS_PROFILE (and log in, if it uses SSO: aws sso login), "+
-			"or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+		return cfg, fmt.Errorf("no credentials: set --profile or AWS_PROFILE (with SSO, run aws sso login first), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 	}
 	return cfg, nil
 }
@@ -275,7 +274,7 @@ func (p *program) cleanUp(ctx context.Context, named []string) error {
 	}
 	p.note("%s: remove %s", account.Where(), strings.Join(over, ", "))
 	if !p.agreed() {
-		return wrongCall(errors.New("nothing was removed; --yes answers the question"))
+		return wrongCall(errors.New("not confirmed: nothing was removed (--yes skips the question)"))
 	}
 	for _, run := range over {
 		if err := account.Clean(ctx, run); err != nil {

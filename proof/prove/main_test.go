@@ -33,15 +33,15 @@ func called(t *testing.T, c *cloud, typed, args string) (code int, stdout, stder
 // A run that can't begin makes nothing, and says why in a sentence.
 func TestRunThatCantBegin(t *testing.T) {
 	t.Parallel()
-	const limits, leaves = "--max-dollars and --limit have to be positive", "--local leaves nothing behind: without --keep and --clean"
+	const limits, leaves = "--max-dollars and --limit must be above 0", "--local leaves nothing behind: omit --keep and --clean"
 	for args, says := range map[string]string{
-		"eu-west-1":                       `"eu-west-1" is not a flag`,
+		"eu-west-1":                       `unexpected argument "eu-west-1"`,
 		"--local --max-dollars 0":         limits,
 		"--local --limit -1s":             limits,
 		"--local --yes --max-dollars .01": " dollars, and --max-dollars is 0.01",
 		"--local --keep":                  leaves,
 		"--local --clean":                 leaves,
-		"--local":                         "nothing was made; --yes answers the question",
+		"--local":                         "not confirmed: nothing was made (--yes skips the question)",
 		"--yes":                           "no region",
 		"--clean":                         "no region",
 		"--check main_test.go":            "main_test.go is no report: invalid character 'p' looking for beginning of value",
