@@ -60,7 +60,7 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	for region, want := range map[string]string{"": "no region: ", "eu-west-1": "no credentials: "} {
+	for region, want := range map[string]string{"": "no Region: ", "eu-west-1": "no credentials: "} {
 		if _, err := credentials(t.Context(), region, ""); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("in %q: got %v, want %s", region, err, want)
 		}
