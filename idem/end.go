@@ -260,3 +260,17 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	}
 	return nil, state.NotYet, fail("release", rec.PK, ErrConflict)
 }
+
+// final reports whether a client takes an answer with this status for the outcome.
+// After a 5xx it doesn't know the outcome, and retries.
+func final(status int) bool { return status < http.StatusInternalServerError }
+
+// notCalled describes an answer that would hide a call.
+func notCalled(status int) string {
+	return fmt.Sprintf("the handler answered %d without the call that an earlier attempt may have made", status)
+}
+
+// notStored describes an answer that the policy doesn't store.
+func notStored(status int) string {
+	return fmt.Sprintf("the handler answered %d, which is not stored", status)
+}

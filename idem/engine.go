@@ -35,16 +35,6 @@ type Engine struct {
 	handlers handlers
 }
 
-// handlers are the registered names of an engine's handlers.
-type handlers struct {
-	mu        sync.Mutex
-	name      map[string]bool
-	operation map[operation]bool
-}
-
-// operation identifies a handler's keys: names are unique within a kind.
-type operation struct{ kind, name string }
-
 // New returns an engine on store. New panics if store is nil (also a nil pointer
 // in the interface) or an option is invalid: both are mistakes in the program,
 // best found at cold start.

@@ -3,11 +3,22 @@ package idem
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 )
+
+// handlers are the registered names of an engine's handlers.
+type handlers struct {
+	mu        sync.Mutex
+	name      map[string]bool
+	operation map[operation]bool
+}
+
+// operation identifies a handler's keys: names are unique within a kind.
+type operation struct{ kind, name string }
 
 // AddHandler registers a handler of the engine's requests ([Request.Handler]).
 // AddHandler is for adapters, at cold start. An error means that an abandoned

@@ -5,34 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
-
-// MarkStuck marks an abandoned operation as stuck if nobody can complete the
-// operation, because its request is not stored. If nothing was done under its key,
-// MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
-// [Engine.Resume], but any process may give up another handler's operation.
-func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
-	a, rec, err := e.core.pickUp(ctx, t)
-	if err != nil {
-		return err
-	}
-	_, err = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
-		taken, err := a.takeTicket(ctx, rec)
-		if err != nil {
-			return Result{}, err
-		}
-		return Result{}, a.endTries(ctx, a.run(taken, a.writer()), why)
-	})
-	if errors.Is(err, ErrStuck) {
-		return nil
-	}
-	return err
-}
 
 // Settlement is an operator's decision about a stuck operation. The zero
 // Settlement allows another try. Answer, Result, NotMade, RiskTwice and Ask exclude
@@ -101,4 +81,170 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 		}
 		return next, nil
 	})
+}
+
+// EndLease ends the lease of the attempt that holds the operation of the ticket seen,
+// for an operator who knows that the attempt will not come back: the client's retry
+// then continues at once. An attempt that works all the same can write nothing more,
+// but its calls may still go out.
+//
+// EndLease returns [jobs.ErrMoved] if the record has been written since seen was made,
+// or if no attempt holds it: then nothing was changed. It returns [store.ErrUnknown] if
+// neither an answer nor the record tells whether this was decided. The record keeps who
+// decided.
+func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
+	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return fitting(state.LeaseEnded(rec, now, by))
+	})
+}
+
+// Loss says which losses an operator accepts; [Engine.Forget] refuses the others.
+type Loss = state.Loss
+
+// Forget frees the key of the operation of the ticket seen: the record expires, and a
+// request with the key runs anew, as another operation with other derived keys.
+// Without accepted, Forget refuses an operation that an attempt holds, that has
+// committed work or calls in doubt, or undelivered jobs. Errors are those of EndLease.
+//
+// Forget returns the ids of the undelivered jobs that it has taken from the record. A ticket,
+// sweep, redrive or later claim doesn't find them there. A delivery that is under way goes on,
+// and a drain that is behind may still deliver a job as the table's stream shows it staged,
+// unless the job is parked or has a time.
+func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
+	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		lost = nil
+		for _, name := range slices.Sorted(maps.Keys(rec.Jobs)) {
+			lost = append(lost, state.JobID(rec.ID, name))
+		}
+		return fitting(state.Forgotten(rec, now, by, accepted))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lost, nil
+}
+
+// Erase removes caller and answer of the finished operation of the ticket seen, for a
+// person who asks for it. Its key stays taken: a retry hears 410, as of an answer that is
+// not kept, and another request with the key 422, until the record expires.
+//
+// Erase returns [jobs.ErrMoved] if the record has been written since seen was made, has not
+// finished, has jobs that are not delivered, or is erased already; and
+// [store.ErrSealed] if the contents are sealed and can't be opened.
+func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
+	return e.core.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return fitting(state.Erased(rec, now, by))
+	})
+}
+
+// fitting is a change that an operator's decision makes, or why it doesn't fit the record.
+func fitting(next *store.Record, err error) (*store.Record, error) {
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
+	}
+	return next, nil
+}
+
+// decide writes an operator's decision, which next makes of the record, if the record is as
+// seen; nil accepts any.
+func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
+	a, err := e.unattended(ctx, pk)
+	if err != nil {
+		return err
+	}
+	rec, err := a.readsClosed(ctx, a.times.end)
+	for round := 1; err == nil; round++ {
+		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
+			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+		}
+		to, nerr := next(rec, e.opt.Now())
+		if nerr != nil {
+			return fail(op, pk, nerr)
+		}
+		to.Settled[len(to.Settled)-1].ID = a.ask.owner // by which it is found again
+		// This attempt's owner fences a late write of the attempt that holds the record.
+		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
+		if werr != nil {
+			if held, err = a.readsClosed(ctx, a.times.end); err != nil {
+				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
+			}
+		}
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // no copy of the write lands any more
+		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
+		case made:
+			return nil
+		case moved && known:
+			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+		case moved:
+			return fail(op, pk, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
+		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.end):
+			return unavailable(op, pk, werr)
+		}
+		rec = held // its jobs have changed: decide about those that are left
+	}
+	return err
+}
+
+// readsClosed is reads for a change that may need no contents: if they are sealed, and
+// can't be opened, it returns the record without them. The store refuses a write that
+// needs them.
+func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
+	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
+	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {
+		return nil, unavailable("read", a.ask.home.pk, err)
+	}
+	return rec, nil
+}
+
+// MarkStuck marks an abandoned operation as stuck if nobody can complete the
+// operation, because its request is not stored. If nothing was done under its key,
+// MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
+// [Engine.Resume], but any process may give up another handler's operation.
+func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
+	a, rec, err := e.core.pickUp(ctx, t)
+	if err != nil {
+		return err
+	}
+	_, err = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
+		taken, err := a.takeTicket(ctx, rec)
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{}, a.endTries(ctx, a.run(taken, a.writer()), why)
+	})
+	if errors.Is(err, ErrStuck) {
+		return nil
+	}
+	return err
+}
+
+// pickUp reads the record of a ticket and checks that the ticket is still valid.
+func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Record, error) {
+	a, err := e.unattended(ctx, t.PK)
+	if err != nil {
+		return a, nil, err
+	}
+	rec, err := a.reads(ctx, a.times.unbegun)
+	if err != nil {
+		return a, nil, err
+	}
+	if why := state.Fits(rec, t.Owner, t.Ver, e.opt.Now()); why != state.Good {
+		return a, nil, a.unfit(rec, why)
+	}
+	return a, a.took(rec), nil
+}
+
+// takeTicket takes the record over to give it up, and counts the try. Any program may do
+// that, so the retention stays.
+func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
+	now := a.core.opt.Now()
+	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)
+	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
+	switch {
+	case err != nil:
+		return nil, unavailable("take-over", a.ask.home.pk, err)
+	case l != state.Landed:
+		return nil, fail("resume", a.ask.home.pk, jobs.ErrMoved)
+	}
+	return got, nil
 }

@@ -2,7 +2,6 @@ package idem
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 )
 
@@ -63,18 +62,4 @@ func asksAgain(r *Response) bool {
 		Version json.Number `json:"x402Version"` // version 1 has no header
 	}
 	return r.Status == http.StatusPaymentRequired && json.Unmarshal(r.Body, &x402) == nil && x402.Version != ""
-}
-
-// final reports whether a client takes an answer with this status for the outcome.
-// After a 5xx it doesn't know the outcome, and retries.
-func final(status int) bool { return status < http.StatusInternalServerError }
-
-// notCalled describes an answer that would hide a call.
-func notCalled(status int) string {
-	return fmt.Sprintf("the handler answered %d without the call that an earlier attempt may have made", status)
-}
-
-// notStored describes an answer that the policy doesn't store.
-func notStored(status int) string {
-	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }
