@@ -2,8 +2,10 @@ package stream
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -56,6 +58,32 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 		}
 	}
 	return nil, false, err
+}
+
+// eachJob writes about those of the named jobs that which selects. If another write comes in
+// between, eachJob starts again from the current record. It returns a zero Record if the
+// operation is gone.
+func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
+	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
+) (*store.Record, error) {
+	now := image
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !which(now, name) })
+		if len(names) == 0 {
+			return now, nil
+		}
+		next, refused, err := w.amend(ctx, op, build(now, names))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != image.ID:
+			return &store.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
 // asSeen is on writes about jobs that also say what the record waits for:
@@ -111,4 +139,24 @@ const placeCondition = "id = :id"
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
 	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err
+}
+
+// each repeats a part of an expression for each path, which replaces %s.
+func each(paths []string, part string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		b.WriteString(strings.ReplaceAll(part, "%s", path))
+	}
+	return b.String()
+}
+
+// jobPaths returns the paths of jobs, and their placeholders.
+func jobPaths(names []string) (paths []string, placeholders map[string]string) {
+	paths, placeholders = make([]string, len(names)), make(map[string]string, len(names)+2)
+	for i, name := range names {
+		placeholder := "#j" + strconv.Itoa(i)
+		placeholders[placeholder] = name
+		paths[i] = item.AttrJobs + "." + placeholder
+	}
+	return paths, placeholders
 }

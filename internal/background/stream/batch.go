@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -173,4 +175,21 @@ func (t *todo) delivery(name string) jobs.Delivery {
 		JobID: state.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
 		Tenant: r.Tenant, Trace: job.Trace,
 	}
+}
+
+// byPosition orders names of jobs as they were staged: "2.0" before "10.0".
+func byPosition(a, b string) int {
+	pa, ia, okA := position(a)
+	pb, ib, okB := position(b)
+	if !okA || !okB {
+		return cmp.Compare(a, b)
+	}
+	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib))
+}
+
+func position(name string) (phase, index int, ok bool) {
+	p, i, _ := strings.Cut(name, ".")
+	phase, err1 := strconv.Atoi(p)
+	index, err2 := strconv.Atoi(i)
+	return phase, index, err1 == nil && err2 == nil
 }

@@ -117,7 +117,7 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 
 // Glimpse returns what Browse shows of the record r, which must not be nil.
 func (s *Sweep) Glimpse(r *store.Record) Glimpse {
-	var f findings
+	var f tasks
 	s.examine(&f, r, s.opt.Now())
 	bare := r.Clone()
 	bare.Seal = nil

@@ -3,7 +3,6 @@ package stream
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,32 +39,6 @@ func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[s
 	return w.eachJob(ctx, "park", now, names, tired, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		return w.park(now, names, failures, maxTries)
 	})
-}
-
-// eachJob writes about those of the named jobs that which selects. If another write comes in
-// between, eachJob starts again from the current record. It returns a zero Record if the
-// operation is gone.
-func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
-	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
-) (*store.Record, error) {
-	now := image
-	for range amendRounds {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !which(now, name) })
-		if len(names) == 0 {
-			return now, nil
-		}
-		next, refused, err := w.amend(ctx, op, build(now, names))
-		switch {
-		case err != nil:
-			return nil, err
-		case next.ID != image.ID:
-			return &store.Record{}, nil
-		case !refused:
-			return next, nil
-		}
-		now = next
-	}
-	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
 // waiting is a condition on jobs: a parked job keeps its first reason. It is as

@@ -54,7 +54,7 @@ type Report struct {
 }
 
 // leaves counts the work of a page that is too young.
-func (r *Report) leaves(f *findings) {
+func (r *Report) leaves(f *tasks) {
 	r.Young += f.young
 	if f.youngUntil.After(r.YoungUntil) {
 		r.YoungUntil = f.youngUntil

@@ -85,7 +85,7 @@ func TestFindingsOfARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &Sweep{opt: SweepOptions{Late: late, Grace: grace}}
-			var f findings
+			var f tasks
 			s.examine(&f, tt.r, now)
 			got := short{Left: f.young, Tickets: len(f.tickets), GiveUps: len(f.giveUps), Empty: len(f.emptied), Open: !f.oldestOpen.IsZero()}
 			for _, e := range f.entries {
@@ -126,7 +126,7 @@ func TestActGoesOnAfterFailures(t *testing.T) {
 			MadeStuck: func(_ context.Context, e Entry) { givenUp = append(givenUp, e.PK+" "+string(e.Reason)) },
 		},
 	}}
-	f := findings{
+	f := tasks{
 		tickets: []jobs.Ticket{{PK: "refused"}, {PK: "queued"}},
 		giveUps: []*store.Record{rec("stuck fails"), rec("moved"), rec("at work"), rec("stuck"), rec("refused")},
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// findings are the tasks from a page of the table.
-type findings struct {
+// tasks are what a sweep has to do about a page of the table.
+type tasks struct {
 	entries []Entry
 	todos   []*todo
 	tickets []jobs.Ticket
@@ -45,15 +45,15 @@ func later(a, b time.Time) time.Time {
 }
 
 // leave counts a job or an operation that the stream's readers may still handle.
-func (f *findings) leave(until time.Time) {
+func (f *tasks) leave(until time.Time) {
 	f.young++
 	if until.After(f.youngUntil) {
 		f.youngUntil = until
 	}
 }
 
-func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
-	var f findings
+func (s *Sweep) look(ctx context.Context, items []item.Map) tasks {
+	var f tasks
 	for _, it := range items {
 		switch rec, why, err := readItem(it); why {
 		case "":
@@ -81,8 +81,8 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 	return f
 }
 
-// examine adds the tasks from a record to f.
-func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
+// examine adds what there is to do about a record to f.
+func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
 		f.oldestOpen = r.Created
 	}
@@ -109,7 +109,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	}
 }
 
-func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
+func (s *Sweep) examineJobs(f *tasks, r *store.Record, now time.Time) {
 	late := func(since time.Time) bool { return now.Sub(since) > s.opt.Late }
 	t := &todo{image: r, letGo: late(r.Run) && state.KeptForNothing(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -131,9 +131,9 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, now time.Time) {
 	}
 }
 
-// act carries out the findings, as far as the options allow. It returns the records
+// act carries out the tasks, as far as the options allow. It returns the records
 // for which that failed.
-func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []string, _ error) {
+func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string, _ error) {
 	var errs []error
 	note := func(pk string, err error) {
 		if err != nil {

@@ -1,0 +1,71 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// holdBack removes from t the jobs that would overtake an earlier job of their group
+// that was delayed: the earlier job's ticket includes them.
+func (d *Drain) holdBack(ctx context.Context, t *todo) {
+	load := sync.OnceValues(func() (*store.Record, error) {
+		// An image is older than its acknowledgements.
+		now, err := d.jobs.table.Glance(ctx, t.image.PK)
+		if err != nil && !errors.Is(err, store.ErrCorrupt) {
+			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
+		}
+		return now, err
+	})
+	waits := func(name string) bool {
+		now, err := load()
+		if err != nil {
+			// No program reads the jobs of a corrupt record, and the job is here.
+			return !errors.Is(err, store.ErrCorrupt)
+		}
+		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
+	}
+	left := slices.DeleteFunc(slices.Clone(t.jobs), func(j jobRef) bool {
+		return slices.ContainsFunc(d.ahead(t, j.name), waits)
+	})
+	for _, j := range t.jobs {
+		if !slices.Contains(left, j) {
+			t.held = append(t.held, j)
+		}
+	}
+	t.jobs = left
+}
+
+// ahead returns the jobs of t's image that come before a job in its group, are not
+// in t, and have not been delivered as far as this process knows. A job with a time comes
+// when its time does.
+func (d *Drain) ahead(t *todo, name string) (earlier []string) {
+	later := t.delivery(name)
+	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
+		if byPosition(other, name) >= 0 {
+			break
+		}
+		o := t.delivery(other)
+		switch {
+		case !state.Pending(t.image, other), !t.image.Jobs[other].At.IsZero(), o.Group != later.Group, d.sent.has(o.JobID), !d.together(o.Kind, later.Kind):
+		case slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == other }):
+		default:
+			earlier = append(earlier, other)
+		}
+	}
+	return earlier
+}
+
+// together reports whether jobs of two kinds go to the same sink; true if unknown.
+func (d *Drain) together(a, b string) bool {
+	if r, ok := d.sink.(interface{ Together(a, b string) bool }); ok {
+		return r.Together(a, b)
+	}
+	return true
+}
