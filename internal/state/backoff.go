@@ -43,6 +43,9 @@ const (
 	SweepWithin = 24 * time.Hour
 )
 
+// DefaultGrace is how long a completer leaves an operation to its client.
+const DefaultGrace = 5 * time.Minute
+
 // Due returns when an operation, last seen at seen, may be taken up: after the
 // end of its lease, and after the time in which its client may still come back.
 func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {

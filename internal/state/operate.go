@@ -89,17 +89,6 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 	return &rec.Settled[n-1]
 }
 
-// DropsJobs reports whether a commit removes the undelivered jobs of its record, as the
-// write that forgets an operation does.
-func DropsJobs(prev, next *store.Record) bool {
-	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
-}
-
-// SameJobs reports whether two records have the same jobs, and the same of them are parked.
-func SameJobs(a, b *store.Record) bool {
-	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
-}
-
 // Erased returns rec without its caller, its answer and the texts of its errors. rec has
 // finished, or its key is free: TTL deletes late. The key of a finished one stays taken:
 // fingerprint and status are left.

@@ -1,5 +1,11 @@
 package state
 
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
 // Reason is why an operation doesn't go on by itself, or is listed for operators. Stores
 // keep it, in the index of what waits for people.
 type Reason string
@@ -60,4 +66,25 @@ func ReasonNames(people bool) (names []string) {
 		}
 	}
 	return names
+}
+
+// Word names the state of a record at now for people, as the drawing of the states
+// does: held, abandoned, released, stuck, kept, replayable. No record, an
+// expired one and a freed key are "free".
+func Word(r *store.Record, now time.Time) string {
+	switch {
+	case r == nil || r.State == store.None || Free(r, now):
+		return "free"
+	case r.State == store.Stuck:
+		return "stuck"
+	case r.State == store.Done && r.Keep == store.KeepJobs:
+		return "kept"
+	case r.State == store.Done:
+		return "replayable"
+	case r.Lease.After(now):
+		return "held"
+	case r.Lease.IsZero():
+		return "released"
+	}
+	return "abandoned"
 }

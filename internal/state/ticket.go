@@ -1,14 +1,12 @@
 package state
 
 import (
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 )
-
-// DefaultGrace is how long a completer leaves an operation to its client.
-const DefaultGrace = 5 * time.Minute
 
 // TicketFor returns a ticket for r as it is, due at once.
 func TicketFor(r *store.Record) jobs.Ticket {
@@ -17,6 +15,57 @@ func TicketFor(r *store.Record) jobs.Ticket {
 	}
 }
 
-// JobID returns the id of a job: the same on every delivery, and different from
-// all others. name is the job's key in store.Record.Jobs.
-func JobID(operation, name string) string { return operation + "." + name }
+// Refusal is why a ticket's bearer must not take a record over.
+type Refusal int
+
+// The refusals.
+const (
+	Good         Refusal = iota // the take-over is allowed
+	Moved                       // the record has been written since the ticket was made
+	Held                        // the lease has not ended
+	OtherHandler                // the record belongs to another handler
+	OtherTenant                 // the operation was invoked for another tenant
+	NoRequest                   // the request isn't stored
+)
+
+// Fits decides whether a ticket with owner and ver fits the current record rec:
+// Good, Moved or Held.
+func Fits(rec *store.Record, owner string, ver int64, now time.Time) Refusal {
+	switch {
+	case rec == nil || rec.Owner != owner || rec.Ver != ver || rec.State != store.Open || Free(rec, now):
+		return Moved
+	case rec.Lease.After(now):
+		return Held
+	}
+	return Good
+}
+
+// MayTake decides about the take-over t of rec. Owner and version are checked
+// first: other facts about a record are only for bearers who know both.
+func MayTake(rec *store.Record, t store.Take) Refusal {
+	why := Fits(rec, t.Owner, t.Ver, t.Now)
+	switch {
+	case why != Good:
+		return why
+	case !slices.Contains(t.Handlers, rec.Handler):
+		return OtherHandler
+	case rec.Tenant != t.Tenant:
+		return OtherTenant
+	case rec.Input == nil || !rec.Expires.IsZero():
+		return NoRequest
+	}
+	return Good
+}
+
+// WithFrom returns t with From set.
+func WithFrom(t store.Take) store.Take {
+	t.From = func(rec *store.Record) *store.Record {
+		if MayTake(rec, t) != Good {
+			return nil
+		}
+		r := TakenUp(rec, t.Now, t.Lease, t.Retention)
+		Stamp(r, rec, t.NewOwner)
+		return r
+	}
+	return t
+}

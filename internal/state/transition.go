@@ -179,17 +179,6 @@ func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	return Seconds(end)
 }
 
-// Merged returns a with the jobs of b. Merged changes neither map.
-func Merged(a, b map[string]store.Job) map[string]store.Job {
-	if len(b) == 0 {
-		return a
-	}
-	m := make(map[string]store.Job, len(a)+len(b))
-	maps.Copy(m, a)
-	maps.Copy(m, b)
-	return m
-}
-
 // Seconds returns t with the precision of an item's expiry.
 func Seconds(t time.Time) time.Time { return time.Unix(t.Unix(), 0) }
 

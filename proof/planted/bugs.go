@@ -57,7 +57,7 @@ func layers() []bug {
 		}},
 		{"completer", "nothing that was abandoned is completed", []edit{
 			{
-				"internal/state/background.go", "return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil",
+				"internal/state/abandoned.go", "return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil",
 				"return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil && r.Tries < 0",
 			},
 		}},
@@ -118,7 +118,7 @@ func found() []bug {
 			{"lambda/scope.go", "id.Subject = join(iss, sub)", "id.Subject = join(iss[:0], sub)"},
 		}},
 		{"challenge", "a 402 that asks for a payment's proof is the answer to the proof, too", []edit{
-			{"idem/stored.go", "if len(r.Header[name]) > 0 {", "if len(r.Header[name]) > 9 {"},
+			{"idem/policy.go", "if len(r.Header[name]) > 0 {", "if len(r.Header[name]) > 9 {"},
 		}},
 		{"source", "an asynchronous event meets its dead process's lease at each retry, and is lost", []edit{
 			{"idem/wait.go", "case c.ask.req.Asynchronous:", "case c.ask.req.Asynchronous && held == nil:"},

@@ -95,8 +95,8 @@ func TestPlantedInTheStack(t *testing.T) {
 		"a draft whose results are not kept": {
 			false, "idem/presets.go", "storedBy(false, http.StatusUnauthorized,", "storedBy(false, http.StatusCreated, http.StatusUnauthorized,", "contract.ietf", "",
 		},
-		"derived keys of the attempt":    {false, "idem/progress.go", "= p.rec.ID,", "= id,", "crash.api.after", ""},
-		"nothing abandoned is completed": {false, "internal/state/background.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
+		"derived keys of the attempt":    {false, "idem/progress.go", "id: p.rec.ID,", "id: p.rec.Owner,", "crash.api.after", ""},
+		"nothing abandoned is completed": {false, "internal/state/abandoned.go", "r.Input != nil", "r.Input != nil && r.Tries < 0", "background.completion", ""},
 		"a filter that lets nothing by":  {true, "", `["open","done","stuck"]`, `["nothing"]`, "crash.api.answered", ""},
 		"a ticket that is sent anew": {
 			false, "internal/background/completer/handler.go", "	if err := h.queue.hide(", `	if t, err := parse(m.Body); err == nil {

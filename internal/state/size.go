@@ -1,0 +1,55 @@
+package state
+
+import (
+	"net/http"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Room is the part of a record's size that the phases and jobs of an open operation leave
+// free, in bytes. Take-overs and releases add to the record: names, reasons, times.
+// Without room they would all be refused, and nobody could finish the operation, nor give
+// it up.
+const Room = 16 << 10
+
+// number is the size of a small number in an item, with its place in a map.
+const number = 4
+
+// SizeOf returns the bytes of a record's phases, jobs and calls, and of its request and
+// answer without their bodies, if nothing is compressed.
+func SizeOf(r *store.Record) (n int) {
+	headers := func(h http.Header) {
+		for name, values := range h {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
+		}
+	}
+	for _, p := range r.Phases {
+		n += len(p.Name) + len(p.Result) + len(p.Shape)
+	}
+	for name, j := range r.Jobs {
+		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed) + len(j.Trace.Parent) + len(j.Trace.State)
+	}
+	for call := range r.Calls {
+		n += len(call) + number
+	}
+	n += len(r.Mark)
+	for _, call := range r.Doubts {
+		n += len(call) + 1
+	}
+	for call, hash := range r.Sent {
+		n += len(call) + len(hash)
+	}
+	if r.Asked != nil {
+		n += len(r.Asked.Phase) + len(r.Asked.Said)
+	}
+	if in := r.Input; in != nil {
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
+		headers(in.Header)
+	}
+	if r.Response != nil {
+		headers(r.Response.Header)
+	}
+	return n
+}
