@@ -34,7 +34,7 @@ const (
 	// raises ver, so an equal ver proves an unchanged lease.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
-	// droppedCondition is added by the write that gives all jobs of a record up: a drain
+	// droppedCondition is added by the write that removes all jobs of a record: a drain
 	// may acknowledge one meanwhile, which then is not lost. Under holderCondition the
 	// record has no job that was not read. [item.HoldJobs] follows: a job that is
 	// redriven meanwhile goes out.

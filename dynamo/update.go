@@ -130,7 +130,7 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 	}
 }
 
-// dropJobs removes all jobs, if a person gives them up.
+// dropJobs removes all jobs if a person forgets the operation.
 func (u *update) dropJobs(prev, next *store.Record) {
 	if !state.DropsJobs(prev, next) {
 		return

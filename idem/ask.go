@@ -30,11 +30,11 @@ type ask struct {
 	owner, id string       // nonces of the first claim: of its attempt, and of a new operation
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
-	bare    bool   // the key's header had no quotes
-	accepts bool   // a 202 is allowed
-	resumed bool   // run by a completer: there is no client, and only the stored request
-	barred  *Error // why the request may begin no operation: only its record may answer
-	unread  error  // why the fingerprint can't be made: only a record of another scheme may be compared
+	bare       bool   // the key's header had no quotes
+	accepts    bool   // a 202 is allowed
+	unattended bool   // run by a completer: there is no client, and only the stored request
+	barred     *Error // why the request may begin no operation: only its record may answer
+	unread     error  // why the fingerprint can't be made: only a record of another scheme may be compared
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
@@ -46,7 +46,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 		return false, &Error{Op: "key", Err: err}
 	}
 	if err := checkTexts(q.req); err != nil {
-		return false, &Error{Op: "request", Err: &unlooked{err}}
+		return false, &Error{Op: "request", Err: &recordUnread{err}}
 	}
 	whose, err := e.names.claims.callerOf(ctx, q.req)
 	if err != nil {
@@ -81,7 +81,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 }
 
 // bar notes why the request may begin no operation: today's rules forbid it, or too little
-// time is left. What is said about an operation is said after its record was looked at
+// time is left. What is said about an operation is said after its record was read
 // ([claiming.known]), since an earlier release may have begun it. The first reason counts.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
@@ -170,7 +170,7 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 // without a request of its own may continue with any request.
 func (q *ask) compare(held *store.Record) (same bool, err error) {
 	switch {
-	case q.resumed:
+	case q.unattended:
 		return true, nil
 	case q.req.Unread != nil:
 		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below

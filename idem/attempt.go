@@ -138,7 +138,7 @@ func unreachable(err error) bool {
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
-// refused tells that the request is refused before its record is looked at.
+// refused tells that the request is refused before its record is read.
 func (a *attempt) refused(ctx context.Context, err error) {
 	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
 		a.watch.tell(ctx, evRefused, nil, err)

@@ -21,7 +21,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	defer cancel()
 	defer func() {
 		if rec == nil {
-			c.times.gaveUp(ctx)
+			c.times.ranOut(ctx)
 		}
 		if sp.end != nil {
 			c.watch.claimEnds(sp, rec, v, err)
@@ -142,14 +142,14 @@ func (c *claiming) decide(ctx context.Context, held *store.Record, until time.Ti
 	return rec, v, away, err
 }
 
-// elsewhere looks for the request at the other place, if nothing is at home, or another
+// elsewhere judges the record at the other place, if nothing is at home, or another
 // request: scopes that change may make one key of two, or two of one. It returns the
 // verdict about home if the request is at neither.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
 		return own, v, nil
 	}
-	there, found, err := c.lookUp(ctx, op, c.ask.other.pk, until)
+	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
 	gone := there == nil || there.State == store.None || c.over(there) // otherwise it was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
@@ -157,8 +157,8 @@ func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, 
 	return there, found, err
 }
 
-// lookUp reads the record pk, and judges it or takes it over.
-func (c *claiming) lookUp(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
+// judgeAt reads the record pk, and judges it or takes it over.
+func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
 	held, err := c.core.store.Load(ctx, pk)
 	if err != nil {
 		return nil, 0, unavailable(op, pk, err)

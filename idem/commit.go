@@ -15,9 +15,9 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// keeps writes that the record is kept: a call follows, which sends sent and leaves mark if
-// the process dies.
-func (r *run) keeps(ctx context.Context, mark string, sent map[string]string) error {
+// mark writes the mark of a call that follows, which sends sent: the record is kept, and
+// tells of the call if the process dies.
+func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
 	}, nil, false)
@@ -75,35 +75,35 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 // finish stores the answer, which is clean, together with writes and jobs, and returns the
 // answer that is stored. An error other than an *ended says why none is stored.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) (Result, error) {
-	waiting, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
+	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
 		return Result{}, r.gate.fail(err)
 	}
 	stored := storedPart(resp, r.ask.core.headers)
 	var made *store.Record
-	keeps := func() { // the next try uses the companions that a try has written
+	reuse := func() { // the next try uses the companions that a try has written
 		if made != nil {
-			r.kept = made.Overflow
+			r.written = made.Overflow
 		}
 	}
 	build := func(base *store.Record) *store.Record {
-		keeps()
+		reuse()
 		now := r.ask.core.opt.Now()
-		made = state.Finished(state.Advanced(base, now, nil, waiting, nil), stored, now)
+		made = state.Finished(state.Advanced(base, now, nil, staged, nil), stored, now)
 		switch {
 		case len(resp.Body) > r.ask.core.opt.MaxBody || r.statusOnly:
 			state.StatusOnly(made)
-		case r.kept != nil && r.kept.SHA256 == sha256.Sum256(resp.Body):
-			made.Overflow = r.kept // an earlier try has written the body
+		case r.written != nil && r.written.SHA256 == sha256.Sum256(resp.Body):
+			made.Overflow = r.written // an earlier try has written the body
 		}
 		return made
 	}
 	rec, err := r.write(ctx, trace.Finish, build, writes, rerun)
 	if err != nil {
-		keeps()
+		reuse()
 		return Result{}, err
 	}
-	res, err := r.answers().finished(ctx, rec, made, resp, len(waiting))
+	res, err := r.answers().finished(ctx, rec, made, resp, len(staged))
 	if err != nil {
 		return Result{}, &ended{err: err}
 	}

@@ -21,7 +21,7 @@ type outcome struct {
 	resp       Response // if err is nil
 	err        error    // the handler's own
 	definitive bool     // resp was made by Respond
-	stored     bool     // Options.Stored keeps resp
+	stored     bool     // Options.Stored accepts resp
 	failed     error    // of the first phase that failed; nil if none did
 	left       bool     // a phase is still running: its call may contradict any answer
 }
@@ -47,19 +47,19 @@ type ending struct {
 // stored only if no phase has failed (unless it is definitive), and no answer hides work that
 // is recorded or a call that may have been made.
 func decide(o outcome, d doubt) ending {
-	keeps := o.definitive || o.failed == nil && o.stored
+	stores := o.definitive || o.failed == nil && o.stored
 	switch {
 	case o.err != nil:
 		return ending{err: o.err, cause: o.err}
 	case o.left:
 		return ending{err: o.failed, cause: o.failed}
-	case d.passed != nil && (keeps || o.failed == nil && final(o.resp.Status)):
+	case d.passed != nil && (stores || o.failed == nil && final(o.resp.Status)):
 		return ending{err: d.passed, breaks: true, cause: d.passed}
-	case keeps && !d.missed:
+	case stores && !d.missed:
 		return ending{store: true}
-	case keeps || d.missed && (o.failed == nil || o.resp.Status >= http.StatusBadRequest):
+	case stores || d.missed && (o.failed == nil || o.resp.Status >= http.StatusBadRequest):
 		e := ending{withheld: true, why: notCalled(o.resp.Status)}
-		if !keeps {
+		if !stores {
 			e.cause = o.failed
 		}
 		return e
@@ -96,7 +96,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	case o.err == nil && o.failed != nil && !o.left && !o.definitive:
 		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
 	}
-	return r.giveUp(ctx, o.resp, e)
+	return r.endUnstored(ctx, o.resp, e)
 }
 
 // doubt returns what the run has not cleared up.
@@ -112,7 +112,7 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 		return nil, r.gate.fail(e.err)
 	case !e.store:
 		r.lease.unkeep()
-		res, err := r.giveUp(ctx, resp, e)
+		res, err := r.endUnstored(ctx, resp, e)
 		return &ended{res, err, ErrAnswered}, nil
 	}
 	res, err := r.finish(ctx, resp, writes, jobs, rerun)
@@ -157,7 +157,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	rec := r.record()
 	if refuses(err) && rec.Keep == store.KeepOpen { // no retry helps: people do
 		err = r.gate.fail(err)
-		return r.giveUp(ctx, Response{}, ending{err: err, cause: err})
+		return r.endUnstored(ctx, Response{}, ending{err: err, cause: err})
 	}
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = fail("finish", rec.PK, err)
@@ -170,7 +170,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// mayDrop reports whether an answer whose storing in rec failed with err may be given up for
+// mayDrop reports whether an answer whose storing in rec failed with err may be dropped for
 // its status: if it can never fit, or if nothing but the record shows that a handler
 // without phases has had its effect. A record that is kept stays open instead: its next
 // attempt comes to an answer that can be stored.
@@ -178,13 +178,13 @@ func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
 
-// giveUp ends a run without a stored answer.
-func (r *run) giveUp(ctx context.Context, resp Response, e ending) (Result, error) {
+// endUnstored ends a run without a stored answer.
+func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result, error) {
 	rec, opt := r.record(), &r.ask.core.opt
 	b := r.releasing()
-	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.resumed
+	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.unattended
 	b.Why = cmp.Or(b.Why, e.why)
-	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.resumed && state.Kept(next) && next.Tries >= opt.MaxTries {
+	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.unattended && state.Kept(next) && next.Tries >= opt.MaxTries {
 		// The handler gives such an answer each time, and the operation can't end by itself.
 		err := r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 			return state.Released(base, opt.Now(), b)

@@ -21,20 +21,20 @@ type claiming struct {
 	watch  *watch
 	writer writer
 
-	id     string        // of the operation, if it is new
-	barred *Error        // why the request may begin nothing, if its record didn't decide
-	seat   *seat         // in the caller's quota; nil without one
-	seen   bool          // the store has returned a record of the key, from a read or a refused claim
-	looked bool          // a look before the claim has found the key free, at both places
-	freed  *store.Record // found by that look: the claim replaces it
+	id        string        // of the operation, if it is new
+	barred    *Error        // why the request may begin nothing, if its record didn't decide
+	seat      *seat         // in the caller's quota; nil without one
+	seen      bool          // the store has returned a record of the key, from a read or a refused claim
+	foundFree bool          // a read before the claim has found the key free, at both places
+	freed     *store.Record // found by that read: the claim replaces it
 }
 
-// enter looks for the record of a repetition, which costs less than a refused claim, asks
+// enter reads the record of a repetition first, which costs less than a refused claim, asks
 // the quota about a new operation, and claims. That the request is a repetition may be a
 // wrong guess, which decides about the price only. The caller leaves c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
-		rec, v, err = c.look(ctx)
+		rec, v, err = c.readFirst(ctx)
 	}
 	if err == nil && v == state.Again {
 		rec, v, err = c.begin(ctx)
@@ -74,7 +74,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	switch {
 	case refusal == nil:
 		return nil, state.Again, nil
-	case c.looked:
+	case c.foundFree:
 		return nil, 0, refusal
 	}
 	return c.known(ctx, refusal)
@@ -97,7 +97,7 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	var err error = fail(refusal.Op, home, ErrUnavailable)
 	if time.Now().Before(until) {
 		lctx, sp := c.watch.step(ctx, trace.Read, "")
-		if rec, v, err = c.lookUp(lctx, refusal.Op, home, until); err == nil {
+		if rec, v, err = c.judgeAt(lctx, refusal.Op, home, until); err == nil {
 			rec, v, err = c.elsewhere(lctx, refusal.Op, rec, v, until)
 		}
 		sp.done(err)
@@ -106,24 +106,24 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	case err == nil && v == state.Again:
 		return nil, 0, refusal
 	case short != nil && errors.Is(err, ErrUnavailable):
-		c.barred = fail("start", home, &unlooked{short})
+		c.barred = fail("start", home, &recordUnread{short})
 		return nil, 0, c.barred
 	}
 	return rec, v, err
 }
 
-// look reads the record, and judges it or takes it over, as if it had just refused a claim:
+// readFirst reads the record, and judges it or takes it over, as if it had just refused a claim:
 // so the read is consistent. The verdict Again leaves all to the claim. So do a record that
 // refuses no claim and a failed read, neither of which may change the claim's outcome, but
 // that ModeOpen runs nothing after a record was seen.
-func (c *claiming) look(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := c.until()
 	ctx, cancel := c.times.within(ctx, until)
 	defer cancel()
 	ctx, sp := c.watch.step(ctx, trace.Read, "")
 	rec, err := c.glance(ctx, until)
 	if rec == nil {
-		c.looked = err == nil
+		c.foundFree = err == nil
 		sp.done(err)
 		return nil, state.Again, nil
 	}
@@ -132,7 +132,7 @@ func (c *claiming) look(ctx context.Context) (held *store.Record, v state.Verdic
 	if err != nil || v != state.Again {
 		return held, v, err
 	}
-	c.looked = away || c.ask.other == nil
+	c.foundFree = away || c.ask.other == nil
 	if !away && held != nil && state.Freed(held) {
 		c.freed = held
 	}

@@ -134,13 +134,13 @@ var (
 	errUnread = errors.New("record can't be read")
 )
 
-// unlooked is the error of a request that is refused although its record could not be
-// looked at. So the answer says nothing of the operation.
-type unlooked struct{ err error }
+// recordUnread is the error of a request that is refused although its record could not be
+// read. So the answer says nothing of the operation.
+type recordUnread struct{ err error }
 
-func (u *unlooked) Error() string { return u.err.Error() }
+func (u *recordUnread) Error() string { return u.err.Error() }
 
-func (u *unlooked) Unwrap() error { return u.err }
+func (u *recordUnread) Unwrap() error { return u.err }
 
 // handlerError distinguishes fn's own error from the engine's errors.
 type handlerError struct{ err error }

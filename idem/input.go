@@ -42,11 +42,11 @@ func inputOf(r *Request, headers []string) *store.Input {
 
 // withoutTokens returns a query without the parameters that are credentials.
 func withoutTokens(query string) string {
-	kept := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
+	left := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, value, _ := strings.Cut(pair, "=")
 		return secrets.Named(unescaped(name)) || secrets.Token(unescaped(strings.ReplaceAll(value, "+", " ")))
 	})
-	return strings.Join(kept, "&")
+	return strings.Join(left, "&")
 }
 
 // inText returns a query whose parameters are the same, and which a text can hold: a
@@ -89,7 +89,7 @@ func storable(in *store.Input, most int) error {
 	return nil
 }
 
-// requestOf is the inverse of inputOf, for a resumed run of rec.
+// requestOf is the inverse of inputOf, for a completer's run of rec.
 func requestOf(rec *store.Record) *Request {
 	in := rec.Input
 	return &Request{

@@ -66,7 +66,7 @@ type Call struct {
 // is found. T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
 // have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
-	l := &look{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
+	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {
 		l.ask = func(ctx context.Context, c Call) ([]byte, Found, error) {
 			v, found, err := ask(ctx, c)
@@ -77,11 +77,11 @@ func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), with
 			return raw, found, err
 		}
 	}
-	return func(s *step) { s.look = l }
+	return func(s *step) { s.lookUp = l }
 }
 
-// look is a phase's look-up.
-type look struct {
+// lookUp is a phase's look-up.
+type lookUp struct {
 	ask    func(context.Context, Call) ([]byte, Found, error)
 	within time.Duration
 	result reflect.Type
@@ -97,7 +97,7 @@ func (p *phaseRun) only(made map[string]int) string {
 
 // fits refuses a look-up that doesn't fit its phase, on the first run as on any other.
 func (p *phaseRun) fits() error {
-	l := p.step.look
+	l := p.step.lookUp
 	switch {
 	case l.ask == nil:
 		return fmt.Errorf("%w: the function of %q is nil", ErrLookUp, p.step.name)
@@ -125,10 +125,10 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		return nil, false, nil
 	}
 	if call := d.Stranger(rec); call != "" {
-		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of the call %s is unknown, and the look-up of phase %q asks for another call", call, d.Phase))
+		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of the call %s is unknown, and the look-up of phase %q asks for another call", call, d.Phase))
 	}
 	if call := p.differs(sent); call != "" {
-		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", d.Phase, call))
+		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", d.Phase, call))
 	}
 	if err := p.alive(ctx); err != nil {
 		return nil, true, err
@@ -136,9 +136,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	one := p.step.sends[0]
 	last := d.Sent(rec)
 	if state.WrongClock(last, now) {
-		return nil, true, p.giveUpAsking(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: by its host's clock, the call may be sent until %s", d.Phase, last.UTC().Format(time.RFC3339)))
+		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: by its host's clock, the call may be sent until %s", d.Phase, last.UTC().Format(time.RFC3339)))
 	}
-	a := state.Asking{Sent: last, Within: p.step.look.within, Began: now, Never: d.Never()}
+	a := state.Asking{Sent: last, Within: p.step.lookUp.within, Began: now, Never: d.Never()}
 	raw, why := p.asks(ctx, &a, Call{Service: one.service, Step: one.step, Key: state.DerivedKey(tx.id, d.Call), Sends: one.v, First: firstOf(rec), Last: last})
 	if errors.Is(why, ErrResult) {
 		return nil, true, p.run.gate.fail(why)
@@ -166,7 +166,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		if why != nil {
 			text = fmt.Sprintf("the look-up of phase %q contradicts what was sent: %s", d.Phase, redact.Error(why))
 		}
-		return nil, true, p.giveUpAsking(ctx, d, note, text)
+		return nil, true, p.markLookUpStuck(ctx, d, note, text)
 	case state.AskAgain:
 	}
 	text := fmt.Sprintf("the outcome of phase %q is unknown: its look-up says %s", d.Phase, note.Said)
@@ -179,8 +179,8 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 // paced reports whether a look-up may count as a try: a completer's, or, without a stored
 // request, the first in its pause. A client that polls leaves nothing to people.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
-	if p.run.ask.resumed || rec.Input != nil {
-		return p.run.ask.resumed
+	if p.run.ask.unattended || rec.Input != nil {
+		return p.run.ask.unattended
 	}
 	return rec.Asked == nil || now.Sub(rec.Asked.At) >= state.BackOff(state.DefaultGrace, rec.Tries)
 }
@@ -198,7 +198,7 @@ func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byt
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.step.name)
 	end := errPanic
 	defer func() { sp.done(end) }()
-	raw, found, err := p.step.look.ask(ctx, c)
+	raw, found, err := p.step.lookUp.ask(ctx, c)
 	end = err
 	switch {
 	case errors.Is(err, ErrContradiction):
@@ -231,8 +231,8 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 	return p.run.progress.lastResult(), nil
 }
 
-// giveUpAsking marks the operation as stuck in the phase, with the note of its last look-up.
-func (p *phaseRun) giveUpAsking(ctx context.Context, d state.Doubtful, note *store.Asked, why string) error {
+// markLookUpStuck marks the operation as stuck in the phase, with the note of its last look-up.
+func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *store.Asked, why string) error {
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
@@ -251,7 +251,7 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 // counted as the last of the tries leaves the operation to people.
 func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.LookedUp, why string) error {
 	r, opt := p.run, &p.run.ask.core.opt
-	b := state.Release{Look: l, Why: why, Counted: r.ask.resumed}
+	b := state.Release{Look: l, Why: why, Counted: r.ask.unattended}
 	if next := state.Released(r.record(), opt.Now(), b); l.Counts && next.Tries >= opt.MaxTries {
 		return r.stick(ctx, fmt.Sprintf("not settled in %d tries: %s", opt.MaxTries, why), func(base *store.Record) *store.Record {
 			return p.leaves(state.Released(base, opt.Now(), b), d, l.Asked)

@@ -66,14 +66,14 @@ func TestRecordFirst(t *testing.T) {
 			}, code: "request_invalid", advice: "Nothing was done",
 		},
 		"too little time": {time: soon, code: "no_time_left", advice: "Nothing was done"},
-		"no time":         {time: time.Nanosecond, known: "no_time_left", code: "no_time_left", advice: "not looked up"},
+		"no time":         {time: time.Nanosecond, known: "no_time_left", code: "no_time_left", advice: "was not read"},
 		"Resumable, net/http": {
 			now: func(o *idem.Options) { o.Function, o.Resumable, o.MaxRequest = "f", true, 2 }, send: throughMiddleware, code: "request_too_large", advice: "smaller",
 		},
 		"MaxRequest": {now: func(o *idem.Options) { o.MaxRequest = 2 }, send: throughMiddleware, known: "idempotency_incomparable", code: "request_too_large", advice: "smaller"},
 		"MaxRequest, with a key in the body": {
 			now:  func(o *idem.Options) { o.MaxRequest, o.KeyFrom = 2, idem.FormKey("key") },
-			send: throughMiddleware, known: "request_too_large", code: "request_too_large", advice: "not looked up",
+			send: throughMiddleware, known: "request_too_large", code: "request_too_large", advice: "was not read",
 		},
 		"an encoding":          {send: refuse(idem.ErrRequest), known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
 		"an encoding, and why": {send: refuse(down), known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
@@ -85,7 +85,7 @@ func TestRecordFirst(t *testing.T) {
 		}, known: "idempotency_incomparable", code: "request_invalid", advice: "Nothing was done"},
 		"a form": {now: func(o *idem.Options) {
 			o.KeyFrom = func(*idem.Request) (string, error) { return "", idem.ErrRequest }
-		}, known: "request_invalid", code: "request_invalid", advice: "not looked up"},
+		}, known: "request_invalid", code: "request_invalid", advice: "was not read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

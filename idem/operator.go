@@ -199,7 +199,7 @@ func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Reco
 // MarkStuck marks an abandoned operation as stuck if nobody can complete the
 // operation, because its request is not stored. If nothing was done under its key,
 // MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
-// [Engine.Resume], but any process may give up another handler's operation.
+// [Engine.Resume], but any process may mark another handler's operation.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.core.pickUp(ctx, t)
 	if err != nil {
@@ -234,7 +234,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 	return a, a.took(rec), nil
 }
 
-// takeTicket takes the record over to give it up, and counts the try. Any program may do
+// takeTicket takes the record over to mark it as stuck, and counts the try. Any program may do
 // that, so the retention stays.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()

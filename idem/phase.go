@@ -14,9 +14,8 @@ import (
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
-// its [Tx], and its result as the recovery point name. If a resumed operation has
-// already committed this phase, fn doesn't run and Atomic returns the stored
-// result.
+// its [Tx], and its result as the recovery point name. If an earlier attempt has
+// committed this phase, fn doesn't run and Atomic returns the stored result.
 //
 // fn must have no effect besides its calls of tx. After a conflict
 // ([ErrConflict]) fn runs again on fresh reads, for a few seconds, so fn may run
@@ -25,7 +24,7 @@ import (
 //
 // The result must survive JSON: a result with data in fields that JSON leaves
 // out, at any depth, is refused before anything commits ([ErrResult]). Even the
-// first run returns the value that a resumed run would get. Names are stable: a
+// first run returns the value that a later attempt would get. Names are stable: a
 // phase that is renamed, repeated, reordered, nested or left out, or overlaps
 // another phase, fails with [ErrPhaseOrder] and never restarts anything. After a
 // failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
@@ -216,7 +215,7 @@ type step struct {
 	memory time.Duration // how long a call may be repeated
 	sends  []send
 	result reflect.Type // nil for the finish
-	look   *look        // how to ask for the outcome of its call; nil without LookUp
+	lookUp *lookUp      // how to ask for the outcome of its call; nil without LookUp
 }
 
 type stepKind int

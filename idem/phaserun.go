@@ -59,12 +59,12 @@ const rerunFor = 5 * time.Second
 
 // atomic runs fn until its commit meets no conflict.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	giveUp := time.Now().Add(rerunFor)
+	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
 		tx := p.tx(ctx)
 		raw, err := fn(ctx, tx)
 		raw, err = p.outcome(ctx, tx, raw, err)
-		if !errors.Is(err, ErrConflict) || !p.run.times.rerun(ctx, round, giveUp) {
+		if !errors.Is(err, ErrConflict) || !p.run.times.rerun(ctx, round, until) {
 			return raw, err
 		}
 	}
@@ -72,8 +72,8 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 
 // foreign has the record kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	if p.step.look == nil && p.run.progress.begun() {
-		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and was abandoned", p.step.name))
+	if p.step.lookUp == nil && p.run.progress.begun() {
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.step.name))
 	}
 	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.step.name)); err != nil {
 		return nil, p.run.gate.fail(err)
@@ -84,15 +84,15 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	}
 	for call := range sent {
 		if err := p.madeByAnother(call); err != nil {
-			return nil, p.giveUpCall(ctx, err.Error())
+			return nil, p.markCallStuck(ctx, err.Error())
 		}
 	}
-	if p.step.look != nil {
+	if p.step.lookUp != nil {
 		if raw, done, err := p.lookUp(ctx, sent); done || err != nil {
 			return raw, err
 		}
 	} else if since := p.forgotten(); !since.IsZero() {
-		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and the provider may no longer know the call's key",
+		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and the provider may no longer know the call's key",
 			p.step.name, since.UTC().Format(time.RFC3339)))
 	}
 	if p.intent() {
@@ -103,12 +103,12 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
-		if err := p.run.keeps(ctx, mark, sent); err != nil {
+		if err := p.run.mark(ctx, mark, sent); err != nil {
 			return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 		}
 	}
 	if call := p.differs(sent); call != "" && !p.intent() {
-		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.step.name, call))
+		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.step.name, call))
 	}
 	if err := p.alive(ctx); err != nil {
 		if !p.intent() {
@@ -130,7 +130,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 
 // intent reports whether the begin of the call is recorded as a phase, which only people end.
 // A phase with a look-up leaves a mark instead, as one whose call is repeated does.
-func (p *phaseRun) intent() bool { return p.step.intent && p.step.look == nil }
+func (p *phaseRun) intent() bool { return p.step.intent && p.step.lookUp == nil }
 
 // doubtful is the phase with the name of its call, if it has one.
 func (p *phaseRun) doubtful(call string) state.Doubtful {
@@ -237,7 +237,7 @@ func (p *phaseRun) differs(sent map[string]string) string {
 // is sent, but its error could not show that.
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
-	if why == nil && p.step.look != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
+	if why == nil && p.step.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
 		// The process was paused: by the time of the record, nobody sends a copy any more.
 		why = errors.New("its lease is over")
 	}
@@ -254,7 +254,7 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 	if p.step.kind == foreign {
 		tx.called, tx.others = p.run.calls.ask, p.madeByAnother
 	}
-	if p.step.look != nil {
+	if p.step.lookUp != nil {
 		tx.only = p.only(tx.made)
 	}
 	return tx
@@ -354,8 +354,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	return p.run.progress.lastResult(), nil
 }
 
-// giveUpCall marks the operation as stuck in the phase, whose outcome is unknown.
-func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
+// markCallStuck marks the operation as stuck in the phase, whose outcome is unknown.
+func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
 	return p.run.markStuck(ctx, why, p.begins())
 }
 

@@ -108,9 +108,9 @@ var problems = []struct {
 	}},
 }
 
-// unlookedDetail is the advice for a request that is refused before its record was looked
-// at: an earlier attempt may have done its work.
-const unlookedDetail = "The request was refused, and what is known of its key was not looked up: an earlier attempt may have been carried out."
+// unreadDetail is the advice for a request that is refused before its record was read:
+// an earlier attempt may have done its work.
+const unreadDetail = "The request was refused, and the record of its key was not read: an earlier attempt may have been carried out."
 
 // untilDeployed is when a retry may meet a program that knows the record's scheme and
 // secret. Nothing but a deployment helps, so that earlier retries are of no use.

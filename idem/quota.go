@@ -127,13 +127,13 @@ func stored(r *store.Record) int64 {
 	const numbers = 250 // names of attributes, numbers and times
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
-		n += kept(r.Response.Body, r.Overflow)
+		n += bodySize(r.Response.Body, r.Overflow)
 		for name, values := range r.Response.Header {
 			n += len(name) + len(strings.Join(values, ""))
 		}
 	}
 	if r.Input != nil {
-		n += kept(r.Input.Body, r.Input.Overflow) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
+		n += bodySize(r.Input.Body, r.Input.Overflow) + len(r.Input.Snapshot) + len(r.Input.Path) + len(r.Input.Query)
 	}
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
@@ -144,9 +144,9 @@ func stored(r *store.Record) int64 {
 	return int64(n)
 }
 
-// kept returns the size of a body that is in its record, or beside it: then the program that
+// bodySize returns the size of a body that is in its record, or beside it: then the program that
 // wrote it still has it, too.
-func kept(body []byte, o *store.Overflow) int {
+func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:
 		return len(body)

@@ -99,13 +99,13 @@ func forget(h http.Header) {
 // record and answer share the map, as they share the body.
 func storedPart(r Response, allowed map[string]bool) Response {
 	left := func(name string) bool { return !allowed[name] || strings.HasPrefix(name, "X-Amz") }
-	kept := 0
+	stays := 0
 	for name := range r.Header {
 		if !left(name) {
-			kept++
+			stays++
 		}
 	}
-	switch kept {
+	switch stays {
 	case len(r.Header):
 	case 0:
 		r.Header = nil

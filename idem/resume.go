@@ -76,7 +76,7 @@ func resumeOptions(optFns []func(*ResumeOptions), function string) ResumeOptions
 // unattended returns an attempt at the record pk.
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
-	a.ask.home.pk, a.ask.resumed, a.ask.owner = pk, true, rand.Text()
+	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
 	if !strings.HasPrefix(pk, e.names.prefix) {
 		return a, fail("resume", pk, fmt.Errorf("%w: the record is not of the namespace %q", jobs.ErrMoved, e.opt.Namespace))
 	}
@@ -195,7 +195,7 @@ func (a *attempt) loadInput(ctx context.Context, rec *store.Record) error {
 	return loader.LoadBody(ctx, rec)
 }
 
-// goOn continues the operation of a record that a took over, or gives it up.
+// goOn continues the operation of a record that a took over, or marks it as stuck.
 func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
 	r, why := a.run(rec, a.writer()), ""
 	switch {

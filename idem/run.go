@@ -22,7 +22,7 @@ type run struct {
 	calls    calls
 
 	statusOnly bool            // store only the answer's status
-	kept       *store.Overflow // body that a store has written for an answer that is not stored yet
+	written    *store.Overflow // body that a store has written for an answer that is not stored yet
 
 	within opContext // the handler's, in the same block
 }

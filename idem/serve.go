@@ -24,7 +24,7 @@ import (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.request = r
-	inner := e.core.resumes(ctx, a.ask.req) // the outer wrapper has the key, which isn't stored with a request
+	inner := e.core.completing(ctx, a.ask.req) // the outer wrapper has the key, which isn't stored with a request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -77,12 +77,12 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 // answer and headers it gets.
 type contract struct{ core *core }
 
-// resumes reports whether ctx belongs to an operation of this engine that a
+// completing reports whether ctx belongs to an operation of this engine that a
 // completer is finishing, and r has no key of its own. Another engine's wrapper
 // had its own operation here, which must not run unprotected.
-func (e *core) resumes(ctx context.Context, r *Request) bool {
+func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.run.ask.resumed && op.run.ask.core == e &&
+	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
@@ -107,9 +107,9 @@ func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err 
 		}
 		switch {
 		case r.Unread != nil && err != nil: // the key may be in the part that is not read
-			return "", false, keyError(&unlooked{r.Unread})
+			return "", false, keyError(&recordUnread{r.Unread})
 		case errors.Is(err, ErrRequest):
-			return "", false, keyError(&unlooked{err})
+			return "", false, keyError(&recordUnread{err})
 		case !errors.Is(err, ErrKeyMissing):
 			return "", err == nil, keyError(err)
 		}
@@ -142,7 +142,7 @@ func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):
 		return false, nil
 	case r.Unread != nil:
-		return false, &Error{Op: "key", Err: &unlooked{r.Unread}}
+		return false, &Error{Op: "key", Err: &recordUnread{r.Unread}}
 	case !generates || r.Redelivered:
 		return false, &Error{Op: "key", Err: ErrKeyMissing}
 	}
@@ -230,8 +230,8 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 		}
 		p.Detail += "."
 	}
-	if _, ok := errors.AsType[*unlooked](err); ok {
-		p.Detail = unlookedDetail
+	if _, ok := errors.AsType[*recordUnread](err); ok {
+		p.Detail = unreadDetail
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		p = problemIn(h.err)

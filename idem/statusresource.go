@@ -30,7 +30,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		return Result{}, e.core.refusesNobody(ctx, &r, err)
 	}
 	a := e.core.attemptAt(&r)
-	a.ask.home, a.ask.resumed = e.core.names.place(&r, &e.core.names.claims, caller), true
+	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.claims, caller), true
 	if a.ask.other, err = e.core.names.other(ctx, &r, a.ask.home.pk); err != nil {
 		return Result{}, err
 	}
@@ -64,7 +64,7 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 	}
 	rec, err := a.writer().read(ctx, at.pk, a.times.end)
 	if err != nil {
-		return nil, 0, unavailable("resume", at.pk, err)
+		return nil, 0, unavailable("status", at.pk, err)
 	}
 	v, err := a.ask.judge(rec, "")
 	return rec, v, err

@@ -104,8 +104,8 @@ func (t *times) within(ctx context.Context, until time.Time) (context.Context, c
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// gaveUp records a failed write if ctx ended for lack of time.
-func (t *times) gaveUp(ctx context.Context) {
+// ranOut records a failed write if ctx ended for lack of time.
+func (t *times) ranOut(ctx context.Context) {
 	if ctx.Err() != nil {
 		t.spent.Store(true)
 	}
@@ -124,14 +124,14 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// pause waits before round of a write, and returns false if until comes first.
+// pause sleeps before round of a write, and returns false if until comes first.
 func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	ctx, cancel := t.within(ctx, until)
 	defer cancel()
 	return pause(ctx, round)
 }
 
-// pause waits before round: full jitter over state.ResendWithin, at most 0.64 s.
+// pause sleeps before round: full jitter over state.ResendWithin, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
 	return sleep(ctx, chance.N(ctx, state.ResendWithin(min(round, maxRounds))))
 }
@@ -145,7 +145,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// rerun waits before the next run of an Atomic; false if its time is over.
-func (t *times) rerun(ctx context.Context, round int, giveUp time.Time) bool {
-	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(t.deadline) > defaults.Reserve
+// rerun pauses before the next run of an Atomic; false if its time is over.
+func (t *times) rerun(ctx context.Context, round int, until time.Time) bool {
+	return pause(ctx, round) && time.Now().Before(until) && time.Until(t.deadline) > defaults.Reserve
 }

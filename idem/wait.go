@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	firstLook   = 120 * time.Millisecond // the longest wait before the first read of the record
-	longestLook = 800 * time.Millisecond // the longest wait between two reads
-	seldomLook  = 10 * time.Second       // the same, if nobody waits for the answer
+	firstRead   = 120 * time.Millisecond // the longest wait before the first read of the record
+	longestRead = 800 * time.Millisecond // the longest wait between two reads
+	seldomRead  = 10 * time.Second       // the same, if nobody waits for the answer
 
 	// mostEnough is the most time that must be left after the wait of an asynchronous
 	// request: its source's next retry has more.
 	mostEnough = 30 * time.Second
 )
 
-// nextLook returns the bounds of an attempt's wait before it reads the record again.
+// nextRead returns the bounds of an attempt's wait before it reads the record again.
 // waited is since the attempt began to wait, age since the holder began, lease is the rest
 // of the holder's lease, and longest bounds the wait.
 //
-// The wait is as long as the attempt has waited, so k reads take about 2^k·firstLook. It
+// The wait is as long as the attempt has waited, so k reads take about 2^k·firstRead. It
 // is at least a tenth of the holder's age: an operation of ten seconds seldom ends in the
 // next 0.1 s. A read is due once the lease has ended. The bounds are apart, so that many
 // waiting attempts don't read at once.
 //
 // The holder's clock may differ from this one. A wrong age makes a wait longest at most;
 // a wrong lease costs one read, since it has ended from then on.
-func nextLook(waited, age, lease, longest time.Duration) (least, most time.Duration) {
-	most = min(firstLook+max(waited, age/10), longest)
+func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
+	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
-		return lease, lease + firstLook
+		return lease, lease + firstRead
 	}
 	return most - most/8, most
 }
@@ -49,14 +49,14 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 	defer sp.done(nil)
 	for begun := time.Now(); ; {
 		now := c.core.opt.Now()
-		least, most := nextLook(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now), longest)
+		least, most := nextRead(time.Since(begun), now.Sub(held.Run), held.Lease.Sub(now), longest)
 		next := least + chance.N(ctx, most-least)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, state.InFlight, nil
 		}
 		rec, err := c.writer.read(ctx, held.PK, end)
 		if errors.Is(err, ErrCorrupt) {
-			return held, 0, fail("resume", held.PK, err)
+			return held, 0, fail("wait", held.PK, err)
 		}
 		if err != nil {
 			continue // the store may recover; the holder is still working
@@ -73,12 +73,12 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 // will be left to begin: its source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-defaults.Reserve), seldomLook, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:
 	case opt.InFlight == InFlightWait:
-		end, longest, enough = earlier(end, time.Now().Add(defaults.WaitMax)), longestLook, 0
+		end, longest, enough = earlier(end, time.Now().Add(defaults.WaitMax)), longestRead, 0
 	default:
 		return held, v, nil
 	}
@@ -94,7 +94,7 @@ func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Re
 		if err == nil && v == state.TakeOver { // the holder died
 			held, v, err = c.judgeOrTakeOver(ctx, held, c.until())
 		}
-		if err == nil && v == state.Again { // the holder gave up: this is a new operation
+		if err == nil && v == state.Again { // the holder has freed the key: this is a new operation
 			held, v, err = c.begin(ctx)
 		}
 	}

@@ -54,7 +54,7 @@ func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err
 		return
 	}
 	ev := w.event(rec, err)
-	ev.Name, ev.Resumed = string(name), w.ask.resumed
+	ev.Name, ev.Resumed = string(name), w.ask.unattended
 	for _, add := range more {
 		add(&ev)
 	}
@@ -97,7 +97,7 @@ func (w *watch) summary(res Result, err error) Summary {
 		err = h.err
 	}
 	s := Summary{
-		Record: w.record(), Route: w.ask.req.Route, Resumed: w.ask.resumed, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
+		Record: w.record(), Route: w.ask.req.Route, Resumed: w.ask.unattended, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
 		Happened: slices.Clip(t.happened), Cost: t.meter.Cost(),
 	}
 	if err == nil {

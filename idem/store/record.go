@@ -18,7 +18,7 @@ const (
 	None  State = ""
 	Open  State = "open"  // claimed, not finished; an attempt may hold the lease
 	Done  State = "done"  // finished: the response is stored and never changes
-	Stuck State = "stuck" // given up: only an operator may continue
+	Stuck State = "stuck" // only an operator may continue
 )
 
 // Keep is the reason why a record must not expire. No condition uses Keep; stream

@@ -26,9 +26,9 @@ func Unfinished(r *store.Record) bool {
 // whose retry brings the request again: for one retention after the last attempt.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
-// Waits judges an operation as a sweep does: an open operation is abandoned once it is
+// FoundBySweep judges an operation as a sweep does: an open operation is abandoned once it is
 // due, or overheld. since is when it became due.
-func Waits(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
+func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
 	switch {

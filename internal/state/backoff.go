@@ -66,11 +66,11 @@ func ResendWithin(round int) time.Duration {
 // not changed. tries are a record's Tries, or those after the first. Abandoned operations,
 // jobs that wait and withheld answers have it.
 func BackOff(grace time.Duration, tries int) time.Duration {
-	wait := grace
+	pause := grace
 	for range min(tries, 42) { // a nanosecond is more than an hour by then
-		wait = max(grace, min(2*wait, maxBackOff))
+		pause = max(grace, min(2*pause, maxBackOff))
 	}
-	return wait
+	return pause
 }
 
 // TicketBackOff returns the pause after a failed try of a ticket for jobs, whose tries

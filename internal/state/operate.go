@@ -132,7 +132,7 @@ func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }
 
-// Lost says in words what a person gives up who forgets rec.
+// Lost says in words what a person loses who forgets rec.
 func Lost(rec *store.Record, now time.Time) (all []string) {
 	if rec.State != store.Done && rec.Lease.After(now) {
 		all = append(all, "the attempt that holds the record, and may be at work (--lose-attempt)")

@@ -11,11 +11,11 @@ import (
 type Reason string
 
 // The reasons. If a record has several to wait for people, the first of them counts;
-// WaitOf and Waits decide which it has.
+// WaitOf and FoundBySweep decide which it has.
 const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
 	ReasonUnknown    Reason = "unknown"    // stuck, and a call that no phase records may have been made: people find out
-	ReasonStuck      Reason = "stuck"      // given up: people settle it
+	ReasonStuck      Reason = "stuck"      // nobody goes on with it: people settle it
 	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle it
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record

@@ -123,12 +123,12 @@ func TestWaits(t *testing.T) {
 	} {
 		tt.r.Run = clock
 		for after, want := range map[time.Duration]Reason{0: tt.before, tt.dueFrom + 1: tt.waits} {
-			got, since := Waits(&tt.r, clock.Add(after), grace)
+			got, since := FoundBySweep(&tt.r, clock.Add(after), grace)
 			if got != want || since.Sub(clock) != tt.dueFrom {
 				t.Errorf("%s, %v after its attempt began: it waits for %s from %v on, want %s from %v on", name, after, got, since.Sub(clock), want, tt.dueFrom)
 			}
 		}
-		if got, _ := Waits(&tt.r, clock.Add(tt.dueFrom), grace); tt.r.Lease.IsZero() && got != tt.before {
+		if got, _ := FoundBySweep(&tt.r, clock.Add(tt.dueFrom), grace); tt.r.Lease.IsZero() && got != tt.before {
 			t.Errorf("%s, at the very time: it waits for %s, want %s", name, got, tt.before)
 		}
 	}

@@ -158,7 +158,7 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 // looksFirst reads the record of a repetition before the claim: seen, as it is. The
 // attempt acts later on what it saw now.
 //
-// Code: idem.claiming.look, idem.claiming.either
+// Code: idem.claiming.readFirst, idem.claiming.either
 func (m *Model) looksFirst(w *world, i int, seen Record) {
 	a, is := &w.Attempts[i], w.Record
 	w.Record = seen

@@ -113,7 +113,7 @@ func (m *Model) called(w world, i int, emit emit) {
 // early is a handler that answers before its call: it looks, and finds that the call has
 // nothing to do. An earlier attempt's call may be the reason.
 //
-// Code: idem.calls.missed, idem.run.giveUp, idem.progress.leftover
+// Code: idem.calls.missed, idem.run.endUnstored, idem.progress.leftover
 func (m *Model) early(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	if w.Left.Early == 0 || a.Unsure || m.Phases[m.place(a)] != Foreign {

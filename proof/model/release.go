@@ -48,7 +48,7 @@ func (m *Model) frees(a *attempt) bool {
 // released is the answer to a release. Where an earlier write of the attempt has
 // landed after all, the attempt decides again from the record.
 //
-// Code: idem.run.release, idem.run.giveUp
+// Code: idem.run.release, idem.run.endUnstored
 func (m *Model) released(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	crossed := !ok && r.State != None && r.Owner == m.nonce(i) && r.Ver > p.Seen.Ver && r.Lease != Released
@@ -68,7 +68,7 @@ func (m *Model) released(w *world, i int, p packet, ok bool) {
 // tells tells the client of a handler that refused its request so, unless the operation
 // may go on without the client.
 //
-// Code: idem.run.giveUp, idem.answers.withhold
+// Code: idem.run.endUnstored, idem.answers.withhold
 func (m *Model) tells(w *world, i int, p packet, landed bool) {
 	if !w.Attempts[i].Refuses || m.Who[min(i, len(m.Who)-1)] == Completer {
 		return

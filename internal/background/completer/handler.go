@@ -38,7 +38,7 @@ type Handler struct {
 	resumer  Resumer
 	opt      Options
 	breakers breakers
-	waiting  *waiting
+	overdue  *overdue
 }
 
 // Options are a handler's settings; the zero value is the default.
@@ -94,7 +94,7 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), waiting: newWaiting()}
+	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), overdue: newOverdue()}
 }
 
 // Handle works on a batch of messages. The report names the messages that wait on in the
@@ -167,7 +167,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		t.PK = state.NoTicket + m.MessageId
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
-		return h.wait(ctx, m, t.Due)
+		return h.hide(ctx, m, t.Due)
 	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a job with a time may have waited for it
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
@@ -176,7 +176,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	case ctx.Err() != nil:
 		return true
 	case ok && time.Until(deadline) < minTime: // another ticket has taken the time
-		return h.wait(ctx, m, now.Add(state.JobPause))
+		return h.hide(ctx, m, now.Add(state.JobPause))
 	case t.Jobs:
 		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
 		return h.after(ctx, m, t, o, state.TicketBackOff(now.Sub(t.Due), int(m.number("ApproximateReceiveCount"))))
@@ -202,15 +202,15 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	made, due := t.Due, state.Due(rec, rec.Run, h.opt.Grace)
 	t = state.TicketFor(rec).From(due)
 	if due.After(now) {
-		return h.wait(ctx, m, due)
+		return h.hide(ctx, m, due)
 	}
 	left := now.Sub(due) > state.LeftToSweep
 	until, may := h.breakers.enter(rec, due, now)
 	switch {
-	case !may && left && h.waiting.spare(m, t.Operation, made, now):
+	case !may && left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, "its function gives no answer")
 	case !may:
-		return h.wait(ctx, m, until)
+		return h.hide(ctx, m, until)
 	}
 	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
 	h.breakers.leave(rec, h.opt.Now(), o)
@@ -219,10 +219,10 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	switch {
 	case !o.Unanswered:
 		tries++
-	case left && h.waiting.spare(m, t.Operation, made, now):
+	case left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next look at the record tells of a try that was counted
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next read of the record tells of a try that was counted
 }
 
 // leave ends a ticket that a sweep has made for an operation whose earlier ticket waits.
@@ -243,8 +243,8 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
-	case TicketInFlight, TicketMoved: // the next look at the record tells if the operation has ended
-		return h.wait(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
+	case TicketInFlight, TicketMoved: // the next read of the record tells if the operation has ended
+		return h.hide(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: it waits for people", "function", t.Function, "error", o.Error)
 		return h.ended(ctx, m, t, errors.New("no handler: "+o.Error))
@@ -252,7 +252,7 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 		return h.ended(ctx, m, t, fmt.Errorf("%w: %s", store.ErrCorrupt, o.Error))
 	case TicketFailed:
 		log.WarnContext(ctx, "not completed", "error", o.Error)
-		return h.wait(ctx, m, h.opt.Now().Add(pause))
+		return h.hide(ctx, m, h.opt.Now().Add(pause))
 	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
 	default:
@@ -270,14 +270,14 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	}
 	if err := h.opt.Listed(ctx, t, why); err != nil {
 		h.opt.Logger.ErrorContext(ctx, "not listed: the ticket waits on", "record", t.Record(), "error", err)
-		return h.wait(ctx, m, h.opt.Now().Add(h.opt.Grace))
+		return h.hide(ctx, m, h.opt.Now().Add(h.opt.Grace))
 	}
 	return false
 }
 
-// wait makes a message invisible until due. If that fails, it waits for the queue's own
+// hide makes a message invisible until due. If that fails, it waits for the queue's own
 // visibility timeout. If too many messages wait, it is deleted.
-func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
+func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits bool) {
 	now := h.opt.Now()
 	if h.queue.crowded(ctx) {
 		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)

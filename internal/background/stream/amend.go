@@ -130,7 +130,7 @@ func misplaced(it item.Map, r *store.Record) bool {
 }
 
 // placeCondition is on a correction of the index. It doesn't ask for jobs, as
-// [ackCondition] does: a record that was given up before its first job has none.
+// [ackCondition] does: a record that became stuck before its first job has none.
 //   - id: the key may have been used anew since the record was read.
 const placeCondition = "id = :id"
 

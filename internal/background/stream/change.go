@@ -38,9 +38,9 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// freed reports whether people have ended the lease of an attempt: an attempt that gives its
+// leaseEnded reports whether people have ended the lease of an attempt: an attempt that gives its
 // record back writes no decision.
-func (c *change) freed() bool {
+func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {
 		return false

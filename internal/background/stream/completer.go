@@ -103,7 +103,7 @@ func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 // run works on changes, and returns the first record that has to come again.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
-	waits := make(map[string]bool) // records of an operation whose ticket was made before this batch
+	ticketed := make(map[string]bool) // records of an operation whose ticket was made before this batch
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
@@ -115,10 +115,10 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		}
 		if known := newest[ch.new.PK]; known == nil || known.new.ID != ch.new.ID {
 			before := ch.before()
-			waits[ch.new.PK] = before != nil && state.Completable(before)
+			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
-		if ch.freed() || ch.new.State == store.Stuck {
-			waits[ch.new.PK] = false // its ticket is hidden until the lease would have ended, or is over
+		if ch.leaseEnded() || ch.new.State == store.Stuck {
+			ticketed[ch.new.PK] = false // its ticket is hidden until the lease would have ended, or is over
 		}
 		newest[ch.new.PK] = ch
 	}
@@ -126,7 +126,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	var at []int
 	for i := range changes { // in the batch's order
 		ch := &changes[i]
-		if ch.new == nil || newest[ch.new.PK] != ch || waits[ch.new.PK] || !state.Completable(ch.new) || state.Overheld(ch.new, c.opt.Now()) {
+		if ch.new == nil || newest[ch.new.PK] != ch || ticketed[ch.new.PK] || !state.Completable(ch.new) || state.Overheld(ch.new, c.opt.Now()) {
 			continue
 		}
 		tickets = append(tickets, state.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))

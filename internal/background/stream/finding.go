@@ -248,6 +248,6 @@ func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool
 	if r.State == store.Open && !state.Completable(r) {
 		return !state.Free(r, now) && !r.Lease.After(now) && !r.Run.After(f.since)
 	}
-	why, _ := state.Waits(r, now, grace)
+	why, _ := state.FoundBySweep(r, now, grace)
 	return why == state.ReasonOpen
 }

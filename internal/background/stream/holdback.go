@@ -23,7 +23,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 		}
 		return now, err
 	})
-	waits := func(name string) bool {
+	pending := func(name string) bool {
 		now, err := load()
 		if err != nil {
 			// No program reads the jobs of a corrupt record, and the job is here.
@@ -32,7 +32,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
 	}
 	left := slices.DeleteFunc(slices.Clone(t.jobs), func(j jobRef) bool {
-		return slices.ContainsFunc(d.ahead(t, j.name), waits)
+		return slices.ContainsFunc(d.ahead(t, j.name), pending)
 	})
 	for _, j := range t.jobs {
 		if !slices.Contains(left, j) {

@@ -31,7 +31,7 @@ func Log(logger *slog.Logger) Hooks {
 				"outcome", t.Outcome, "error", t.Err)
 		},
 		MadeStuck: func(ctx context.Context, e Entry) {
-			logger.ErrorContext(ctx, "operation given up: it waits for an operator", "record", e.Record, "operation", e.ID, "route", e.Route,
+			logger.ErrorContext(ctx, "operation is stuck: it waits for an operator", "record", e.Record, "operation", e.ID, "route", e.Route,
 				"phase", e.Phase, "tries", e.Tries)
 		},
 	}

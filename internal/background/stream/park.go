@@ -41,9 +41,9 @@ func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[s
 	})
 }
 
-// waiting is a condition on jobs: a parked job keeps its first reason. It is as
+// unparked is a condition on jobs: a parked job keeps its first reason. It is as
 // short as possible: with 50 jobs an expression is close to its 4 KB.
-func waiting(paths []string) string {
+func unparked(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
 
@@ -55,7 +55,7 @@ func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItem
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // a job that was delivered since must not come back
+	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // a job that was delivered since must not come back
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
 	in.ExpressionAttributeNames = placeholders
@@ -68,7 +68,7 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
 	// A job that was delivered since has no count, and a lower count belongs to a
 	// new round, which an operator has begun.
-	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
+	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
 	// A record that waits already, for whatever, has the entry of its first cause. So a
 	// give-up or another drain in between doesn't matter.

@@ -48,12 +48,12 @@ func TestFindingsOfARecord(t *testing.T) {
 	job := map[string]store.Job{"0.0": {}}
 	at := func(d time.Duration) map[string]store.Job { return map[string]store.Job{"0.0": {At: ago(d)}} }
 	type short struct {
-		Entries                 []state.Reason
-		Jobs, LetGo             int
-		Tickets, GiveUps, Empty int
-		Left                    int           // to the stream's readers
-		Young                   time.Duration // until the last of those is late
-		Open                    bool
+		Entries               []state.Reason
+		Jobs, LetGo           int
+		Tickets, Stuck, Empty int
+		Left                  int           // to the stream's readers
+		Young                 time.Duration // until the last of those is late
+		Open                  bool
 	}
 	for name, tt := range map[string]struct {
 		r    *store.Record
@@ -67,7 +67,7 @@ func TestFindingsOfARecord(t *testing.T) {
 		"the program refuses to continue":    {open(grace+late+1, blocked), short{Entries: []state.Reason{state.ReasonBlocked}, Tickets: 1, Open: true}},
 		"held by a clock that was wrong":     {open(grace+late+1, held(25*time.Hour)), short{Entries: []state.Reason{state.ReasonOpen}, Open: true}},
 		"its request isn't stored":           {open(24*time.Hour, noRequest), short{Entries: []state.Reason{state.ReasonNoRequest}, Open: true}},
-		"and its client will not come back":  {open(24*time.Hour+1, noRequest), short{Entries: []state.Reason{state.ReasonNoRequest}, GiveUps: 1, Open: true}},
+		"and its client will not come back":  {open(24*time.Hour+1, noRequest), short{Entries: []state.Reason{state.ReasonNoRequest}, Stuck: 1, Open: true}},
 		"given back to its client":           {open(time.Hour, freed), short{}},
 		"stuck":                              {open(30*24*time.Hour, stuck), short{Entries: []state.Reason{state.ReasonStuck}}},
 		"stuck for 30 days":                  {open(30*24*time.Hour+1, stuck), short{Entries: []state.Reason{state.ReasonStuck}, Empty: 1}},
@@ -87,7 +87,7 @@ func TestFindingsOfARecord(t *testing.T) {
 			s := &Sweep{opt: SweepOptions{Late: late, Grace: grace}}
 			var f tasks
 			s.examine(&f, tt.r, now)
-			got := short{Left: f.young, Tickets: len(f.tickets), GiveUps: len(f.giveUps), Empty: len(f.emptied), Open: !f.oldestOpen.IsZero()}
+			got := short{Left: f.young, Tickets: len(f.tickets), Stuck: len(f.stuck), Empty: len(f.emptied), Open: !f.oldestOpen.IsZero()}
 			for _, e := range f.entries {
 				got.Entries = append(got.Entries, e.Reason)
 			}
@@ -128,7 +128,7 @@ func TestActGoesOnAfterFailures(t *testing.T) {
 	}}
 	f := tasks{
 		tickets: []jobs.Ticket{{PK: "refused"}, {PK: "queued"}},
-		giveUps: []*store.Record{rec("stuck fails"), rec("moved"), rec("at work"), rec("stuck"), rec("refused")},
+		stuck:   []*store.Record{rec("stuck fails"), rec("moved"), rec("at work"), rec("stuck"), rec("refused")},
 	}
 	answers["refused"] = errBroken
 	var rep Report
@@ -140,7 +140,7 @@ func TestActGoesOnAfterFailures(t *testing.T) {
 		t.Errorf("told of %q and %q", queued, givenUp)
 	}
 	s.opt.Queue, s.opt.MarkStuck, rep = nil, nil, Report{}
-	f.emptied = f.giveUps
+	f.emptied = f.stuck
 	if failed, err := s.act(t.Context(), f, &rep); failed != nil || err != nil || rep.Queued+rep.MadeStuck+rep.Emptied != 0 {
 		t.Errorf("a sweep that only lists: failed are %q, %+v, %v", failed, rep, err)
 	}

@@ -888,7 +888,7 @@ func TestLogTellsWhatGoesWell(t *testing.T) {
 		h.Tried(t.Context(), stream.Try{})
 		h.MadeStuck(t.Context(), stream.Entry{})
 	}
-	for _, line := range []string{"job delivered", "jobs delayed", "ticket queued", "ticket tried", "operation given up"} {
+	for _, line := range []string{"job delivered", "jobs delayed", "ticket queued", "ticket tried", "operation is stuck"} {
 		if strings.Count(log.String(), line) != 1 {
 			t.Errorf("%q is not said once:\n%s", line, log.String())
 		}

@@ -23,7 +23,7 @@ type tasks struct {
 	entries []Entry
 	todos   []*todo
 	tickets []jobs.Ticket
-	giveUps []*store.Record
+	stuck   []*store.Record
 	emptied []*store.Record // stuck for so long that the contents of their requests go
 
 	misplaced  []*store.Record // in the index of what waits for people
@@ -87,14 +87,14 @@ func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 		f.oldestOpen = r.Created
 	}
 	s.examineJobs(f, r, now)
-	waits, since := state.Waits(r, now, s.opt.Grace)
+	found, since := state.FoundBySweep(r, now, s.opt.Grace)
 	if state.Completable(r) && !state.Overheld(r, now) && now.Sub(since) <= s.opt.Late {
 		f.leave(since.Add(s.opt.Late))
 	}
-	if waits == state.NoReason {
+	if found == state.NoReason {
 		return
 	}
-	why := waits
+	why := found
 	if r.Blocked {
 		why = state.ReasonBlocked
 	}
@@ -102,10 +102,10 @@ func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 	switch {
 	case r.State == store.Stuck && state.RequestOutlived(r, now):
 		f.emptied = append(f.emptied, r)
-	case waits == state.ReasonOpen && !state.Overheld(r, now) && now.Sub(since) > s.opt.Late:
+	case found == state.ReasonOpen && !state.Overheld(r, now) && now.Sub(since) > s.opt.Late:
 		f.tickets = append(f.tickets, state.TicketFor(r).From(now))
-	case waits == state.ReasonNoRequest && now.After(state.LeftUntil(r)):
-		f.giveUps = append(f.giveUps, r)
+	case found == state.ReasonNoRequest && now.After(state.LeftUntil(r)):
+		f.stuck = append(f.stuck, r)
 	}
 }
 
@@ -180,7 +180,7 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 		}
 	}
 	uncovered := make(map[string]finding)
-	for _, r := range f.giveUps {
+	for _, r := range f.stuck {
 		note(r.PK, s.markStuck(ctx, r, rep, uncovered))
 	}
 	for _, key := range slices.Sorted(maps.Keys(uncovered)) {
@@ -241,7 +241,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 		return nil // another worker works on it
 	case errors.Is(err, jobs.ErrNotMine):
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
-			return nil // the sweep that it belongs to gives it up
+			return nil // the sweep that it belongs to marks it as stuck
 		}
 		key := namespacePK(state.Namespace(r.PK))
 		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: state.ReasonBlocked}

@@ -40,7 +40,7 @@ type Options struct {
 	// Grace is for how long an operation is left to its client after its lease, at most a
 	// day. Default: [state.DefaultGrace].
 	Grace time.Duration
-	// Namespaces limits the operations that the sweep gives up to those of engines
+	// Namespaces limits the operations that the sweep marks as stuck to those of engines
 	// with these namespaces ([idem.Options.Namespace]); it only lists the others. Set it if
 	// several workers share the table. Default: every namespace.
 	Namespaces []string
@@ -107,12 +107,12 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 		opt.Functions = completer.Functions{}
 	}
 	w := &Worker{opt: opt}
-	waiting := &sharedQueue{queue, newShare(opt.Share)}
+	tickets := &sharedQueue{queue, newShare(opt.Share)}
 	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
-		o.Delayed, o.Logger, o.Hooks, o.Tracer = waiting, opt.Logger, opt.Hooks, opt.Tracer
+		o.Delayed, o.Logger, o.Hooks, o.Tracer = tickets, opt.Logger, opt.Hooks, opt.Tracer
 		apply(opt.Drain, o)
 	})
-	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(waiting, func(o *stream.CompleterOptions) {
+	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(tickets, func(o *stream.CompleterOptions) {
 		o.LeaveToSweep, o.Grace, o.Logger, o.Hooks = true, opt.Grace, opt.Logger, opt.Hooks
 		apply(opt.Completer, o)
 	})}
@@ -121,7 +121,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 		apply(opt.Tickets, o)
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.MarkStuck = drain, waiting, markStuck(store, &opt)
+		o.Drain, o.Queue, o.MarkStuck = drain, tickets, markStuck(store, &opt)
 		o.Grace, o.Logger, o.Hooks = opt.Grace, opt.Logger, opt.Hooks
 		apply(opt.Sweep, o)
 	})

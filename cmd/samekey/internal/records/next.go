@@ -132,7 +132,7 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 
 // leftOpen says what becomes of an open operation whose client doesn't come back.
 func leftOpen(r *store.Record, o StoryOptions) []Next {
-	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
+	waits, since := state.FoundBySweep(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
 	switch waits {
 	case state.ReasonOpen:

@@ -158,7 +158,7 @@ func onlyLater(r *store.Record, now time.Time) bool {
 
 // why is the cause of a record's state, for people.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
-	waiting, _ := state.Waits(r, now, grace)
+	waiting, _ := state.FoundBySweep(r, now, grace)
 	switch {
 	case r.State == store.Done && r.Keep == store.KeepJobs && onlyLater(r, now):
 		return "with later jobs"

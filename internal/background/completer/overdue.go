@@ -9,12 +9,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// mostWaiting is how many operations are remembered.
-const mostWaiting = 10_000
+// mostOverdue is how many operations are remembered.
+const mostOverdue = 10_000
 
-// waiting has the oldest ticket of each operation that is long due and can't be tried, as this
+// overdue has the oldest ticket of each operation that is long due and can't be tried, as this
 // process saw them. Each sweep makes another ticket for such an operation.
-type waiting struct {
+type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation
 }
@@ -26,11 +26,11 @@ type seen struct {
 	at      time.Time // when it was seen
 }
 
-func newWaiting() *waiting { return &waiting{all: lru.New[string, seen](mostWaiting)} }
+func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
 // spare reports whether a sweep has made m, and an older ticket of its operation waits. due
 // is m's own: only a sweep sends tickets that are due.
-func (w *waiting) spare(m *received, operation string, due, now time.Time) bool {
+func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	this := seen{m.MessageId, m.number("SentTimestamp"), now}
