@@ -214,6 +214,10 @@ func (w *world) engineSays(c *customer, by string, res idem.Result) reply {
 			w.fail(oneAnswer+": a replay (%d) is no answer of the handler, and nobody has decided", res.Status)
 		}
 		return reply{final: res.Replayed, text: text + "of an operator"}
+	case "idempotency_unfinished":
+		if res.Header.Get("Retry-After") == "" {
+			w.fail(notForEver + ": nobody says when the client of an unfinished operation may retry")
+		}
 	case "idempotency_key_mismatch", "idempotency_stuck", "idempotency_answer_not_kept":
 		return reply{final: true, text: text}
 	}

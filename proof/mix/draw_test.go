@@ -80,6 +80,8 @@ var switches = [...]choice{
 	providerLost, providerMute, providerLate, providerDown, providerDenies, providerForgets,
 	// Later.
 	absent, callsOut, former, retrySign,
+	lookUp, neverAgain, comesLate,
+	providerOut, onItsWay, findsDown, findsSlowly, findsLate, findsOther,
 }
 
 const (
@@ -120,6 +122,8 @@ const (
 	dawdles       choice = "a handler that takes its time"
 	ignoresEnd    choice = "a handler that works past its time"
 	hopeless      choice = "a handler that always fails"
+	lookUp        choice = "LookUp"
+	neverAgain    choice = "Remembers(0)"
 	deploy        choice = "a deploy"
 
 	secondClient  choice = "a second client"
@@ -129,6 +133,7 @@ const (
 	pastRetention choice = "a client that retries after the retention"
 	givesUp       choice = "a client that gives up"
 	absent        choice = "nobody who asks after the faults"
+	comesLate     choice = "a client that retries when a look-up may count"
 
 	completer  choice = "the completer"
 	ticketLost choice = "a lost ticket"
@@ -159,6 +164,13 @@ const (
 	providerDown    choice = "provider: down"
 	providerDenies  choice = "provider: declines"
 	providerForgets choice = "provider: forgets"
+
+	providerOut choice = "provider: out for a while, then mute"
+	onItsWay    choice = "provider: on its way for long"
+	findsDown   choice = "look-up: down for a while"
+	findsSlowly choice = "look-up: slow"
+	findsLate   choice = "look-up: behind, doesn't know what was made"
+	findsOther  choice = "look-up: finds something else"
 )
 
 var place = func() map[choice]int {

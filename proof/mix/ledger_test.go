@@ -38,6 +38,8 @@ const (
 	// The user's writes and jobs are committed once, with their recovery point, and a
 	// phase has one result.
 	writtenOnce = "written once"
+	// A call in doubt isn't left to people while its provider can be asked.
+	asksFirst = "the provider is asked first"
 	// Records with phases don't expire, stuck and abandoned operations are listed, and no
 	// job goes without a delivery.
 	nothingLost = "nothing is forgotten"
@@ -68,6 +70,7 @@ type operation struct {
 	answer       *store.Response // kept
 	risk         bool            // an operator allows another call
 	settled      bool            // an operator has decided
+	wrong        bool            // a look-up has found something else
 	passes       map[string]int  // phases that an attempt has committed
 	results      map[string]string
 	jobs         map[string]string // committed jobs, with their steps
@@ -256,6 +259,7 @@ func (w *world) moves(pk string) {
 		w.follows(op, prev, now)
 	}
 	w.sound(op, now)
+	w.leftToPeople(op, prev, now)
 	w.background(op, prev, now)
 }
 
@@ -351,6 +355,19 @@ func (w *world) sound(op *operation, rec *store.Record) {
 	}
 }
 
+// leftToPeople looks at an operation that waits for people in a call.
+func (w *world) leftToPeople(op *operation, was, is *store.Record) {
+	n := len(is.Phases)
+	if is.State != store.Stuck || was == nil || was.State == store.Stuck || n == 0 || !is.Phases[n-1].Intent || w.scripts[0] != w.scripts[1] {
+		return
+	}
+	name := is.Phases[n-1].Name
+	i := slices.IndexFunc(w.scripts[0].steps, func(st step) bool { return st.name == name })
+	if st := w.scripts[0].steps[i]; st.look && !st.never && !op.wrong && is.Tries < w.maxTries {
+		w.fail(asksFirst+": %s is stuck in %s after %d tries: %s", op.name, name, is.Tries, is.LastErr)
+	}
+}
+
 func (w *world) describe(op *operation) string {
 	rec := op.rec
 	var b strings.Builder
@@ -388,6 +405,9 @@ func (w *world) describe(op *operation) string {
 	if rec.Blocked {
 		b.WriteString(", blocked")
 	}
+	if rec.Asked != nil {
+		fmt.Fprintf(&b, ", looked up %d times: %s", rec.Asked.Times, rec.Asked.Said)
+	}
 	return b.String()
 }
 
@@ -401,7 +421,7 @@ func (w *world) background(op *operation, prev, rec *store.Record) {
 		w.after(w.between(10*time.Millisecond, 20*time.Second, "drain", op.name, rec.Ver), func() { w.deliver(rec.PK, rec.ID) })
 	}
 	if rec.State == store.Stuck && (prev == nil || prev.State != store.Stuck) && w.odds(0.6, operator, op.name, rec.Ver) {
-		w.after(longest+30*time.Minute, func() { w.settle(op) })
+		w.after(longest+30*time.Minute+w.slowest(), func() { w.settle(op) }) // when no copy of a call is on its way
 	}
 }
 
@@ -416,6 +436,8 @@ func (w *world) settle(op *operation) {
 	if n := len(rec.Phases); n > 0 && rec.Phases[n-1].Intent {
 		paid := w.paid(op.id, rec.Phases[n-1].Name)
 		switch {
+		case rec.Input != nil && w.hash("operator asks", op.name)%4 == 0:
+			s.Ask, what = true, "look it up"
 		case w.hash("operator", op.name)%4 == 0:
 			s.RiskTwice, what, op.risk = true, "risk it", true
 		case paid != nil:

@@ -65,6 +65,11 @@ type step struct {
 	sends   bool
 	steps   bool // the derived key names the phase
 	joins   bool // a call's failure is answered by Respond
+	never   bool // by Remembers(0)
+	look    bool
+	within  time.Duration // of the look-up: longer than onWay and lag together
+	onWay   time.Duration // the longest time of a call on its way
+	lag     time.Duration // the longest time by which the look-up is behind
 }
 
 func (s *script) String() string {
@@ -84,6 +89,8 @@ func (s *script) String() string {
 		}{
 			{st.intent, "NotIdempotent"},
 			{st.memory > 0, fmt.Sprintf("Remembers(%s)", st.memory)},
+			{st.never, "Remembers(0)"},
+			{st.look, fmt.Sprintf("LookUp(%s; %s on its way, %s behind)", st.within, st.onWay, st.lag)},
 			{st.sends, "Sends"},
 			{st.writes, "a write"},
 			{st.jobs > 0, fmt.Sprintf("%d jobs", st.jobs)},
@@ -225,7 +232,13 @@ func (p *plan) step(i int) step {
 		st.memory = []time.Duration{time.Hour, 8 * time.Minute, 4 * time.Hour}[d.hash("memory", i)%3]
 	}
 	st.sends = st.foreign && d.odds(0.2, sends, i)
-	if !st.intent {
+	if st.look = st.foreign && d.odds(0.4, lookUp, i); st.look {
+		p.asks(&st, i)
+	}
+	if st.foreign && !st.intent && d.odds(0.1, neverAgain, i) {
+		st.never, st.memory = true, 0
+	}
+	if !st.intent && !st.look {
 		st.writes = d.odds(0.4, writes, i)
 		if d.odds(0.25, jobsStaged, i) {
 			st.jobs = int([]uint64{1, 2, 5, 15}[d.hash("jobs", i)%4])
@@ -237,6 +250,49 @@ func (p *plan) step(i int) step {
 		st.size = item - 2000 + int(d.hash("large", i)%1600)
 	}
 	return st
+}
+
+// clocks are the most by which the clocks of two hosts differ, and a little.
+const clocks = 11 * time.Second
+
+// asks gives a call a look-up. within is as short as it may be.
+func (p *plan) asks(st *step, i int) {
+	d := p.drawn
+	st.sends = true
+	if !st.intent {
+		st.memory = pick(d, remembers, []time.Duration{8 * time.Minute, time.Hour, 4 * time.Hour}, "look", i)
+	}
+	st.within = pick(d, lookUp, []time.Duration{15 * time.Minute, 2 * time.Hour, 5 * time.Hour}, i)
+	rest := st.within - clocks
+	longest := rest / 2
+	if !st.intent { // copies with a key come while it is known
+		longest = min(longest, st.memory-st.trusted()-clocks)
+	}
+	st.onWay = d.between(time.Minute, longest, "on its way", i)
+	st.lag = rest - st.onWay
+}
+
+// comesLate are the pauses of a client that calls again, if the call may be repeated, and asks
+// soon after its first call was within ago.
+func (p *plan) comesLate(st step, i int) []time.Duration {
+	if st.intent || st.never {
+		return []time.Duration{st.within + p.between(-p.lease, 2*p.lease, "late", i), time.Second, 10 * time.Minute}
+	}
+	again := p.between(p.lease, st.trusted(), "again", i)
+	return []time.Duration{again, max(st.within-again, time.Second) + p.between(0, again, "late", i), 10 * time.Minute}
+}
+
+// trusted is for how long a call is repeated under its key.
+func (st *step) trusted() time.Duration { return st.memory - min(time.Hour, st.memory/4) }
+
+// slowest is the longest time until a look-up counts.
+func (p *plan) slowest() (d time.Duration) {
+	for _, s := range p.scripts {
+		for _, st := range s.steps {
+			d = max(d, st.within)
+		}
+	}
+	return d
 }
 
 // invite draws the clients.
@@ -267,6 +323,12 @@ func (p *plan) invite() {
 			c.pauses = []time.Duration{50 * time.Millisecond}
 		default:
 			c.pauses = []time.Duration{time.Second, 3 * time.Second}
+		}
+		for _, st := range p.scripts[0].steps {
+			if st.look && d.odds(0.7, comesLate, i) {
+				c.pauses = p.comesLate(st, i)
+				c.rounds = max(c.rounds, 4)
+			}
 		}
 		if p.odds(0.15, largeRequest) {
 			c.size = pick(d, largeRequest, []int{2 << 10, p.inline + 100, 20 << 10, 450 << 10})

@@ -136,6 +136,8 @@ func (r *run) phase(ctx context.Context, i int, st step) error {
 	}{
 		{st.intent, idem.NotIdempotent()},
 		{st.memory > 0, idem.Remembers(st.memory)},
+		{st.never, idem.Remembers(0)},
+		{st.look, idem.LookUp(func(ctx context.Context, c idem.Call) (string, idem.Found, error) { return r.find(ctx, st, c.Key) }, st.within)},
 		{st.sends && st.steps, idem.Sends("pay", r.intent, st.name)},
 		{st.sends && !st.steps, idem.Sends("pay", r.intent)},
 	} {

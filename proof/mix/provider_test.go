@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
@@ -15,13 +16,16 @@ import (
 type provider struct {
 	keys map[string]*payment
 	all  []*payment
+	out  map[string]outage // by key
+	down time.Time         // until when it can't be asked
 }
 
 // payment is an effect at the provider.
 type payment struct {
 	intent, step, op, key, id string
+	sent                      string // the derived key
 	declined                  bool
-	made                      time.Time
+	made, known               time.Time // known: to a look-up
 }
 
 var (
@@ -49,12 +53,26 @@ func (r *run) pay(ctx context.Context, st step, key string) (string, error) {
 				c.give("", err)
 			})
 		}
+		lost, mute := w.outage(st, key, c)
 		switch {
 		case w.fires(crashBefore, 0.01, c):
 			w.crash(r.p)
 		case w.fires(crashAfter, 0.02, c):
 			_, _ = apply(", and the process crashes")
 			w.crash(r.p)
+		case lost:
+			lose(providerOut, errPay, time.Second)
+		case mute:
+			w.after(delay, func() { _, _ = apply(", and the answer is lost") })
+			lose(providerMute, errPay, time.Second)
+		case st.look && w.fires(onItsWay, 0.3, c):
+			wait := w.between(time.Second, st.onWay, "on its way", c.actor, c.n)
+			w.after(wait, func() { _, _ = apply(", after " + wait.String() + " on its way") })
+			if w.hash("on its way", c.actor, c.n)%2 == 0 {
+				w.crash(r.p)
+				return
+			}
+			lose(onItsWay, errPay, time.Second)
 		case w.fires(providerLost, 0.03, c):
 			lose(providerLost, errPay, time.Second)
 		case w.fires(providerDown, 0.03, c):
@@ -76,7 +94,8 @@ func (r *run) pay(ctx context.Context, st step, key string) (string, error) {
 // charge makes a payment. What it must not do twice, it must not do twice.
 func (w *world) charge(intent, op string, st step, key string, sent time.Time) (string, error) {
 	p := &w.provider
-	if st.intent {
+	ref := key
+	if st.intent || st.never {
 		key = fmt.Sprint("none ", len(p.all))
 	}
 	memory := st.memory
@@ -91,11 +110,14 @@ func (w *world) charge(intent, op string, st step, key string, sent time.Time) (
 		w.note("provider", "has forgotten the key of %s", known.id)
 	}
 	now := &payment{
-		intent: intent, step: st.name, op: op, key: key, id: fmt.Sprint("pay", len(p.all)), made: time.Now(),
+		intent: intent, step: st.name, op: op, key: key, sent: ref, id: fmt.Sprint("pay", len(p.all)), made: time.Now(), known: time.Now(),
 		declined: w.odds(min(1, 0.06*w.rate), providerDenies, intent, st.name),
 	}
 	if now.declined {
 		w.fired[providerDenies]++
+	}
+	if st.look && !w.calm.Load() && w.odds(min(1, 0.7*w.rate), findsLate, now.id) {
+		now.known = now.made.Add(st.lag)
 	}
 	for _, before := range p.all {
 		if before.intent == intent && before.step == st.name && !before.declined {
@@ -108,6 +130,75 @@ func (w *world) charge(intent, op string, st step, key string, sent time.Time) (
 	p.all = append(p.all, now)
 	p.keys[key] = now
 	return now.id, now.outcome()
+}
+
+// outage is a time in which no call with a key is answered: the calls until lost are lost, and
+// those until over are only not answered.
+type outage struct{ lost, over time.Time }
+
+// outage returns the outage that a call with a key is in. It may begin with the first of them.
+func (w *world) outage(st step, key string, c *call) (lost, mute bool) {
+	out, known := w.provider.out[key]
+	if !known && st.look && w.fires(providerOut, 0.5, c) {
+		out.lost = time.Now().Add(w.between(time.Second, max(st.trusted(), time.Minute), "lost", c.actor))
+		out.over = time.Now().Add(max(st.trusted(), time.Hour))
+	}
+	w.provider.out[key] = out
+	on := !w.calm.Load() && time.Now().Before(out.over)
+	return on && time.Now().Before(out.lost), on
+}
+
+// find looks a call up, as the provider knows it at the begin of the look-up.
+func (r *run) find(ctx context.Context, st step, key string) (string, idem.Found, error) {
+	w, op := r.w, opID(ctx)
+	v, err := w.ask(ctx, r.p, "find", st.name, func(c *call) {
+		paid := w.finds(key)
+		delay := w.between(20*time.Millisecond, 300*time.Millisecond, "find", c.actor, c.n)
+		give := func(wait time.Duration, how string, err error) {
+			w.after(wait, func() {
+				w.note(c.actor, "look-up of payment %s of %s: made %t%s%s", st.name, w.opName(op), paid != nil, how, outcome(err))
+				c.give(paid, err)
+			})
+		}
+		if w.fires(findsDown, 0.1, c) {
+			w.provider.down = time.Now().Add(w.between(time.Second, time.Hour, "down", c.actor, c.n))
+		}
+		switch {
+		case w.fires(crashBefore, 0.01, c):
+			w.crash(r.p)
+		case time.Now().Before(w.provider.down) && !w.calm.Load():
+			give(delay, ", and it is down", errPay)
+		case w.fires(findsOther, 0.04, c):
+			w.ledger.op(op).wrong = true
+			give(delay, "", fmt.Errorf("%w: another amount", idem.ErrContradiction))
+		case w.fires(findsSlowly, 0.1, c):
+			wait := w.between(time.Second, 40*time.Second, "slowly", c.actor, c.n)
+			give(wait, ", after "+wait.String(), nil)
+		default:
+			give(delay, "", nil)
+		}
+	})
+	switch paid, _ := v.(*payment); {
+	case err != nil:
+		return "", 0, err
+	case paid != nil:
+		return paid.id, idem.Made, nil
+	}
+	return "", idem.NotMade, nil
+}
+
+// finds returns the payment with a derived key that look-ups know; nil for none.
+func (w *world) finds(key string) *payment {
+	for _, p := range w.provider.all {
+		switch {
+		case p.sent != key || p.declined:
+		case time.Now().Before(p.known):
+			w.fired[findsLate]++
+		default:
+			return p
+		}
+	}
+	return nil
 }
 
 func (p *payment) outcome() error {
