@@ -84,6 +84,7 @@ func (w *world) program(sb *sandbox) invoker {
 		router := lambda.NewRouter(lambda.HTTPAPI)
 		router.Keyed("POST /rides", idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
 		router.Keyed("POST /fees", idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
+		router.Keyed("POST /transfers", idem.New(store, callertest.Anybody, options, func(o *idem.Options) { o.Resumable = w.stored }), app.transfer)
 		router.Keyed("POST /notes", idem.New(store, callertest.Anybody, options, func(o *idem.Options) {
 			o.InFlight = idem.InFlightRefuse
 			if w.hash("wait", sb.name)%2 == 0 {

@@ -39,8 +39,12 @@ type episode struct {
 	renews bool    // leases, as where a late process is not killed
 	broken bool    // the deploy breaks the call, instead of another phase
 	byTTL  bool
-	inline int            // of the store; 0: the default
-	most   map[string]int // calls of an invocation
+	inline int // of the store; 0: the default
+
+	clocksRight bool // those of the API: look-ups count soon
+	stored      bool // the requests of transfers
+
+	most map[string]int // calls of an invocation
 }
 
 // String is SEED.REQUESTS, and the faults that are off by number.
@@ -121,6 +125,7 @@ func newWorld(e episode, record bool) *world {
 	w.db = &fakedynamo.DB{Changed: w.changed}
 	w.feed = &feed{w: w, of: make(map[string]*shard)}
 	w.provider = &provider{w: w, keys: make(map[string]*charge), byOrder: make(map[string]map[string]bool), taken: make(map[string]int)}
+	w.bank = newBank(w)
 	w.fleet = &fleet{w: w, version: 1, free: make(map[string][]*sandbox)}
 	w.queues[ticketsURL] = &queue{w: w, url: ticketsURL, function: workerFunction, sent: make(map[string]int)}
 	w.states, w.schedule = newMachines(), make(map[string]bool)
@@ -137,6 +142,7 @@ func (w *world) plan() {
 	if w.odds(0.2, "companions") && !w.off[companionsDown] {
 		w.inline = 64 // nothing fits
 	}
+	w.clocksRight, w.stored = w.odds(0.4, "clocks"), w.odds(0.7, "stored")
 	last := traffic
 	w.rolls = w.plansRollOut()
 	var withLast []*business
@@ -151,6 +157,8 @@ func (w *world) plan() {
 			b.route = "/notes"
 		case w.odds(0.15, "fee", n):
 			b.route, b.outlives = "/fees", !w.off[timeEnds] && w.odds(0.4, "outlives", n)
+		case w.odds(0.25, "transfer", n):
+			b.route = "/transfers"
 		}
 		begins := false
 		if w.rolls != nil {

@@ -66,6 +66,12 @@ const (
 	providerBusy    fault = "provider: 409"
 	providerDenies  fault = "provider: card declined"
 	providerForgets fault = "provider: forgets a key whose operation is open"
+
+	bankOut    fault = "bank: out for a while, then mute"
+	bankLate   fault = "bank: a call on its way for long"
+	findsDown  fault = "look-up: down for a while"
+	findsLate  fault = "look-up: behind, doesn't know what was made"
+	findsOther fault = "look-up: finds something else"
 )
 
 // faults are all of them, in their order.
@@ -75,7 +81,7 @@ var faults = []fault{
 	queueTwice, queueEarly, queueMixed, queuePartial, refusedJob,
 	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, soldOut, swallowed, deploy, rollback,
 	providerLost, providerMute, providerHangs, providerDown, providerBusy, providerDenies, providerForgets,
-	scopeChanges, schemeChanges, companionsDown, timeEnds, // behind the others, whose numbers stay
+	scopeChanges, schemeChanges, companionsDown, timeEnds, bankOut, bankLate, findsDown, findsLate, findsOther, // behind the others, whose numbers stay
 }
 
 // fires draws whether a fault happens, and counts it.

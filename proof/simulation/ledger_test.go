@@ -302,6 +302,9 @@ func (w *world) check() {
 		if !waits(it) {
 			w.fail("%s is stuck, and nobody is told", w.name(pkOf(it)))
 		}
+		if err := w.bank.askedFirst(id, text(it, "last_err")); err != nil {
+			w.fail("%v", err)
+		}
 		if it["req"] != nil && strings.Contains(text(it, "last_err"), "its request was not stored") {
 			w.fail("%s is given up for its request, which is stored", w.name(pkOf(it)))
 		}

@@ -80,31 +80,17 @@ func (sb *sandbox) pay(ctx context.Context, key, order string) (string, error) {
 func (p *provider) charge(key, order, op string) (string, error) {
 	w := p.w
 	p.calls++
-	if p.byOrder[order] == nil {
-		p.byOrder[order] = make(map[string]bool)
-	}
-	p.byOrder[order][key] = true
-	if n := len(p.byOrder[order]); n > 1 {
-		w.fail("order %s: the provider is called under %d keys", order, n)
-	}
 	c := p.keys[key]
 	if c != nil && time.Since(c.made) >= memory {
 		w.note("provider", "has forgotten the key of %s", order)
 		c = nil
 	}
 	if c == nil {
-		c = &charge{order: order, op: op, id: fmt.Sprintf("ch_%s_%d", order, len(p.keys)), made: time.Now()}
-		if !w.off[providerDenies] && w.odds(0.05*w.rate, "declined", order) {
-			c.declined = true
+		declined := !w.off[providerDenies] && w.odds(0.05*w.rate, "declined", order)
+		if declined {
 			w.counts[providerDenies]++
 		}
-		p.keys[key] = c
-		if !c.declined {
-			p.taken[order]++
-			if p.taken[order] > 1 {
-				w.fail("order %s: charged %d times", order, p.taken[order])
-			}
-		}
+		c = p.takes(key, key, order, op, declined)
 	}
 	switch {
 	case c.order != order:
@@ -114,6 +100,27 @@ func (p *provider) charge(key, order, op string) (string, error) {
 		return "", errDeclined
 	}
 	return c.id, nil
+}
+
+// takes notes a charge of an order, under a derived key and its name at the provider.
+func (p *provider) takes(key, name, order, op string, declined bool) *charge {
+	w := p.w
+	if p.byOrder[order] == nil {
+		p.byOrder[order] = make(map[string]bool)
+	}
+	p.byOrder[order][key] = true
+	if n := len(p.byOrder[order]); n > 1 {
+		w.fail("order %s: the provider is called under %d keys", order, n)
+	}
+	c := &charge{order: order, op: op, id: fmt.Sprintf("ch_%s_%d", order, len(p.keys)), declined: declined, made: time.Now()}
+	p.keys[name] = c
+	if !declined {
+		p.taken[order]++
+		if p.taken[order] > 1 {
+			w.fail("order %s: charged %d times", order, p.taken[order])
+		}
+	}
+	return c
 }
 
 // trust is how long the program relies on the provider's memory.

@@ -28,6 +28,7 @@ type world struct {
 
 	db       *fakedynamo.DB
 	provider *provider
+	bank     *bank
 	ledger   ledger
 	queues   map[string]*queue
 	states   *machines
