@@ -405,64 +405,6 @@ func TestCommitIsRefusedForNow(t *testing.T) {
 	}
 }
 
-// A commit that can never be applied is sent once: after a call, the next attempt repeats the
-// call under its key, and commits what it reads then.
-func TestCommitOfACallIsRefusedForGood(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		write  func(stock, bool) idem.Write
-		status int
-		code   string
-	}{
-		"what was read has changed": {func(s stock, _ bool) idem.Write { return dynamo.Put("app", stock{PK: "1", N: s.N - 1}) }, 409, "conflict"},
-		"a condition is false": {func(_ stock, again bool) idem.Write {
-			if again {
-				return dynamo.Put("app", stock{PK: "2", N: 1})
-			}
-			return dynamo.Put("app", stock{PK: "2", N: 1}).If("attribute_exists(pk)")
-		}, 500, "internal_error"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				api := &cancelling{DB: &fakedynamo.DB{}}
-				put := func(n string) {
-					it := attributes{"pk": &types.AttributeValueMemberS{Value: "1"}, "n": &types.AttributeValueMemberN{Value: n}}
-					if _, err := api.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("app"), Item: it}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				put("5")
-				charges := make(map[string]bool)
-				runs := 0
-				handler := func(ctx context.Context) (idem.Response, error) {
-					_, err := idem.Foreign(ctx, "charge", func(ctx context.Context, tx *idem.Tx) (int, error) {
-						runs++
-						var s stock
-						if _, err := dynamo.Get(ctx, tx, api, "app", map[string]string{"pk": "1"}, &s); err != nil {
-							return 0, err
-						}
-						charges[tx.Key("pay")] = true
-						if runs == 1 && tt.code == "conflict" {
-							put("4")
-						}
-						tx.Write(tt.write(s, runs > 1))
-						return 1, nil
-					})
-					return idem.Response{Status: 201}, err
-				}
-				begun := time.Now()
-				if status, code := told(t, api, "k", handler); status != tt.status || code != tt.code || api.n != 1 || time.Since(begun) > time.Second {
-					t.Errorf("got %d %s, %d transactions in %v; want %d %s, one at once", status, code, api.n, time.Since(begun), tt.status, tt.code)
-				}
-				if status, code := told(t, api, "k", handler); status != 201 || runs != 2 || len(charges) != 1 {
-					t.Errorf("a retry got %d %s, %d runs, charges %v; want 201, two runs, one charge", status, code, runs, charges)
-				}
-			})
-		})
-	}
-}
-
 // Every third answer is lost, and requests too: still one order, one charge key
 // and one answer for each client's key.
 func TestPhasesSurviveLostAnswers(t *testing.T) {

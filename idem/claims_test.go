@@ -450,7 +450,8 @@ func TestLateAnswerCounts(t *testing.T) {
 	e, runs := idem.New(&lateStore{MemoryStore: &mem, tell: idem.ErrConflict, after: 1}), 0
 	for i := range 2 {
 		res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-			_, _ = idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) {
+			_, _ = idem.Atomic(ctx, "order", func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Write(note("order"))
 				if runs++; runs > 1 {
 					return 1, nil
 				}

@@ -20,13 +20,13 @@ import (
 func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
-	}, nil, false)
+	}, nil)
 	return err
 }
 
 // commit writes a phase, with the user's writes, and ends it unless it is an intent.
 // Jobs that were staged for the phase join its end.
-func (r *run) commit(ctx context.Context, phase store.Phase, got collected, rerun bool) error {
+func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	var jobs map[string]Job
 	var err error
 	if !phase.Intent {
@@ -40,7 +40,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected, reru
 	}
 	_, err = r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Advanced(base, r.ask.core.opt.Now(), []store.Phase{phase}, jobs, got.calls)
-	}, got.writes, rerun)
+	}, got.writes)
 	if err != nil || phase.Intent {
 		return err
 	}
@@ -53,7 +53,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected, reru
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
-	}, nil, false)
+	}, nil)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 
 // finish stores the answer, which is clean, together with writes and jobs, and returns the
 // answer that is stored. An error other than an *ended says why none is stored.
-func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) (Result, error) {
+func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
 	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
 		return Result{}, r.gate.fail(err)
@@ -98,7 +98,7 @@ func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []
 		}
 		return made
 	}
-	rec, err := r.write(ctx, trace.Finish, build, writes, rerun)
+	rec, err := r.write(ctx, trace.Finish, build, writes)
 	if err != nil {
 		reuse()
 		return Result{}, err
@@ -122,7 +122,7 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
-	}, nil, false)
+	}, nil)
 	if err != nil {
 		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
 	}
@@ -134,7 +134,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 
 // write sends the record that build returns, and sets and returns the resulting record.
 // The error is an *ended if another attempt has taken over. kind names the write in traces.
-func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, err error) {
+func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {
 		if sp.end != nil {
@@ -155,12 +155,12 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, ErrAnswered // nothing may follow an answer
 	}
 	next := build(prev)
-	held, l, err := r.writer.write(ctx, change{prev, next, writes, rerun}, r.times.until(prev), patient)
+	held, l, err := r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
 	if l == state.Crossed && state.Renewal(held, prev) {
 		// Our own renewal, whose acknowledgement was lost: nothing else has changed.
 		prev = held
 		next = build(prev)
-		held, l, err = r.writer.write(ctx, change{prev, next, writes, rerun}, r.times.until(prev), patient)
+		held, l, err = r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
 	}
 	switch {
 	case err != nil:

@@ -106,7 +106,7 @@ func (r *run) doubt() doubt {
 
 // ends ends the operation within the handler, by a definitive answer that is stored together
 // with writes and jobs. The error says why the operation has not ended.
-func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) (*ended, error) {
+func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.doubt()); {
 	case e.breaks:
 		return nil, r.gate.fail(e.err)
@@ -115,7 +115,7 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 		res, err := r.endUnstored(ctx, resp, e)
 		return &ended{res, err, ErrAnswered}, nil
 	}
-	res, err := r.finish(ctx, resp, writes, jobs, rerun)
+	res, err := r.finish(ctx, resp, writes, jobs)
 	if err == nil {
 		return &ended{res: res}, nil
 	}
@@ -141,7 +141,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
 		}
 		var res Result
-		if res, err = r.finish(ctx, resp, nil, nil, false); err == nil {
+		if res, err = r.finish(ctx, resp, nil, nil); err == nil {
 			return res, nil
 		}
 		if end, ok := errors.AsType[*ended](err); ok {

@@ -62,8 +62,7 @@ type Call struct {
 // the hosts' clocks. Zero means 15 minutes. If within is too short, the call may be made twice.
 //
 // A phase with a look-up makes one call, which one [Sends] declares: another key is refused
-// ([ErrKeyReused]), and so are writes and jobs ([ErrWrite]), since fn doesn't run if the call
-// is found. T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
+// ([ErrKeyReused]). T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
 // have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
@@ -156,7 +155,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		// may have called since the look-up.
 		_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 			return d.CallingOnce(state.Noted(base, note), sent)
-		}, nil, false)
+		}, nil)
 		if err != nil {
 			return nil, true, commitFailed(p.run.gate.pk, p.step.name, err)
 		}
@@ -223,7 +222,7 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 			return state.IntentReplaced(base, now, phases, nil, calls)
 		}
 		return state.Advanced(base, now, phases, nil, calls)
-	}, nil, false)
+	}, nil)
 	if err != nil {
 		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 	}

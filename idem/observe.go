@@ -63,7 +63,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 		resp, err = Response{}, e.phaseRefused(ctx, q.req)
 	}
 	if o.end == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
-		o.end, _ = r.ends(ctx, stored, nil, nil, false)
+		o.end, _ = r.ends(ctx, stored, nil, nil)
 	}
 	if o.end == nil {
 		_, _, _ = r.release(ctx, r.releasing(), err)

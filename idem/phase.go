@@ -44,8 +44,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // call follows (see [Options.CallsOut]). From then on the record is kept until the
 // operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
 // once in each attempt: after a conflict that passes only the commit is repeated, never fn.
-// fn's context ends with fn, and as soon as the [Tx] refuses something: stage before the
-// call, and a refused job prevents it.
+// fn's context ends with fn, and as soon as the [Tx] refuses something.
 // If the process dies before the commit, the next attempt calls again with the
 // same key, as long as the provider remembers the key ([Remembers]). Until a Foreign
 // commits, no answer ends the operation, whatever its status: it would hide the call. It is
@@ -55,10 +54,9 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // message ([ErrDeliveryKey]): under the next delivery's key the call would be a
 // different call.
 //
-// Foreign accepts the user's writes, but prefer a following [Atomic]. A commit that can
-// never be applied is sent once: what was read has changed ([ErrConflict]), or a
-// condition is false ([ErrCondition]). The next attempt then repeats the call under its
-// key, and commits what it reads and writes then; with Remembers(0) the operation is stuck.
+// Foreign takes neither writes nor jobs ([ErrWrite]): where its provider ([LookUp]) or people say
+// what the call came to, fn doesn't run, and they would be lost. Hand them to a following
+// [Atomic] or to [Finish].
 //
 // An error of fn fails the phase and keeps the key's record; the client is told
 // to retry with the same key. See [NotIdempotent] for systems without keys.

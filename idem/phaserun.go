@@ -216,7 +216,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	if err := p.run.commit(ctx, p.begins(), collected{}, false); err != nil {
+	if err := p.run.commit(ctx, p.begins(), collected{}); err != nil {
 		return commitFailed(p.run.gate.pk, p.step.name, err)
 	}
 	return nil
@@ -288,7 +288,6 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 	case txErr != nil:
 		return nil, p.run.gate.fail(txErr)
 	}
-	rerun := p.step.kind != foreign
 	if p.step.kind == foreign {
 		got.calls = append(got.calls, state.Marks(p.step.name)...)
 	}
@@ -297,9 +296,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		if rerr != nil {
 			return nil, p.run.gate.fail(rerr)
 		}
-		return nil, p.respond(ctx, resp, got.writes, got.jobs, rerun, err)
+		return nil, p.respond(ctx, resp, got.writes, got.jobs, err)
 	}
-	if err := p.run.commit(ctx, store.Phase{Name: p.step.name, Result: raw}, got, rerun); err != nil {
+	if err := p.run.commit(ctx, store.Phase{Name: p.step.name, Result: raw}, got); err != nil {
 		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 	}
 	return p.run.progress.lastResult(), nil
@@ -307,9 +306,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 
 // respond ends the operation by the answer of the phase, with writes and jobs. It returns an
 // *ended, or an error if the operation has not ended.
-func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool, answer error) error {
+func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
 	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
-	end, err := p.run.ends(ctx, resp, writes, jobs, rerun)
+	end, err := p.run.ends(ctx, resp, writes, jobs)
 	switch {
 	case err != nil:
 		return commitFailed(p.run.gate.pk, p.step.name, err)
@@ -326,9 +325,6 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
 	_, retry := errors.AsType[*safe](err)
-	if len(got.writes)+len(got.jobs) > 0 {
-		txErr = errors.Join(txErr, fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite))
-	}
 	var resp Response
 	if responds && txErr == nil {
 		resp, txErr = p.run.ask.req.response(answer.v)
@@ -346,7 +342,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.step.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		p.run.progress.pass() // the phase's outcome is the answer
-		return nil, p.respond(ctx, resp, nil, nil, false, err)
+		return nil, p.respond(ctx, resp, nil, nil, err)
 	}
 	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.step.name)...), store.Phase{Name: p.step.name, Result: raw}); err != nil {
 		return nil, commitFailed(p.run.gate.pk, p.step.name, err)

@@ -486,38 +486,37 @@ func TestPhaseHasItsFunctionsError(t *testing.T) {
 // answer has no header that splits it, neither at first nor as a replay.
 func TestWhatAPhaseWritesAndStagesIsCommitted(t *testing.T) {
 	t.Parallel()
-	phase := func(end error) func(context.Context, *idem.Tx) (int, error) {
-		return func(_ context.Context, tx *idem.Tx) (int, error) {
-			tx.Write(note("write"))
-			tx.Stage(receipt, receipt)
-			return 1, end
+	answer := idem.Respond(idem.Response{Status: 200, Header: http.Header{"X-Good": {"1"}, "X-Bad": {"a\r\nSet-Cookie: b"}}})
+	call := func(opts ...idem.PhaseOption) func(context.Context) error {
+		return func(ctx context.Context) error {
+			_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, answer }, opts...)
+			return err
 		}
 	}
-	answer := idem.Respond(idem.Response{Status: 200, Header: http.Header{"X-Good": {"1"}, "X-Bad": {"a\r\nSet-Cookie: b"}}})
-	foreign := func(end error) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := idem.Foreign(ctx, "call", phase(end)); return err }
-	}
-	for name, fn := range map[string]func(context.Context) error{
-		"a call": foreign(nil), "a call answers": foreign(answer),
-		"an Atomic answers": func(ctx context.Context) error { _, err := idem.Atomic(ctx, "write", phase(answer)); return err },
-		"a call that is not repeated answers": func(ctx context.Context) error {
-			_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, answer }, idem.NotIdempotent())
+	for name, tt := range map[string]struct {
+		fn    func(context.Context) error
+		wrote int
+	}{
+		"a call answers":                      {call(), 0},
+		"a call that is not repeated answers": {call(idem.NotIdempotent()), 0},
+		"an Atomic answers": {func(ctx context.Context) error {
+			_, err := idem.Atomic(ctx, "write", func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Write(note("write"))
+				tx.Stage(receipt)
+				return 1, answer
+			})
 			return err
-		},
+		}, 1},
 	} {
 		a := begun(func(o *idem.Options) { o.StoreHeaders = []string{"X-Good", "X-Bad"} })
-		want := http.Header(nil)
-		if name != "a call" {
-			want = http.Header{"X-Good": {"1"}}
-		}
 		for range 2 {
-			res, err := a.do(t, answering(fn))
-			if diff := cmp.Diff(want, res.Header); err != nil || res.Status != 200 || diff != "" {
+			res, err := a.do(t, answering(tt.fn))
+			if diff := cmp.Diff(http.Header{"X-Good": {"1"}}, res.Header); err != nil || res.Status != 200 || diff != "" {
 				t.Errorf("%s: got %+v, %v, headers (-want +got):\n%s", name, res, err, diff)
 			}
 		}
-		if takes := !strings.Contains(name, "not repeated"); takes != (len(a.mem.Writes()) == 1) || takes != (jobsOf(&a.mem) == 2) {
-			t.Errorf("%s: %d writes and %d jobs", name, len(a.mem.Writes()), jobsOf(&a.mem))
+		if len(a.mem.Writes()) != tt.wrote || jobsOf(&a.mem) != tt.wrote {
+			t.Errorf("%s: %d writes and %d jobs, want %d of each", name, len(a.mem.Writes()), jobsOf(&a.mem), tt.wrote)
 		}
 	}
 }
@@ -558,7 +557,11 @@ func TestNoAnswerLeavesWhileAPhaseRuns(t *testing.T) {
 		return err
 	}
 	writes := func(ctx context.Context, run func(context.Context, *idem.Tx) (int, error)) error {
-		_, err := idem.Atomic(ctx, "order", run)
+		_, err := idem.Atomic(ctx, "order", func(ctx context.Context, tx *idem.Tx) (int, error) {
+			n, err := run(ctx, tx)
+			tx.Write(note("late"))
+			return n, err
+		})
 		return err
 	}
 	for name, tt := range map[string]struct {
@@ -576,10 +579,9 @@ func TestNoAnswerLeavesWhileAPhaseRuns(t *testing.T) {
 		started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 		res, err := a.do(t, func(ctx context.Context) (idem.Response, error) {
 			go func() {
-				over <- tt.phase(ctx, func(_ context.Context, tx *idem.Tx) (int, error) {
+				over <- tt.phase(ctx, func(context.Context, *idem.Tx) (int, error) {
 					close(started)
 					<-wake
-					tx.Write(note("late"))
 					return 1, nil
 				})
 			}()

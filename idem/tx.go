@@ -40,9 +40,9 @@ type Tx struct {
 	err    error    // the first error of a write, job or key
 }
 
-// Write adds writes to the commit. A nil write, or a write that could not be
-// built (Write.Err), fails the phase with [ErrWrite]. The store refuses two
-// writes of one item.
+// Write adds writes to the commit. A nil write, a write that could not be
+// built (Write.Err), or a write in a [Foreign] fails the phase with [ErrWrite]. The store
+// refuses two writes of one item.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -57,13 +57,8 @@ func (tx *Tx) Write(writes ...Write) {
 		if err := w.Err(); err != nil {
 			tx.fail(fmt.Errorf("%w: %w", ErrWrite, err))
 		}
-		tx.bare("a write")
+		tx.callsOnly("a write or a checked read")
 		tx.writes = append(tx.writes, w)
-		if c, ok := w.(store.CommitChecker); ok && tx.refuse != nil { // before the call, if written before it
-			if err := c.CheckCommit(tx.writes); err != nil {
-				tx.fail(err)
-			}
-		}
 	}
 }
 
@@ -71,7 +66,8 @@ func (tx *Tx) Write(writes ...Write) {
 // once, under its own id ([state.JobID]). If the phase does not commit, the jobs
 // are never delivered. A job that can't be committed or delivered fails the phase
 // ([ErrWrite], [store.ErrTooLarge]): one without a Kind, with Args that aren't JSON or
-// have more than 250 KiB as a sink sends them, or that doesn't fit into the record.
+// have more than 250 KiB as a sink sends them, or that doesn't fit into the record. So does
+// a job in a [Foreign].
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -79,7 +75,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 		return
 	}
 	tx.jobs = append(tx.jobs, jobs...)
-	tx.bare("a job")
+	tx.callsOnly("a job")
 	if tx.err != nil {
 		return
 	}
@@ -151,11 +147,11 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// bare refuses what a phase with a look-up can't commit: a look-up that finds the call
-// commits its result, and fn doesn't run.
-func (tx *Tx) bare(what string) {
-	if tx.only != "" {
-		tx.fail(fmt.Errorf("%w: %s of a phase with a look-up: use a following Atomic", ErrWrite, what))
+// callsOnly refuses what a Foreign can't commit: where its provider or people say what the call
+// came to, fn doesn't run, and a write or a job of it would be lost.
+func (tx *Tx) callsOnly(what string) {
+	if tx.called != nil {
+		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))
 	}
 }
 
