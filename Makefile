@@ -238,8 +238,8 @@ model: ## every state of the protocol's model, and each of its rules removed (do
 	PROVE=all go test -C proof ./model -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
 
 .PHONY: traces
-traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/inside/model.md)
-	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys)$$' -v -count=1 -timeout 4h
+traces: ## random histories of engine, drain, sweep, deploys and look-ups that the model must accept, TRACES of each kind (docs/inside/model.md)
+	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys|TestTracesOfLookUps)$$' -v -count=1 -timeout 4h
 
 SEALEDFLAGS   ?=
 

@@ -22,10 +22,11 @@ type acceptor struct {
 	ids      map[string]uint8 // operations by id
 	requests map[string]uint8 // by fingerprint
 	keys     map[uint8]string // derived keys by operation
+	ends     []time.Time      // of the holders' leases, by turn; none is the first
 }
 
 // plenty is a budget that no trace exhausts.
-var plenty = budget{Lost: 9, Late: 9, Conflict: 9, Fail: 9, Twice: 9}
+var plenty = budget{Lost: 9, Late: 9, Conflict: 9, Fail: 9, Twice: 9, Slow: 9}
 
 func newAcceptor(c Config) *acceptor {
 	m := c.without()
@@ -34,7 +35,7 @@ func newAcceptor(c Config) *acceptor {
 	w.Left = plenty
 	return &acceptor{
 		m: m, worlds: map[world]bool{w: true},
-		nonces: make(map[string]uint8), ids: make(map[string]uint8), requests: make(map[string]uint8), keys: make(map[uint8]string),
+		nonces: make(map[string]uint8), ids: make(map[string]uint8), requests: make(map[string]uint8), keys: make(map[uint8]string), ends: make([]time.Time, 1),
 	}
 }
 
@@ -71,14 +72,16 @@ func (a *acceptor) knows(i int, freed, fenced *store.Record) {
 }
 
 // hidden are the steps that a trace doesn't show.
-func (a *acceptor) hidden(s Step) bool {
+func (a *acceptor) hidden(s Step, now time.Time) bool {
 	switch s.What { //nolint:exhaustive // the trace shows the others
-	case LeaseEnds, KeyExpires:
+	case LeaseEnds, KeyExpires, TooLate:
 		return true
 	case Stores:
 		return s.Fate == Applied
 	case Fails:
 		return a.failing[s.Who-1]
+	case WithinPasses:
+		return s.Op <= a.over(now)
 	}
 	return false
 }
@@ -94,17 +97,32 @@ func (a *acceptor) closure(r [2]*store.Record, now time.Time) {
 		w := queue[0]
 		queue = queue[1:]
 		a.m.steps(w, func(s Step, next world) {
-			if next.Left = plenty; a.hidden(s) && !a.worlds[next] && next.Broken == Holds {
+			if next.Left = plenty; a.hidden(s, now) && !a.worlds[next] && next.Broken == Holds {
 				a.worlds[next] = true
 				queue = append(queue, next)
 			}
 		})
 	}
 	for w := range a.worlds {
-		if !same(w.Record, want[0]) || !same(w.Beside, want[1]) {
+		if !same(w.Record, want[0]) || !same(w.Beside, want[1]) || a.m.LookUp && !a.inTime(&w, r[0], now) {
 			delete(a.worlds, w)
 		}
 	}
+}
+
+// over returns the last holder for whose calls within is over.
+func (a *acceptor) over(now time.Time) (turn uint8) {
+	for int(turn)+1 < len(a.ends) && now.After(a.ends[turn+1].Add(traceWithin)) {
+		turn++
+	}
+	return turn
+}
+
+// inTime reports whether within has passed in w as in the trace, and whether the doubts of the
+// record r last as long.
+func (a *acceptor) inTime(w *world, r *store.Record, now time.Time) bool {
+	until := w.Record.Until
+	return w.Within == a.over(now) && (r == nil || int(until) < len(a.ends) && a.ends[until].Equal(r.DoubtUntil))
 }
 
 // follows takes a step of the trace: one that match accepts. Without such a step the
@@ -180,7 +198,7 @@ func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 	}
 	m.Mark = r.Mark != ""
 	for _, call := range r.Doubts {
-		if call == state.AnyCall {
+		if state.IsMark(call) {
 			m.Doubts |= AnyCall
 		} else {
 			m.Doubts |= TheCall
@@ -203,7 +221,7 @@ func number(b []byte) (n uint8) {
 
 // same compares what a trace shows of a record.
 func same(model, real Record) bool {
-	model.Stale, model.Since, model.Run, model.Companion = false, 0, 0, 0
+	model.Stale, model.Since, model.Run, model.Companion, model.Turn, model.Until = false, 0, 0, 0, 0, 0
 	if model.State == Done {
 		model.Results = [2]uint8{}
 	}

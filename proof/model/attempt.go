@@ -180,7 +180,11 @@ func (m *Model) acts(w world, i int, emit emit) {
 		m.looksFirst(&w, i, w.Record)
 		emit(Step{Who: who, What: Looks}, w)
 	case marks, calls:
-		switch unknown := m.doubtful(&w, a); {
+		unknown := m.doubtful(&w, a)
+		if m.LookUp && (unknown || a.At == marks) {
+			m.tooLate(w, i, emit)
+		}
+		switch {
 		case unknown && m.LookUp:
 			m.lookUp(w, i, emit)
 			return
@@ -324,6 +328,7 @@ const (
 	Calls
 	Arrives
 	LooksUp
+	TooLate
 	Stores
 	Finishes
 	Releases
@@ -357,7 +362,7 @@ const (
 var actionNames = [...]string{
 	Starts: "starts", Looks: "reads the record", Claims: "claims", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
 	Renews: "renews its lease", Commits: "commits the phase", Marks: "writes that a call follows", MarksAnew: "writes that a call follows which the look-up has not found", Intends: "commits the begin of its call",
-	Retracts: "takes the begin of its call back", Calls: "calls the provider", Arrives: "a call arrives", LooksUp: "looks the call up", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
+	Retracts: "takes the begin of its call back", Calls: "calls the provider", Arrives: "a call arrives", LooksUp: "looks the call up", TooLate: "finds that its lease is over", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
 	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", AnswersEarly: "its handler answers before its call", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
 	SettlesAnswer: "settles: an answer", SettlesResult: "settles: the call's result", SettlesNotMade: "settles: the call was not made",
 	SettlesAsk: "settles: ask again", EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",

@@ -85,7 +85,7 @@ func (m *Model) called(w world, i int, emit emit) {
 	who := uint8(i) + 1
 	m.call(&w, i)
 	c := copied{w.Attempts[i].Seen.ID, w.Attempts[i].Seen.Turn}
-	if w.Left.Slow > 0 {
+	if w.Left.Slow > 0 && w.Slow[1].Op == 0 {
 		slow := w
 		slow.Left.Slow--
 		slow.Slow[1] = c

@@ -15,6 +15,18 @@ func (m *Model) turn(w *world) uint8 {
 	return w.Turns
 }
 
+// tooLate is an attempt that sees by its clock, before it asks or calls, that its lease is over.
+//
+// Code: idem.phaseRun.alive
+func (m *Model) tooLate(w world, i int, emit emit) {
+	a := &w.Attempts[i]
+	if w.Record.Turn != a.Seen.Turn || w.Record.Lease == Held {
+		return
+	}
+	a.At = releases
+	emit(Step{Who: uint8(i) + 1, What: TooLate}, w)
+}
+
 // lookUp asks the provider for the outcome of a call that may have been made.
 //
 // Code: idem.phaseRun.lookUp, state.Asking.Decide, state.Doubtful.Sent
@@ -113,7 +125,7 @@ func (r *Record) undoubted() { r.Doubts, r.Since, r.Until = 0, 0, 0 }
 // will, and that look-ups show them. A call that is never made again has no such bound.
 // Until an attempt is near its call, nothing depends on it.
 func (m *Model) withinPasses(w world, emit emit) {
-	if !m.LookUp || !slices.ContainsFunc(w.Attempts[:], near) {
+	if !m.LookUp || !m.trace && !slices.ContainsFunc(w.Attempts[:], near) {
 		return
 	}
 	for turn := w.Within + 1; turn <= w.Turns; turn++ {

@@ -173,7 +173,7 @@ func (m *Model) lands(w world, emit emit) {
 		next := w
 		next.loses(func(late copied) bool { return late == c })
 		m.arrives(&next, c)
-		emit(Step{What: Arrives}, next)
+		emit(Step{What: Arrives, Op: c.Turn}, next)
 	}
 	for k, p := range w.Late {
 		if p.Write == 0 {

@@ -48,14 +48,14 @@ func (m *Model) proceed(w *world, i int) {
 	switch phase := m.Phases[k]; {
 	case phase == Atomic:
 		a.At = commits
+	case m.LookUp && w.Record.Lease != Held && m.on(LeaseFirst):
+		a.At = releases // its lease is over
 	case a.Seen.Intent && !m.LookUp && m.on(IntentIsUnknown):
 		a.At = givesUp
 	case m.intent(k) && m.on(IntentFirst) && !a.Seen.Intent:
 		a.At = intends
 	case !m.intent(k) && m.on(MarkFirst) && !a.Seen.Mark:
 		a.At = marks
-	case m.LookUp && w.Record.Lease != Held && m.on(LeaseFirst):
-		a.At = releases // its lease is over
 	default:
 		a.At = calls
 	}

@@ -40,6 +40,8 @@ type fault struct {
 	take   func(*store.Record)
 	amend  func(*function, *call) (*dynamodb.UpdateItemOutput, error) // a write of drain or sweep
 	sink   func(*function, []jobs.Delivery) []error
+	within time.Duration // of the handler's look-ups
+	again  bool          // a call that is never made again is declared as another one
 }
 
 type trace struct {
@@ -56,6 +58,8 @@ type trace struct {
 	now     time.Time
 	actors  []*actor
 	late    []*ask
+	sent    []sent // calls
+	turns   map[int]uint8
 	story   strings.Builder
 	refused string // the step that the model doesn't take
 	full    bool   // more attempts than the model has
@@ -88,6 +92,7 @@ type actor struct {
 	dead     bool
 	engine   *idem.Engine
 	conflict bool // its last write was refused for a conflict
+	called   bool
 }
 
 type ask struct {
@@ -95,9 +100,10 @@ type ask struct {
 	claim  *store.Claim
 	commit *store.Commit
 	take   *store.Take
-	pk     string // of what is read or written
-	key    string // of a call to the provider
-	op     string // of the operation that calls
+	look   *idem.Call // that is looked up
+	pk     string     // of what is read or written
+	key    string     // of a call to the provider
+	op     string     // of the operation that calls
 	data   int
 	err    bool // the provider answers with an error
 }
@@ -105,6 +111,7 @@ type ask struct {
 type answer struct {
 	held  *store.Record
 	taken bool
+	found idem.Found
 	err   error
 }
 
@@ -118,6 +125,8 @@ func (k *ask) String() string {
 		return "Take"
 	case k.key != "":
 		return "a call"
+	case k.look != nil:
+		return "a look-up"
 	}
 	return "Load"
 }
@@ -250,10 +259,7 @@ func (a *actor) handle(ctx context.Context) (idem.Response, error) {
 				return a.value(k), nil
 			})
 		default:
-			var opts []idem.PhaseOption
-			if phase == NotIdempotent {
-				opts = append(opts, idem.NotIdempotent())
-			}
+			opts := a.options(phase, k)
 			v, err = idem.Foreign(ctx, name, func(ctx context.Context, tx *idem.Tx) (int, error) {
 				key := tx.Key("pay")
 				if a.t.fault != nil && a.t.fault.key != nil {
@@ -262,8 +268,8 @@ func (a *actor) handle(ctx context.Context) (idem.Response, error) {
 				a.at++
 				failed := a.at == a.fails
 				op, _ := idem.FromContext(ctx)
-				a.ask(&ask{key: key, op: op.ID(), data: a.data + 1, err: failed})
-				if failed {
+				r := a.ask(&ask{key: key, op: op.ID(), data: a.data + 1, err: failed})
+				if failed || r.err != nil {
 					return 0, errHandler
 				}
 				return a.value(k), nil
@@ -411,6 +417,7 @@ func (t *trace) perform(k *ask) (r answer, applied bool) {
 		t.fault.answer(r.held)
 	}
 	after := t.record(k.pk)
+	t.holds(before, after)
 	t.seen()
 	applied = (before == nil) != (after == nil) || before != nil && (before.Ver != after.Ver || before.Owner != after.Owner || before.ID != after.ID)
 	return r, applied
@@ -425,6 +432,9 @@ func (t *trace) takes(a *actor) {
 	case k.key != "":
 		t.calls(a, k)
 		return
+	case k.look != nil:
+		t.looksUp(a, k)
+		return
 	case k.claim == nil && k.commit == nil && k.take == nil:
 		if a.role == Operator {
 			ac.follows(func(s Step, _ *world) bool { return int(s.Who) == a.i+1 && s.What == Starts }, true)
@@ -436,6 +446,10 @@ func (t *trace) takes(a *actor) {
 		}
 		t.note("attempt %d loads", a.i+1)
 		r, _ := t.perform(k)
+		if a.role == Operator && (r.held == nil || r.held.State != store.Stuck) {
+			t.dies(a) // the model's operators decide about nothing else
+			return
+		}
 		t.answers(a, r)
 		return
 	}
@@ -446,15 +460,29 @@ func (t *trace) takes(a *actor) {
 // which an operation has one.
 func (t *trace) calls(a *actor, k *ask) {
 	ac := t.accept
+	fate := Plain
+	switch {
+	case k.err:
+		fate = Failed
+	case t.config.LookUp && t.onWay() < 2 && t.rnd.IntN(3) == 0:
+		fate = Slow
+	}
 	ac.follows(func(s Step, w *world) bool {
-		return int(s.Who) == a.i+1 && s.What == Calls && (s.Fate == Failed) == k.err && int(w.Ops[w.Attempts[a.i].Seen.ID].Sent) == k.data
+		return int(s.Who) == a.i+1 && s.What == Calls && s.Fate == fate && int(w.Ops[w.Attempts[a.i].Seen.ID].Sent) == k.data
 	}, false)
 	id := ac.ids[k.op]
 	if known, there := ac.keys[id]; there && known != k.key {
 		clear(ac.worlds)
 	}
 	ac.keys[id] = k.key
-	t.note("attempt %d calls, error %t", a.i+1, k.err)
+	t.note("attempt %d calls%s", a.i+1, fateNames[fate])
+	a.called = true
+	t.sent = append(t.sent, sent{op: k.op, turn: t.turns[a.i], arrived: fate != Slow})
+	if fate == Slow {
+		t.fired["slow call"]++
+		t.answers(a, answer{err: errHandler})
+		return
+	}
 	t.answers(a, answer{})
 }
 
@@ -576,7 +604,10 @@ func (t *trace) background() {
 	case r.State == store.Stuck:
 		if i, ok := t.accept.joins(Operator, 0, t.newest); ok {
 			s := idem.Settlement{}
-			if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent || t.rnd.IntN(2) == 0 {
+			if n := len(r.Phases); t.config.LookUp && r.Input != nil && len(r.Doubts) > 0 && t.rnd.IntN(4) > 0 {
+				s.Ask = true
+				t.fired["settled by asking"]++
+			} else if n > 0 && r.Phases[n-1].Intent || t.rnd.IntN(2) == 0 {
 				s.Answer = &idem.Response{Status: http.StatusOK, Body: []byte(strconv.Itoa(2*i + 1))}
 			}
 			t.fired["operator"]++
@@ -599,7 +630,7 @@ var began = time.Unix(2_000_000_000, 0)
 // run plays a history, until the model refuses a step of it.
 func (t *trace) run() {
 	t.now = began
-	t.fired = make(map[string]int)
+	t.fired, t.turns = make(map[string]int), make(map[int]uint8)
 	if t.store = new(idem.MemoryStore); t.table != nil {
 		t.store = t.table.store(t.t, t.table.api)
 	}
@@ -609,7 +640,11 @@ func (t *trace) run() {
 			t.deploys()
 		}
 	}
-	for n := range 2 {
+	first := 2
+	if t.config.LookUp { // others ask later
+		first = 1
+	}
+	for n := range first {
 		a := &actor{role: t.client(), program: t.program(), request: "A"}
 		if t.rnd.IntN(3) == 0 {
 			a.fails = 1 + t.rnd.IntN(3)
@@ -629,7 +664,7 @@ func (t *trace) run() {
 				ready = append(ready, a)
 			}
 		}
-		over := t.table == nil && (t.config.Change == NoChange || len(t.actors) == t.clients())
+		over := t.table == nil && (t.config.Change == NoChange && !t.config.LookUp || len(t.actors) == t.clients())
 		if t.refused != "" || t.full || len(ready)+len(t.late) == 0 && over && t.rnd.IntN(3) == 0 {
 			break
 		}
@@ -637,14 +672,22 @@ func (t *trace) run() {
 			t.drainOrSweep()
 			continue
 		}
-		switch n := t.rnd.IntN(10); {
+		n := t.rnd.IntN(10)
+		if t.config.LookUp && len(ready) == 0 {
+			n %= 4 // what goes on without them
+		}
+		switch {
 		case n == 0 && len(t.late) > 0:
 			t.lands(t.rnd.IntN(len(t.late)))
+		case n == 0 && t.onWay() > 0:
+			t.callArrives()
+		case n == 1 && t.asking():
 		case n == 1 && !t.ages() && t.now.Sub(began) >= 18*time.Hour: // the key's lifetime would end, and a provider's memory
 		case n == 1:
 			t.now = t.now.Add(3 * time.Hour)
 			t.fired["leases end"]++
 			t.note("three hours pass")
+			t.overdue()
 		case n == 2:
 			t.background()
 		case (n == 3 || n > 3 && t.config.Change != NoChange && len(ready) == 0) && len(t.actors) < t.clients() && !t.full:
