@@ -110,6 +110,12 @@ func TestStories(t *testing.T) {
 			r.Doubts, r.DoubtSince, r.Jobs = []string{"payments#2"}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider may have forgotten the key")
 		}), StoryOptions{Now: at(25 * time.Hour)}},
+		"abandoned-looked-up": {with(phased, stored, func(r *store.Record) { // the provider may still be behind
+			r.Doubts, r.DoubtSince, r.DoubtUntil, r.Jobs = []string{"payments#2"}, at(time.Second), at(31*time.Second), nil
+			r.Asked = &store.Asked{Phase: "refunded", At: at(time.Minute), Times: 3, Said: "not made yet", Sent: at(31 * time.Second)}
+			r.LastErr = `the outcome of phase "refunded" is unknown: its look-up says not made yet`
+			r.Lease, r.Run = time.Time{}, at(time.Minute)
+		}), StoryOptions{Now: at(2 * time.Minute)}},
 		"kept-data": {with(phased, done), StoryOptions{Now: at(time.Hour), Data: true}},
 		"kept-parked": {with(phased, done, func(r *store.Record) {
 			r.Jobs = map[string]store.Job{"1.0": {Kind: "receipt", Args: []byte(`{}`), Tries: 5, Failed: "550 no such user"}}
