@@ -13,9 +13,9 @@
 //	                         commas between them; not set: all
 //	SAMEKEY_SCHEDULE_ROLE    the ARN of the role that lets EventBridge Scheduler send tickets for later jobs;
 //	                         not set: the tickets' queue keeps them
-//	SAMEKEY_GRACE            for how long an operation is left to its client after its
+//	SAMEKEY_GRACE            how long an operation is left to its client after its
 //	                         lease, as 5m (the default)
-//	SAMEKEY_SWEEP_LATE       by how much the stream must be late before the sweep acts in
+//	SAMEKEY_SWEEP_LATE       how late the stream must be before the sweep acts in
 //	                         its stead; default 15m
 //	SAMEKEY_SWEEP_PAGES      pages of the table that the sweep reads in a second; default 10
 //	SAMEKEY_EVENT_SOURCE     the source of the events on buses; default samekey
@@ -23,13 +23,14 @@
 //
 // A variable that is missing, wrong, or begins with SAMEKEY_ and is not in this list
 // ends the program at cold start, with an error that names it and says what to write.
-// (SAMEKEY_LEASE_MARGIN is of the applications' functions; the worker doesn't mind it.)
+// (SAMEKEY_LEASE_MARGIN is a setting of the applications' functions; the worker ignores
+// it.)
 //
 // This program can't open sealed args: jobs with sealed args wait. The program of the
 // same name in module github.com/samekey/samekey/kms opens them by AWS KMS.
 //
-// The event sources are the table's stream, the tickets' queue and a schedule. docs/operate/background.md
-// has their settings and the role.
+// The event sources are the table's stream, the tickets' queue and a schedule.
+// docs/operate/background.md has their settings and the role.
 package main
 
 import "github.com/samekey/samekey/internal/background/readyworker"

@@ -35,7 +35,7 @@ type checkOptions struct {
 	callerEnv        []named
 }
 
-// text is a flag's value, or that of its twin, which names a file.
+// text is the value of a flag, or the file that a second flag names.
 type text struct{ value, file string }
 
 func (t *text) register(fs *pflag.FlagSet, name, usage string) {
@@ -110,7 +110,7 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 
 func agreed(env environment) bool {
 	fmt.Fprint(env.stderr, "Go on? [y/N] ")
-	answer, _ := bufio.NewReader(env.stdin).ReadString('\n') // nothing typed is a no
+	answer, _ := bufio.NewReader(env.stdin).ReadString('\n') // an error or an empty answer is a no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }
@@ -163,7 +163,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.yes, "yes", false, "skip the question")
 }
 
-// fill completes the template by files and environment.
+// fill completes the template from files and the environment.
 func (o *checkOptions) fill(env environment) (err error) {
 	t := &o.template
 	for _, from := range []struct {

@@ -6,15 +6,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashed puts a second dash before the names of flags that have only one, as
-// programs on Go's own flag package take them. samekey has no flag of one letter but
-// -h, so a single dash can mean nothing else.
+// doubleDashed puts a second dash before flag names with a single dash, which Go's
+// flag package accepts. Except for -h, samekey has no flags of one letter.
 func doubleDashed(root *cobra.Command, args []string) []string {
 	out := append([]string{}, args...) // not nil: cobra would take the process's own
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {
-		return out // the shell's, for its completion
+		return out // a call of the shell's completion
 	}
-	cmd, _, _ := root.Find(args) // root itself, if it has no such command
+	cmd, _, _ := root.Find(args) // root, if there is no such command
 	value := false               // whether the flag before takes this argument as its value
 	for i, a := range out {
 		bare := strings.TrimLeft(a, "-")

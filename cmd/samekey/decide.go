@@ -22,8 +22,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// decider is a command that changes one record: it finds it, shows the change, asks,
-// and writes only if the record is still as it was shown.
+// decider is a command that changes one record. It finds the record, shows the
+// change, asks, and writes only if the record is still as shown.
 type decider struct {
 	env  environment
 	op   *operator
@@ -33,12 +33,12 @@ type decider struct {
 	rec *store.Record // as it was shown
 }
 
-// decision is how a command differs from the others: what it asks for, and what of its
-// flags is wrong.
+// decision holds the parts in which these commands differ: the wish, and the check of
+// the flags.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
-	hint  func(*store.Record) string // how the flags say what a refusal asks for; nil: nothing to say
+	hint  func(*store.Record) string // how the flags give what a refusal asks for; may be nil
 }
 
 func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *decider {

@@ -48,7 +48,7 @@ func newDoctor(env environment) *cobra.Command {
 		case op.table == "" && opt.Stack == "":
 			return wrongCallf("no table: set --table, IDEM_TABLE or --stack")
 		}
-		if opt.Stack == "" || fs.Changed("table") { // the stack's own table before IDEM_TABLE
+		if opt.Stack == "" || fs.Changed("table") { // the stack's table has precedence over IDEM_TABLE
 			opt.Table = op.table
 		}
 		if err := op.account.open(cmd.Context()); err != nil {
@@ -84,8 +84,8 @@ func newDoctor(env environment) *cobra.Command {
 	})
 }
 
-// onlyTable says why nothing but the table can be asked: with a local DynamoDB, the
-// other services would be those of a real account.
+// onlyTable returns the reason why only the table can be examined: with a local
+// DynamoDB, the other services would be those of a real account.
 func (op *operator) onlyTable() string {
 	at := op.endpoint
 	if at == "" {

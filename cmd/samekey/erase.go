@@ -31,8 +31,8 @@ type erased struct {
 	Erased int `json:"erased"`
 	// Left are records of the caller that are not erased, and why.
 	Left map[string]string `json:"left"`
-	// Sealed is the number of records whose caller can't be read without the data keys, and
-	// Unreadable of those that this version can't read.
+	// Sealed is the number of records whose caller can't be read without the data keys.
+	// Unreadable is the number of records that this version can't read.
 	Sealed     int `json:"sealed"`
 	Unreadable int `json:"unreadable,omitempty"`
 	// Callers are the scopes that were found, each with its number of records.

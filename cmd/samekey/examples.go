@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// examples are the lines of each command's help that people can type as they are, with
-// their own names in it, by the command's path.
+// examples maps a command's path to the command lines in its help.
 var examples = map[string][]string{
 	"samekey": {
 		"samekey init                                   # create an application in this folder",
@@ -36,7 +35,7 @@ var examples = map[string][]string{
 	"samekey doctor":  {"samekey doctor --stack orders"},
 }
 
-// meant are commands by words that people try.
+// meant maps words that people try to the commands that they mean.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
 	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "version": "--version", "web": "ui",
@@ -85,8 +84,8 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// nearest is the name that a word differs from by the fewest letters, or that it begins; ""
-// if it is no mistyped name.
+// nearest returns the name that begins with word, or differs from it by the fewest letters;
+// "" if no name is near.
 func nearest(word string, names []string) (name string) {
 	best := len(word)/3 + 1
 	for _, n := range names {
@@ -101,7 +100,8 @@ func nearest(word string, names []string) (name string) {
 	return name
 }
 
-// distance is how many letters have to be put in, left out or replaced to make b of a.
+// distance returns how many letters must be inserted, removed or replaced to turn a
+// into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

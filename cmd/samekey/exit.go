@@ -12,8 +12,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// The exit codes. Each command tells the codes that mean something else by
-// exitCodes.
+// Exit codes. A command declares other meanings by exitCodes.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -21,7 +20,8 @@ const (
 	exitFound  = 3
 )
 
-// exitMeanings is the table that holds for each command unless it says otherwise.
+// exitMeanings returns the meanings of exit codes for commands that declare no
+// others.
 func exitMeanings() map[int]string {
 	return map[int]string{
 		exitDone:   "done",
@@ -70,8 +70,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes tells the exit codes of a command in its help and in docs/use/cli.md: those
-// of exitMeanings, and own, which win.
+// exitCodes adds the exit codes to a command's help and to docs/use/cli.md: those of
+// exitMeanings, replaced by own.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)
@@ -83,7 +83,7 @@ func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	return cmd
 }
 
-// takes lets a command have at least and at most so many arguments.
+// takes limits the number of a command's arguments.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

@@ -70,11 +70,11 @@ func (f *finder) check(args []string) error {
 	return nil
 }
 
-// notFound ends with exit code 3: everything was compared.
+// notFound ends with exit code 3: all records were compared, and none matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// find returns the record that is meant. Without one it ends with exit code 3; if not
-// everything could be compared, with 1.
+// find returns the record that the arguments and flags name. If there is none, find
+// ends with exit code 3; if some records could not be compared, with 1.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	by := &records.Finder{
 		Client: f.op.client, Store: f.op.store, Services: f.services, NoScan: f.noScan, Nothing: f.op.ours,
@@ -111,7 +111,7 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// scanning says how much a scan of the whole table is, and for a key asks first.
+// scanning prints the cost of a scan of the whole table. For a key it asks first.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")
@@ -124,8 +124,8 @@ func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	return items, nil
 }
 
-// tellScan says what a scan costs, from the table's description, which may be six hours
-// old. It returns the number of items; 0 if that is unknown.
+// tellScan prints the cost of a scan, by the table's description, which may be six
+// hours old. It returns the number of items; 0 if unknown.
 func (op *operator) tellScan(pages float64) int64 {
 	items, bytes := op.size()
 	if op.about == nil {
@@ -139,7 +139,7 @@ func (op *operator) tellScan(pages float64) int64 {
 	return items
 }
 
-// customer is whom the flags name.
+// customer returns the customer that the flags name.
 func (f *finder) customer() (c records.Customer, err error) {
 	c = records.Customer{Namespace: f.op.namespace, Only: f.op.limited(), Key: f.key, Scope: f.scope, Route: f.route}
 	if f.key == "-" {

@@ -64,7 +64,7 @@ func readLine(r io.Reader) (string, error) {
 	return "", err
 }
 
-// at is a time in a table.
+// at formats a time for a table.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"

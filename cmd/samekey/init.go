@@ -68,7 +68,7 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")
 	}
 	switch {
-	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // whose parameters and routes are not known
+	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // an existing template: its parameters and routes are unknown
 		fmt.Fprintf(env.stdout, "\nRun it:  %s local --watch\n", command)
 	case len(result.Created) > 0 && result.Example == "checkout":
 		fmt.Fprintf(env.stdout, `
@@ -94,8 +94,7 @@ func checkInit(ctx context.Context, env environment) error {
 	return nil
 }
 
-// released is a version of this program, if it is released; of a build of a checkout it
-// is "latest".
+// released returns version if it is a release, and "latest" for a build of a checkout.
 func released(version string) string {
 	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+") {
 		return "latest"

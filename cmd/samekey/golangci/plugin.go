@@ -1,5 +1,5 @@
-// Package golangci makes the rules of samekey vet a module plugin of golangci-lint,
-// under the name samekey. See docs/use/vet.md.
+// Package golangci is a module plugin of golangci-lint, named samekey, with the rules
+// of samekey vet. See docs/use/vet.md.
 package golangci
 
 import (

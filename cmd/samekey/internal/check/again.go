@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
-// errInfirm: the checks that compare with the first answer would only tell the
-// same fault again.
+// errInfirm ends the checks that compare with the first answer: they would only
+// report the same fault again.
 const errInfirm = unseen("the API doesn't give the first answer again")
 
 // replay sends the first request again.
@@ -26,7 +26,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	switch {
 	case !e.exact:
 		e.breaks("replay-differs", fmt.Sprintf("first %s, then %s that differ", was(first), was(again)))
-		if !e.firm { // another run has other headers, and is not marked
+		if !e.firm { // a second run has other headers and no mark
 			return nil
 		}
 	case again.status != first.status:
@@ -51,7 +51,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	return nil
 }
 
-// marked wants the mark of a replay on the second answer only.
+// marked checks that only the second answer is marked as a replay.
 func (e *examination) marked(rule string, first, again *answer) {
 	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
 	if marks != [2]string{"", "true"} {
@@ -59,7 +59,7 @@ func (e *examination) marked(rule string, first, again *answer) {
 	}
 }
 
-// lifetime reads the dates of the two answers.
+// lifetime checks the expiry dates in both answers.
 func (e *examination) lifetime(context.Context) error {
 	told := e.first.header.Get(expiresHeader)
 	if told == "" {
@@ -80,7 +80,8 @@ func (e *examination) lifetime(context.Context) error {
 	return nil
 }
 
-// date is the end of the key's lifetime, as an answer tells it: zero, long ago, if it is no date.
+// date returns the end of the key's lifetime that an answer states; the zero time if it isn't a
+// date.
 func date(a *answer) time.Time {
 	at, err := http.ParseTime(a.header.Get(expiresHeader))
 	if err != nil {
@@ -89,9 +90,8 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key in the form that it wasn't sent in. By now the key is known,
-// and a server may serve a known key in any form: whether it takes a new key bare was seen
-// by begin.
+// quoted sends the first key in its other form. A server may accept a known key in any
+// form; begin has already seen whether it accepts a new key without quotes.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -114,7 +114,7 @@ func (e *examination) quoted(ctx context.Context) error {
 	return nil
 }
 
-// kept sends the first request once more, after others have used its key.
+// kept sends the first request again, after other requests with its key.
 func (e *examination) kept(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm

@@ -19,8 +19,8 @@ import (
 
 func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
 
-// Checkout says where a merchant's operations are. The zero value is as the protocols have
-// it: below the URL of the template, which creates sessions.
+// Checkout holds the paths and bodies of a merchant's operations. The zero value has the
+// protocols' paths, below the template's URL, which creates sessions.
 type Checkout struct {
 	ID       string // JSON Pointer to a session's id in the answer to a creation; "" is /id
 	Update   Operation
@@ -30,17 +30,18 @@ type Checkout struct {
 
 // Operation is a request about a session.
 type Operation struct {
-	Path string // with {id}; below the template's URL unless it begins with a slash
-	Body []byte // of a request that succeeds
+	Path string // with {id}; relative to the template's URL unless it begins with a slash
+	Body []byte // the body of a request that succeeds
 }
 
-// named is an operation with the name of its check.
+// named is an operation and the name of its check.
 type named struct {
 	name string
 	Operation
 }
 
-// operations are those of a session, in the order in which one session has them.
+// operations returns the operations of a session, in the order in which a session has
+// them.
 func (c *Checkout) operations() []named {
 	return []named{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}}
 }
@@ -78,7 +79,8 @@ func (t *Template) commerce(contract string) error {
 	return nil
 }
 
-// CommerceRules are those of the commerce contracts, in the order of their checks.
+// CommerceRules returns the rules of the commerce contracts, in the order of their
+// checks.
 func CommerceRules() []Rule {
 	in := func(acp, ucp string) map[string]string {
 		all := make(map[string]string)
@@ -131,7 +133,7 @@ func CommerceRules() []Rule {
 	}
 }
 
-// commerceChecks are the checks of a commerce contract.
+// commerceChecks returns the checks of a commerce contract.
 func commerceChecks(t Template, opt Options) []examined {
 	acp := opt.Contract == ACP
 	all := []examined{{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay}}
@@ -192,7 +194,7 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 	return id, nil
 }
 
-// about is an operation on a session, without a key.
+// about returns the call of an operation on a session, without a key.
 func (e *examination) about(op named, id string) call {
 	path := strings.ReplaceAll(op.Path, "{id}", id)
 	if !strings.HasPrefix(path, "/") {
@@ -245,12 +247,12 @@ func (e *examination) operation(ctx context.Context, op named) error {
 	return nil
 }
 
-// equality sends bodies that mean the same, or almost.
+// equality sends bodies that have the same meaning, or nearly.
 func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	// Null and absent have two orders: here the first body has the null.
+	// null can come first or second: here the first body has the null
 	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
 	first, err := e.spelling(ctx, key, body)
 	if err != nil {
@@ -335,8 +337,8 @@ func (e *examination) requestID(ctx context.Context) error {
 	return nil
 }
 
-// paths uses one key for all operations of two sessions, but for their cancellation, which
-// ends sessions: for that of two others, and for a creation.
+// paths uses one key for a creation and for all operations of two sessions. Since a
+// cancellation ends its session, it cancels two other sessions.
 func (e *examination) paths(ctx context.Context) error {
 	var earlier []*answer
 	send := func(c call) error {
@@ -418,7 +420,7 @@ func (e *examination) missingAnywhere(ctx context.Context) error {
 	return nil
 }
 
-// lengths sends the longest key, and one that is longer.
+// lengths sends a key of the maximum length, and a longer key.
 func (e *examination) lengths(ctx context.Context) error {
 	for n, rule := range map[int]string{255: "key-short", 256: "key-long"} {
 		key := e.key("long-")
@@ -440,7 +442,7 @@ func (e *examination) flatErrors(context.Context) error {
 	}
 	for _, a := range e.blamed {
 		var body struct{ Type, Code, Message, Content string }
-		_ = json.Unmarshal(a.body, &body) // what is missing is judged
+		_ = json.Unmarshal(a.body, &body) // after an error the missing fields are judged
 		kinds := []string{"invalid_request", "processing_error", "service_unavailable"}
 		flat := body.Code != "" && body.Message != "" && slices.Contains(kinds, body.Type)
 		if e.opt.Contract == UCP {
@@ -460,7 +462,7 @@ func isObject(body []byte) bool {
 	return json.Unmarshal(body, &v) == nil && v != nil
 }
 
-// withMember is a JSON object with a member more.
+// withMember returns a JSON object with one more member.
 func withMember(body []byte, value string) []byte {
 	body = bytes.TrimSpace(body)
 	open := bytes.TrimSpace(body[:len(body)-1])
@@ -471,8 +473,8 @@ func withMember(body []byte, value string) []byte {
 	return fmt.Appendf(nil, `%s%s"samekey_check":%s}`, open, comma, value)
 }
 
-// respelled is a JSON value in another spelling: members in the opposite order, a fraction
-// behind integers, and spaces.
+// respelled returns a JSON value in another spelling: members in reverse order, integers
+// with a fraction, and spaces.
 func respelled(body []byte) []byte {
 	return spell(nil, decoded(body))
 }
@@ -480,7 +482,7 @@ func respelled(body []byte) []byte {
 func decoded(body []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // an object, as was examined
+	_ = dec.Decode(&v) // it is an object: commerce has checked that
 	return v
 }
 
@@ -516,7 +518,7 @@ func spell(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
-// changed is a body in which change has changed a part; nil without such a part.
+// changed returns body after change; nil if change found nothing to change.
 func changed(body []byte, change func(any) bool) []byte {
 	v := decoded(body)
 	if !change(v) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settles is how often the outcome of a race is asked for.
+// settles is how often race asks for the final answer.
 const settles = 10
 
 // concurrent sends a request with a new key several times at once.
@@ -20,8 +20,9 @@ func (e *examination) concurrent(ctx context.Context) error {
 	return err
 }
 
-// race sends c several times at once, and until there is an answer, which it returns. The
-// rules begin with this name. counts says of which answers another body is another run.
+// race sends c several times at once, then again until there is an answer, and returns
+// that answer. rule is the prefix of the rules' names. counts reports whether a different
+// body proves a second run.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
@@ -42,7 +43,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
-			lost++ // as a client may lose one: the final answer counts
+			lost++ // a client may lose an answer, too: the final answer counts
 		case a.status == http.StatusConflict:
 			overlapped = true
 			e.blame(a, "idempotency_in_flight")
@@ -76,8 +77,8 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	return final, nil
 }
 
-// counts reports whether another body than a's is another run: not if a says that it is a
-// replay, and the API's replays have other bytes than its answers.
+// counts reports whether a body that differs from a's proves a second run. It doesn't if
+// a is marked as a replay and the API's replays differ from its answers in bytes.
 func (e *examination) counts(a *answer) bool {
 	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
 }
@@ -97,7 +98,7 @@ func (e *examination) settled(ctx context.Context, c call) (a *answer, err error
 	return a, nil
 }
 
-// judgeRetryAfter looks at an answer that asks to come again.
+// judgeRetryAfter checks Retry-After of an answer that asks for a retry.
 func (e *examination) judgeRetryAfter(a *answer) {
 	e.mu.Lock()
 	e.busy = true

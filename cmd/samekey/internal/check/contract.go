@@ -9,11 +9,11 @@ const (
 	UCP     = "ucp"     // Universal Commerce Protocol
 )
 
-// Contracts are all of them.
+// Contracts returns all contracts.
 func Contracts() []string { return []string{Default, Stripe, IETF, ACP, UCP} }
 
-// columns are the contracts that one report judges by, in their order. A commerce
-// contract examines a checkout's operations, and stands alone.
+// columns returns the contracts that a report has columns for. A commerce contract
+// examines the operations of a checkout, and is alone in its report.
 func columns(contract string) []string {
 	if isCommerce(contract) {
 		return []string{contract}
@@ -21,7 +21,7 @@ func columns(contract string) []string {
 	return []string{Default, Stripe, IETF}
 }
 
-// rulesOf are the rules that an examination by a contract judges by.
+// rulesOf returns the rules that an examination by a contract applies.
 func rulesOf(contract string) []Rule {
 	if isCommerce(contract) {
 		return CommerceRules()
@@ -39,14 +39,14 @@ const (
 // Rule is a demand that at least one contract makes.
 type Rule struct {
 	Name  string
-	Check string // that examines it
+	Check string // the check that examines the rule
 	Says  string // the demand
-	// Sections has, by contract, where the contract makes it. For Default it is a
-	// heading's anchor in docs/use/http.md.
+	// Sections maps a contract to its section with the rule. For Default the section is
+	// the anchor of a heading in docs/use/http.md.
 	Sections map[string]string
 }
 
-// in makes the sections of a rule; "" is a contract without the rule.
+// in returns the sections of a rule; "" stands for a contract without the rule.
 func in(ours, stripe, draft string) map[string]string {
 	all := make(map[string]string)
 	for contract, section := range map[string]string{Default: ours, Stripe: stripe, IETF: draft} {
@@ -57,7 +57,7 @@ func in(ours, stripe, draft string) map[string]string {
 	return all
 }
 
-// Rules are those of the contracts for any API, in the order of their checks.
+// Rules returns the rules of the contracts for any API, in the order of their checks.
 func Rules() []Rule {
 	return []Rule{
 		{"replay-differs", "replay", "The same request again gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// cors asks as a browser would before it sends the request for a page, and looks
-// at the answers that there are as the page would.
+// cors sends the preflight of a browser, and checks whether a page could read the
+// answers so far.
 func (e *examination) cors(ctx context.Context) error {
 	a, err := e.preflight(ctx)
 	if err != nil {
 		return err
 	}
 	method, header := a.header.Get("Access-Control-Allow-Methods"), a.header.Get("Access-Control-Allow-Headers")
-	simple := e.template.Method == http.MethodPost // allowed without being named
+	simple := e.template.Method == http.MethodPost // methods that CORS allows unnamed
 	switch {
 	case !a.ok() || !e.allows(a):
 		e.breaks("cors-preflight", fmt.Sprintf("%d, Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))

@@ -11,7 +11,7 @@ import (
 // missing sends the request without a key.
 func (e *examination) missing(ctx context.Context) error { return e.keyless(ctx, call{}) }
 
-// keyless sends c, which has no key.
+// keyless sends c without a key.
 func (e *examination) keyless(ctx context.Context, c call) error {
 	a, err := e.send(ctx, c)
 	switch {
@@ -30,7 +30,7 @@ func (e *examination) keyless(ctx context.Context, c call) error {
 	return nil
 }
 
-// malformed sends keys that are no keys.
+// malformed sends malformed keys.
 func (e *examination) malformed(ctx context.Context) error {
 	long := e.key("long-")
 	long += strings.Repeat("x", 256-len(long))

@@ -19,21 +19,21 @@ const (
 	DefaultMaxBody  = 4 << 20
 )
 
-// Options bound an examination. The zero value is ready.
+// Options limit an examination. The zero value has the defaults.
 type Options struct {
-	Contract string        // the one that counts for [Report.Faults]; "" is Default
-	Prefix   string        // that all keys begin with; "" is DefaultPrefix
-	Name     string        // of the run, in its keys after the prefix; "" is random
+	Contract string        // the contract that [Report.Faults] counts by; "" is Default
+	Prefix   string        // prefix of all keys; "" is DefaultPrefix
+	Name     string        // name of the run, after the prefix of all keys; "" is random
 	Racers   int           // requests at the same time; 0 is DefaultRacers
-	Timeout  time.Duration // of a request; 0 is DefaultTimeout
-	Total    time.Duration // of the examination; 0 is DefaultTotal
-	Requests int           // at most; 0 is DefaultRequests
-	MaxBody  int64         // of an answer, in bytes; 0 is DefaultMaxBody
+	Timeout  time.Duration // time limit of a request; 0 is DefaultTimeout
+	Total    time.Duration // time limit of the examination; 0 is DefaultTotal
+	Requests int           // maximum number of requests; 0 is DefaultRequests
+	MaxBody  int64         // maximum size of an answer, in bytes; 0 is DefaultMaxBody
 
-	Transport http.RoundTripper // nil: one without connections that are used again
+	Transport http.RoundTripper // nil: a transport that reuses no connections
 }
 
-// prepared are options with their defaults, checked.
+// prepared returns o with defaults, validated.
 func (o Options) prepared() (Options, error) {
 	setDefault(&o.Contract, Default)
 	setDefault(&o.Prefix, DefaultPrefix)
@@ -45,8 +45,8 @@ func (o Options) prepared() (Options, error) {
 	setDefault(&o.Name, strings.ToLower(rand.Text()[:8]))
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		// net/http repeats a request with a key by itself, if a connection that it
-		// used again breaks. An examination counts its requests.
+		// If a reused connection breaks, net/http itself repeats a request with a key. An
+		// examination must count all requests.
 		t.DisableKeepAlives, t.DisableCompression = true, true
 		o.Transport = t
 	}

@@ -36,7 +36,7 @@ func (e *examination) mismatch(ctx context.Context) error {
 	return nil
 }
 
-// mismatchStatus is how a contract refuses a key with another body.
+// mismatchStatus is the status with which a contract refuses a key with another body.
 func mismatchStatus(contract string) int {
 	switch contract {
 	case Stripe:
@@ -115,7 +115,7 @@ func (e *examination) refusal(ctx context.Context) error {
 	return err
 }
 
-// freed are the contracts under which an answer of this status doesn't use up its key.
+// freed returns the contracts in which an answer with this status leaves the key free.
 // Stripe's documentation names invalid parameters, rate limits and conflicts.
 func freed(status int) (contracts []string) {
 	switch status {

@@ -5,13 +5,14 @@ import (
 	"net/url"
 )
 
-// Plan is an examination before it is made.
+// Plan is a planned examination.
 type Plan struct {
 	URL    string // without its query
 	Method string
-	Keys   string // how all keys begin
-	// Requests are the most that are sent. Effects is how many of them an API
-	// carries out that keeps the default contract, Most how many a wrong API may.
+	Keys   string // prefix of all keys
+	// Requests is the maximum number of requests. Effects is how many of them a correct
+	// API carries out, by the default contract, and Most how many a wrong API may carry
+	// out.
 	Requests, Effects, Most int
 
 	template Template
@@ -23,7 +24,7 @@ type Plan struct {
 // examined is a check of a plan.
 type examined struct {
 	name, title string
-	// lacks says what the template lacks for it; "" if nothing.
+	// lacks names what the template lacks for the check; "" if nothing.
 	lacks                   string
 	requests, effects, most int
 	run                     func(*examination, context.Context) error
@@ -32,10 +33,10 @@ type examined struct {
 // Check is a kind of examination, for documentation.
 type Check struct {
 	Name, Title string
-	Needs       string // of the template, "" if nothing
+	Needs       string // what the check needs in the template, "" if nothing
 }
 
-// Checks are those of a contract, in their order.
+// Checks returns the checks of a contract, in order.
 func Checks(contract string) (all []Check) {
 	for _, c := range checks(Template{}, Options{Contract: contract}) {
 		all = append(all, Check{c.name, c.title, c.lacks})
@@ -43,8 +44,8 @@ func Checks(contract string) (all []Check) {
 	return all
 }
 
-// Make returns the plan for a template. It sends nothing. An error tells what is
-// wrong with template or options.
+// Make returns the plan for a template. It sends nothing. An error says what is wrong
+// with the template or the options.
 func Make(t Template, optFns ...func(*Options)) (*Plan, error) {
 	var opt Options
 	for _, fn := range optFns {

@@ -15,10 +15,10 @@ const (
 type Report struct {
 	URL      string `json:"url"` // without its query
 	Method   string `json:"method"`
-	Keys     string `json:"keys"`     // how the keys of the examination begin
-	Contract string `json:"contract"` // the one that Faults are counted under
-	Requests int    `json:"requests"` // that were sent
-	// Trouble says why the examination ended early; "" if it didn't.
+	Keys     string `json:"keys"`     // prefix of the keys
+	Contract string `json:"contract"` // the contract that Faults counts by
+	Requests int    `json:"requests"` // number of requests sent
+	// Trouble is the reason why the examination ended early; "" if it didn't.
 	Trouble string    `json:"trouble,omitempty"`
 	Checks  []Outcome `json:"checks"`
 	Notes   []string  `json:"notes,omitempty"`
@@ -28,9 +28,9 @@ type Report struct {
 // Outcome is the result of one check.
 type Outcome struct {
 	Check string `json:"check"`
-	// Under has, by contract, one of OK, Fault, NoRule and NotKnown.
+	// Under maps a contract to OK, Fault, NoRule or NotKnown.
 	Under map[string]string `json:"under"`
-	// Why says why a check was not made; "" if it was.
+	// Why is the reason why the check was not made; "" if it was made.
 	Why    string    `json:"why,omitempty"`
 	Faults []Finding `json:"faults,omitempty"`
 }
@@ -38,13 +38,12 @@ type Outcome struct {
 // Finding is a rule that the API breaks.
 type Finding struct {
 	Rule string `json:"rule"`
-	Seen string `json:"seen"` // what shows it
-	// Breaks has, by contract, the section with the rule. A contract that doesn't
-	// demand it, or is content with what was seen, isn't in it.
+	Seen string `json:"seen"` // what showed the fault
+	// Breaks maps each contract that is broken to its section with the rule.
 	Breaks map[string]string `json:"breaks"`
 }
 
-// outcome judges a check of which was found what.
+// outcome returns the outcome of a check with these findings.
 func outcome(contract, check, why string, found []Finding) Outcome {
 	o := Outcome{Check: check, Why: why, Under: make(map[string]string), Faults: found}
 	for _, c := range columns(contract) {

@@ -24,25 +24,25 @@ type examination struct {
 	sent     atomic.Int64
 
 	quotes      bool            // the API takes quoted keys only
-	refusedBare int             // the status by which a new key without quotes was refused; 0 if it was not
-	first       *answer         // of the key "first"
-	again       *answer         // the same request again; nil before
-	exact       bool            // again has first's bytes
-	firm        bool            // again is first, or says that it is a replay
-	steady      map[string]bool // operations of a session whose first answer came again
+	refusedBare int             // the status that refused a new key without quotes; 0 if it was accepted
+	first       *answer         // the answer to the key "first"
+	again       *answer         // the answer to the first request, sent again; nil until then
+	exact       bool            // again and first have the same bytes
+	firm        bool            // again equals first, or is marked as a replay
+	steady      map[string]bool // operations whose first answer was replayed
 
 	mu      sync.Mutex
-	found   []Finding // of all checks
+	found   []Finding // findings of all checks
 	blamed  []*answer // refusals about keys, by the API
-	answers []*answer // to pages, for CORS
+	answers []*answer // answers that a page would read, for CORS
 	busy    bool      // a 409, 429 or 503 was judged
 	notes   []string
 }
 
-// Run examines an API as its plan says. The report is never nil if the plan is
-// valid; the error tells why nothing could be examined, and the report has the
-// requests that were sent even so. When ctx ends, the examination ends, and the
-// report has the results so far.
+// Run examines an API by the plan. The report is never nil if the plan is valid. An
+// error is the reason why nothing could be examined; the report then still counts the
+// requests that were sent. When ctx ends, the examination ends, and the report has
+// the results so far.
 func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	e := p.examination()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opt.Total, errTotal)
@@ -74,7 +74,7 @@ func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-// examination is one that has not begun.
+// examination returns an examination that has not begun.
 func (p *Plan) examination() *examination {
 	return &examination{
 		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url), steady: make(map[string]bool),
@@ -85,7 +85,7 @@ func (p *Plan) examination() *examination {
 	}
 }
 
-// unseen says why a check that was made showed nothing.
+// unseen is the reason why a check that was made showed nothing.
 type unseen string
 
 func (u unseen) Error() string { return string(u) }
@@ -118,9 +118,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks notes that the API breaks a rule, under those contracts that have it, or
-// those of them that are named. Of a rule that is broken several times the first
-// is told.
+// breaks notes that the API breaks a rule of contracts, or of all contracts that have
+// the rule if none is named. If a rule is broken several times, the first time is
+// reported.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,14 +20,14 @@ const (
 	replayedHeader = "Idempotent-Replayed"
 )
 
-// call is a request of an examination: the template's, but for the fields that
-// are set.
+// call is a request of an examination: the template's request, except for the fields
+// that are set.
 type call struct {
 	keys   []string // values of the header; none: no header
-	body   []byte   // nil is the template's
+	body   []byte   // nil: the template's body
 	path   string
 	method string
-	header http.Header // instead of the template's of the same names
+	header http.Header // replace the template's headers of the same names
 	bare   bool        // without the template's headers and body
 }
 
@@ -37,32 +37,32 @@ type answer struct {
 	header http.Header
 	body   []byte
 	at     time.Time
-	code   string // of its error, as the commerce contracts have it; "" if they have none
+	code   string // code of the error in the commerce contracts; "" without one
 }
 
 func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
 func (a *answer) refused() bool { return a.status >= 400 && a.status < 500 }
 
-// busy: an answer that asks to come again.
+// busy reports whether the answer asks for a retry.
 func (a *answer) busy() bool {
 	return a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
-// is reports whether a is the answer b again.
+// is reports whether a equals b.
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a looks as if its request was carried out, and wasn't given
-// first, the answer of an earlier request with the key.
+// ran reports whether a looks as if its request was carried out: it isn't first, the
+// answer of an earlier request with the key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays reports whether a gives first, or says that it gives an earlier answer.
+// replays reports whether a equals first, or is marked as a replay.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
 
-// once sends c and reads its answer. Its error tells why there is none, in words
-// that may be shown.
+// once sends c and reads the answer. An error is the reason why there is no answer,
+// and may be shown.
 func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
 		e.sent.Add(-1)
@@ -128,7 +128,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send is once, but it comes again while the API answers 429 or 503.
+// send is once with retries while the API answers 429 or 503.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {
@@ -146,11 +146,11 @@ func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	}
 }
 
-// longest is the most that an examination waits because it was told to.
+// longest limits the wait that Retry-After asks for.
 const longest = 10 * time.Second
 
-// retryAfter is how long an answer asks to wait, within bounds: a second, where
-// it doesn't say.
+// retryAfter returns the wait that an answer asks for, at most longest; a second if
+// the answer doesn't say.
 func retryAfter(a *answer) time.Duration {
 	d, ok := toldWait(a)
 	if !ok {
@@ -180,10 +180,11 @@ func toldWait(a *answer) (time.Duration, bool) {
 	return 0, false
 }
 
-// key is a new key of this run. Its name tells the operator what it was for.
+// key returns a new key of this run. The purpose in the key tells an operator what
+// the key was for.
 func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
 
-// spelled is a key in the form that the API takes.
+// spelled returns key in the form that the API accepts.
 func (e *examination) spelled(key string) string {
 	if e.quotes {
 		return `"` + key + `"`
@@ -191,11 +192,11 @@ func (e *examination) spelled(key string) string {
 	return key
 }
 
-// keyed is the template's request with a key.
+// keyed returns the template's request with a key.
 func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
 
-// shown is a text of the API's or of the network's that may be shown: without
-// secrets, control characters and what is beyond 160 characters.
+// shown returns a text of the API or the network so that it may be shown: without
+// secrets and control characters, and cut at 160 characters.
 func (e *examination) shown(s string) string {
 	for _, secret := range e.secrets {
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

@@ -11,7 +11,7 @@ import (
 // titles of the contracts, in reports.
 var titles = map[string]string{Default: "default", Stripe: "Stripe", IETF: "IETF draft", ACP: "ACP", UCP: "UCP"}
 
-// Section says where a contract makes a rule.
+// Section describes a section of a contract for people.
 func Section(contract, section string) string {
 	switch contract {
 	case Default:
@@ -107,8 +107,8 @@ func (f *Finding) print(b *strings.Builder, contract string) {
 	b.WriteString("\n")
 }
 
-// Broken are the names of the rules that are broken under a contract, or under any
-// if it is "", in alphabetical order.
+// Broken returns the names of the broken rules of a contract, or of all contracts if
+// contract is "", in alphabetical order.
 func (r *Report) Broken(contract string) (rules []string) {
 	for _, o := range r.Checks {
 		for _, f := range o.Faults {

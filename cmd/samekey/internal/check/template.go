@@ -15,25 +15,25 @@ type Template struct {
 	URL    string      // http or https, without a user
 	Method string      // "" is POST
 	Header http.Header // sent with every request; its values are never shown
-	Body   []byte      // of a request that succeeds; empty only with NoBody
+	Body   []byte      // the body of a request that succeeds; empty only with NoBody
 	NoBody bool        // the request has no body
 
-	OtherBody   []byte      // of another request that succeeds
-	RefusedBody []byte      // one that the API refuses with a 4xx
-	OtherPath   string      // of another route that takes keys and this body
+	OtherBody   []byte      // the body of another request that succeeds
+	RefusedBody []byte      // a body that the API refuses with a 4xx
+	OtherPath   string      // the path of another route that takes keys and this body
 	OtherMethod string      // another method of the same path
 	OtherCaller http.Header // credentials of another caller, in place of Header's
-	Origin      string      // of a page that may call the API
+	Origin      string      // the origin of a page that may call the API
 	KeyOptional bool        // the API's documentation says that it takes requests without a key
 	Checkout    Checkout    // for a commerce contract
 }
 
-// prepared is a template with its defaults, checked.
+// prepared returns t with defaults, validated.
 func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
-		return t, nil, errors.New("invalid URL") // its error would show it
+		return t, nil, errors.New("invalid URL") // the error would show the URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return t, nil, errors.New("the URL must begin with http:// or https:// and have a host")
 	case u.User != nil:
@@ -76,12 +76,12 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	return t, u, nil
 }
 
-// place is a URL as it may be shown: without its query.
+// place returns a URL that may be shown: without its query.
 func place(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// secrets are the values that must not be shown, should the API repeat them.
+// secrets returns the values that must not be shown, even if the API repeats them.
 func (t *Template) secrets(u *url.URL) (all []string) {
 	for _, h := range []http.Header{t.Header, t.OtherCaller} {
 		for name, values := range h {

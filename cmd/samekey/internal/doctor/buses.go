@@ -53,7 +53,8 @@ func busMissing(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// bus is the ARN of a bus. A name is of the function's own Region and account.
+// bus returns the ARN of a bus. A name means a bus in the function's Region and
+// account.
 func (fn *Function) bus(name string) string {
 	part := strings.SplitN(fn.ARN, ":", 6)
 	if strings.HasPrefix(name, "arn:") || len(part) != 6 {

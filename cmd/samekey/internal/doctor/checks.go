@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// Check is one thing that is looked at.
+// Check is a check of the deployment.
 type Check struct {
 	ID       string
 	Severity Severity
 	Looks    string   // what has to be true
-	Causes   string   // what becomes of it otherwise
+	Causes   string   // the consequence if Looks is false
 	Mend     string   // how to mend it
-	Needs    []Source // without their answers the check can't be made
+	Needs    []Source // the questions whose answers the check needs
 
-	// find returns what is wrong, or why the check could not be made.
+	// find returns what is wrong, or the reason why the check could not be made.
 	find func(*Facts) ([]wrong, string)
 }
 
-// wrong is what a check has found. Empty fields are those of the check.
+// wrong is a finding of a check. Empty fields default to the check's.
 type wrong struct {
 	where, what  string
 	severity     Severity

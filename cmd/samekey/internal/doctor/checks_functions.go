@@ -118,8 +118,8 @@ func envApp(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// apps are the dimensions App of the metrics: the worker's SAMEKEY_APP; without it those
-// of the functions, and the worker's name.
+// apps returns the values of the dimension App: the worker's SAMEKEY_APP or, if that is
+// not set, the functions' SAMEKEY_APP and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
 		return []string{app}
@@ -175,7 +175,7 @@ func completesAll(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// completing returns the functions that the worker completes with.
+// completing returns the functions in the worker's SAMEKEY_FUNCTIONS.
 func (f *Facts) completing() (all []*Function) {
 	if w := f.worker(); w != nil {
 		for _, name := range list(w.Env["SAMEKEY_FUNCTIONS"]) {
@@ -220,9 +220,9 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// asynchronous compares with the retries of asynchronous events, a minute after the first
-// failure and two after the second. The first retry waits for the lease of an attempt that
-// died, and may be left with little time.
+// asynchronous checks the retries of asynchronous events. Lambda retries one minute after
+// the first failure and two minutes after the second. The first retry waits for the lease
+// of a dead attempt, and may have little time left.
 func asynchronous(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {

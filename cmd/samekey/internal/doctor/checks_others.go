@@ -115,7 +115,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	return found(wrong{where: "alarms of App " + apps[0], what: "these notify nobody: " + who(silent)})
 }
 
-// ofHooks are the alarms on metrics that functions write.
+// ofHooks returns the alarms on metrics that functions write.
 func ofHooks() (all []string) {
 	for _, m := range metrictable.All() {
 		if m.Alarm.Name != "" && (m.Source == "request" || m.Source == "store") {
@@ -125,7 +125,7 @@ func ofHooks() (all []string) {
 	return all
 }
 
-// Requests between these ages would be in CloudWatch's list of metrics.
+// CloudWatch lists the metrics of requests between these ages.
 const (
 	listedFrom = time.Hour
 	listedTo   = 13 * 24 * time.Hour
@@ -146,14 +146,14 @@ func hooks(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// roles are what a role does on the table.
+// roles maps a role to its calls on the table.
 var roles = map[string][]Source{
 	"function": {TryGet, TryPut, TryUpdate},
 	"worker":   {TryGet, TryUpdate, ScanTable},
 	"operator": {TryGet, TryUpdate, TryQuery, ScanTable},
 }
 
-// Roles returns what [Options].As may be.
+// Roles returns the values of [Options].As.
 func Roles() []string { return []string{"function", "worker", "operator"} }
 
 func rights(f *Facts) ([]wrong, string) {
@@ -173,7 +173,7 @@ func rights(f *Facts) ([]wrong, string) {
 }
 
 func clock(f *Facts) ([]wrong, string) {
-	// The Date has whole seconds, and the answer was under way.
+	// the Date has whole seconds, and the answer took time to arrive
 	if d := f.Skew.Abs(); d > 5*time.Second+time.Second {
 		side := "ahead"
 		if f.Skew < 0 {
@@ -184,10 +184,10 @@ func clock(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// versions compares the programs with each other, by the version of Samekey that is in them.
+// versions compares the versions of Samekey in the programs.
 func versions(f *Facts) ([]wrong, string) {
 	var known, unknown []string
-	programs := make(map[string][]string) // by version
+	programs := make(map[string][]string) // programs by version of Samekey
 	add := func(program, version, why string) {
 		switch {
 		case version != "":

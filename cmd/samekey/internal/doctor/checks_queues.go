@@ -99,7 +99,7 @@ func (q *Queue) wrong(format string, args ...any) wrong {
 	return wrong{where: "queue " + name, what: fmt.Sprintf(format, args...)}
 }
 
-// seconds is an attribute of that unit; 0 = it is missing.
+// seconds returns an attribute in seconds; 0 if it is missing.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.ParseInt(q.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -191,7 +191,7 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed looks at each queue that a function consumes, with its function.
+// consumed calls look for each queue that a function reads.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
 	if len(readers) == 0 {
@@ -252,7 +252,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, _ reader) []wrong {
 		p, ok := q.redrive()
 		n, err := p.Receives.Int64()
-		if !ok || err != nil || q == f.tickets() { // whose waits are of any length
+		if !ok || err != nil || q == f.tickets() { // tickets may wait for any time
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The checks of how long things are remembered against how long they are tried again:
-// a try after the record is gone does the work twice.
+// windowChecks compare how long records are kept with how long callers retry: a retry
+// after the record is gone does the work twice.
 func windowChecks() []Check {
 	return []Check{
 		{
@@ -47,8 +47,8 @@ func windowChecks() []Check {
 const hidden = 15 * time.Minute
 
 // retentions measures how long each function's answers are kept, by the sample: a
-// finished record keeps the begin of its last attempt and the end of its replay. The
-// measure is too long by the time that the attempt took.
+// finished record has the start of its last attempt and the end of its replay. The
+// result is too long by the duration of the attempt.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {
@@ -117,7 +117,7 @@ func retentionQueue(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// setting is a time in the worker's environment.
+// setting returns a duration in the worker's environment.
 func (fn *Function) setting(name string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(fn.Env[name]); err == nil {
 		return d
@@ -135,7 +135,7 @@ func providerKeys(f *Facts) ([]wrong, string) {
 		longest = max(longest, fn.Timeout)
 	}
 	first := w.setting("SAMEKEY_GRACE", state.DefaultGrace) + longest + hidden
-	if first < f.Options.ProviderRemembers-time.Hour { // what idem.Foreign leaves for the call
+	if first < f.Options.ProviderRemembers-time.Hour { // idem.Foreign reserves this hour for the call
 		return found()
 	}
 	return found(w.wrong("an abandoned request is taken up %s after its claim, and the provider remembers a key for %s", span(first), span(f.Options.ProviderRemembers)))

@@ -135,7 +135,7 @@ func streamReaders(f *Facts) ([]wrong, string) {
 	return found(f.atTable("%d mappings read its stream: of %s", len(names), strings.Join(names, ", ")))
 }
 
-// eachReader looks at the mappings of the stream.
+// eachReader calls look for each mapping of the stream.
 func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) {
 	readers := f.readers()
 	if len(readers) == 0 {
@@ -147,7 +147,8 @@ func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) 
 	return all, ""
 }
 
-// probes are stream records that the worker needs, in Lambda's form, of the namespace NS.
+// probes are stream records that the worker needs, in Lambda's form; NS is their
+// namespace.
 var probes = []struct{ what, record string }{
 	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
 	{"an open record that is renewed", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
@@ -158,8 +159,8 @@ var probes = []struct{ what, record string }{
 	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters tries each probe on all mappings: with drain and completer apart, each
-// of the two takes its own.
+// streamFilters tries each probe on all mappings: separate drain and completer need
+// different records.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()
 	if len(readers) == 0 {

@@ -138,7 +138,7 @@ func tableCapacity(f *Facts) ([]wrong, string) {
 	b := f.Table.BillingModeSummary
 	onDemand := b != nil && b.BillingMode == types.BillingModePayPerRequest
 	look := func(of string, p *types.ProvisionedThroughputDescription, most *types.OnDemandThroughput) {
-		units := int64(0) // on demand, without a limit
+		units := int64(0) // 0: on demand, without a limit
 		switch {
 		case onDemand && most != nil:
 			units = aws.ToInt64(most.MaxWriteRequestUnits)
@@ -196,7 +196,7 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 			all = append(all, f.atTable("the key of the index %s is %s, and should be %s", name, keys(got.KeySchema), keys(w.KeySchema)))
 		case projected(got.Projection) != projected(w.Projection):
 			all = append(all, f.atTable("the index %s holds %s, and should hold %s", name, projected(got.Projection), projected(w.Projection)))
-		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some stand-ins tell none
+		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some emulators have no status
 			all = append(all, f.atTable("the index %s is %s", name, got.IndexStatus))
 		}
 	}
@@ -300,7 +300,7 @@ func protection(f *Facts) ([]wrong, string) {
 	return found(f.atTable("deletion protection is off"))
 }
 
-// span prints a time as people write it in templates.
+// span formats a duration as people write it in templates.
 func span(d time.Duration) string {
 	s := d.String()
 	s = strings.TrimSuffix(s, "0s")

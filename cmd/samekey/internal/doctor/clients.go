@@ -31,7 +31,7 @@ type Clients struct {
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
 	RESTAPIs       RESTAPIs
-	HTTP           aws.HTTPClient // gets functions' code from where Lambda says that it is
+	HTTP           aws.HTTPClient // downloads functions' code
 }
 
 // DynamoDB reads a table, and tries writes that can't succeed.
@@ -81,7 +81,7 @@ type StepFunctions interface {
 	DescribeStateMachine(context.Context, *sfn.DescribeStateMachineInput, ...func(*sfn.Options)) (*sfn.DescribeStateMachineOutput, error)
 }
 
-// IAM reads roles, and says what they may do.
+// IAM reads roles and simulates their permissions.
 type IAM interface {
 	GetRole(context.Context, *iam.GetRoleInput, ...func(*iam.Options)) (*iam.GetRoleOutput, error)
 	SimulatePrincipalPolicy(context.Context, *iam.SimulatePrincipalPolicyInput, ...func(*iam.Options)) (*iam.SimulatePrincipalPolicyOutput, error)
@@ -117,8 +117,8 @@ var (
 	_ RESTAPIs      = (*apigateway.Client)(nil)
 )
 
-// NewClients makes the clients of an account. table is the table's client; nil for one
-// of the account.
+// NewClients makes the clients of an account. table is the client of the table; nil:
+// the account's client.
 func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	if table == nil {
 		table = dynamodb.NewFromConfig(cfg)

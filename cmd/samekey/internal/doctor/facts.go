@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Source is a question to AWS, by the permission that it takes.
+// Source is a question to AWS, named by the permission that it needs.
 type Source string
 
 // The sources.
@@ -46,27 +46,27 @@ const (
 	Metrics        Source = "cloudwatch:ListMetrics"
 )
 
-// Options say what to look at. Table is required.
+// Options select what to examine. Table is required.
 type Options struct {
 	Table string
 	// Stack names the CloudFormation stack with the functions; "" finds functions by
 	// their variable IDEM_TABLE.
 	Stack string
-	// Functions are more functions to look at.
+	// Functions are more functions to examine.
 	Functions []string
-	// As says as whom the caller looks: "", "function", "worker" or "operator". What
-	// such a role needs and the caller may not do is a finding.
+	// As is the role whose permissions on the table the caller is checked for: "",
+	// "function", "worker" or "operator". A missing permission is a finding.
 	As string
 	// ClientRetries is the longest time over which a client retries; 0 = unknown.
 	ClientRetries time.Duration
-	// ProviderRemembers is how long the provider remembers a key of its own. Default
-	// 24 hours, as with Stripe's API v1.
+	// ProviderRemembers is how long the payment provider remembers a key. Default 24
+	// hours, as with Stripe's API v1.
 	ProviderRemembers time.Duration
-	// Version is the library's in this command; "" leaves the command out.
+	// Version is the version of the library in this command; "" leaves the command out.
 	Version string
-	// Sample is how many items are looked at. Default 200.
+	// Sample is how many items are examined. Default 200.
 	Sample int
-	// TableOnly says why nothing but the table is asked for; "" asks for everything.
+	// TableOnly is the reason to examine only the table; "" examines everything.
 	TableOnly string
 	// Now is the time of the examination. Default: now.
 	Now time.Time
@@ -82,43 +82,43 @@ type Facts struct {
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
 	Unread    []string          // why items of the sample are not understood
-	Refused   map[Source]string // what the caller may not do
+	Refused   map[Source]string // calls that were refused to the caller
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
-	Gone      []string // functions that the worker completes with, and that don't exist
+	Gone      []string // functions in SAMEKEY_FUNCTIONS that don't exist
 	Queues    map[string]*Queue
 	Buses     []*Bus
 	Machines  []*Machine
-	Role      *Role      // of the schedules for later jobs; nil without one
-	Schedules []Schedule // of the worker
+	Role      *Role      // role of the schedules for later jobs; may be nil
+	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
 	Counted   []string // applications (the dimension App) whose functions have counted requests in the last two weeks
 
 	unread map[Source]string // why a source has no answer
 }
 
-// Function is a function, or an alias of it, with its event sources.
+// Function is a function or an alias, with its event sources.
 type Function struct {
 	Name, ARN string // without the alias
 	Alias     string // "" = $LATEST
-	Policy    string // who may invoke it
+	Policy    string // its resource policy
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
-	Events    *Events                         // asynchronous ones; nil if none are known
+	Events    *Events                         // asynchronous invocations; nil if none are known
 	Loops     bool                            // Lambda doesn't end its recursive loops; asked of the worker only
-	LogLevel  lambdatypes.ApplicationLogLevel // of lines that Lambda keeps; "" keeps all
+	LogLevel  lambdatypes.ApplicationLogLevel // the level from which Lambda keeps lines; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
 
-	Version     string // of the library in it; "" if it has none, or can't be told
-	Unversioned string // why the version can't be told
+	Version     string // version of the library in the program; "" without the library, or if unknown
+	Unversioned string // why the version is unknown
 }
 
 // Events are a function's asynchronous invocations.
 type Events struct {
 	Retries int32
-	Age     time.Duration // the longest
+	Age     time.Duration // MaximumEventAgeInSeconds
 }
 
 // Gateway is an integration of an API with a function.
@@ -137,8 +137,8 @@ type Queue struct {
 
 // Bus is an EventBridge bus that the worker sends jobs to.
 type Bus struct {
-	Named string // as the worker's sink has it: a name or an ARN
-	ARN   string // of the bus that AWS knows by it
+	Named string // a name or an ARN, as in SAMEKEY_SINKS
+	ARN   string // ARN of the bus that AWS returned
 	Gone  bool
 }
 
@@ -152,8 +152,8 @@ type Machine struct {
 // Role is the role of the schedules that the worker makes.
 type Role struct {
 	ARN     string
-	Assumed bool // EventBridge Scheduler may assume it
-	Sends   bool // to the queue of tickets
+	Assumed bool // EventBridge Scheduler may assume the role
+	Sends   bool // the role may send to the queue of tickets
 	Gone    bool
 }
 
@@ -163,7 +163,8 @@ type Schedule struct {
 	Enabled    bool
 }
 
-// missing returns why one of the sources has no answer; "" if all have.
+// missing returns the reason why one of the sources has no answer; "" if all have
+// answers.
 func (f *Facts) missing(needs []Source) string {
 	for _, s := range needs {
 		if why, ok := f.unread[s]; ok {
@@ -179,7 +180,7 @@ func (f *Facts) miss(s Source, why string) {
 	}
 }
 
-// streamARN is the table's stream; "" if it has none.
+// streamARN returns the ARN of the table's stream; "" without a stream.
 func (f *Facts) streamARN() string {
 	if f.Table == nil || f.Table.StreamSpecification == nil || f.Table.StreamSpecification.StreamEnabled == nil || !*f.Table.StreamSpecification.StreamEnabled || f.Table.LatestStreamArn == nil {
 		return ""
@@ -227,7 +228,8 @@ type reader struct {
 	mapping lambdatypes.EventSourceMappingConfiguration
 }
 
-// tickets is the worker's queue; nil if it has none, or it can't be seen.
+// tickets returns the worker's queue of tickets; nil if there is none, or it can't be
+// read.
 func (f *Facts) tickets() *Queue {
 	w := f.worker()
 	if w == nil {

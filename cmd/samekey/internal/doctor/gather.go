@@ -13,7 +13,7 @@ import (
 
 // Gather asks AWS about the table of opt and everything around it. A question without an
 // answer is noted in the facts. The error is that of ctx, or says that there is no table
-// to look at.
+// to examine.
 func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
 	opt.Sample = cmp.Or(opt.Sample, 200)
@@ -48,7 +48,7 @@ func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	return f, ctx.Err()
 }
 
-// reason is an error in the words of AWS, without the request's id.
+// reason returns the text of an AWS error without the request's id.
 func reason(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return fmt.Sprintf("%s: %s", api.ErrorCode(), api.ErrorMessage())
@@ -56,7 +56,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// code is AWS's name of an error, without the namespace that some services put before it.
+// code returns AWS's code of an error, without the namespace that some services put
+// before it.
 func code(err error) string {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -66,7 +67,8 @@ func code(err error) string {
 	return name[strings.LastIndexByte(name, '#')+1:]
 }
 
-// unreadable reports an answer that is not as AWS gives it: an emulator's "true".
+// unreadable reports whether an answer doesn't have AWS's form, such as an emulator's
+// "true".
 func unreadable(err error) bool {
 	_, ok := errors.AsType[*smithy.DeserializationError](err)
 	return ok

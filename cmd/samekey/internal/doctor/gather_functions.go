@@ -12,9 +12,9 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// askFunctions finds the functions on the table: those named, else all whose variable
-// IDEM_TABLE names the table; the readers of its stream; and those that the worker
-// completes with.
+// askFunctions finds the functions on the table: the named functions or, without
+// names, all whose IDEM_TABLE is the table; the readers of the table's stream; and
+// the functions in the worker's SAMEKEY_FUNCTIONS.
 func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(names) > 0 {
 		for _, name := range names {
@@ -58,19 +58,19 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	}
 }
 
-// list is a setting with commas or blanks between its entries.
+// list splits a setting at commas and blanks.
 func list(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 }
 
-// plain is a function's name, of its ARN too, without version and alias.
+// plain returns the name in a function's name or ARN, without version and alias.
 func plain(function string) string {
 	_, name, _ := parts(function)
 	return name
 }
 
-// parts are what a function's name or ARN has: where it is, "" in a name; its name; and
-// its alias or version, "" for $LATEST.
+// parts splits a function's name or ARN into the prefix of the ARN ("" for a name), the
+// name, and the alias or version ("" for $LATEST).
 func parts(function string) (place, name, alias string) {
 	place, after, ok := strings.Cut(function, ":function:")
 	if !ok {
@@ -80,15 +80,15 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// is reports whether a name or ARN means the function: whole, with Region, account and
-// alias if they are there.
+// is reports whether a name or ARN means the function. Region, account and alias count
+// if the ARN has them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
 	return name == fn.Name && alias == fn.Alias && strings.HasSuffix(own, place)
 }
 
-// qualified is the ARN by which the function is invoked.
+// qualified returns the ARN by which the function is invoked.
 func (fn *Function) qualified() string {
 	return strings.TrimSuffix(fn.ARN+":"+fn.Alias, ":")
 }
@@ -101,8 +101,8 @@ func (f *Facts) function(name string) *Function {
 	return f.Functions[i]
 }
 
-// listFunctions takes the deployed functions whose IDEM_TABLE has the table's name, be it
-// in another place: [envTable] says so.
+// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name.
+// envTable reports a table in another Region or account.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -120,11 +120,11 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	f.Functions = slices.DeleteFunc(f.Functions, func(fn *Function) bool { return short(fn.Env["IDEM_TABLE"]) != short(f.Options.Table) })
 }
 
-// short is a table's name, of its ARN too.
+// short returns the name in a table's name or ARN.
 func short(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
 
-// sameTable reports whether a function's IDEM_TABLE is the table. A name is one of the
-// function's own Region and account.
+// sameTable reports whether a function's IDEM_TABLE is the table. A name means a table
+// in the function's Region and account.
 func (f *Facts) sameTable(fn *Function, name string) bool {
 	if !strings.HasPrefix(name, "arn:") {
 		if part := strings.SplitN(fn.ARN, ":", 6); len(part) == 6 {
@@ -134,8 +134,9 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// askDeployed adds a function as it is deployed: of its aliases and $LATEST those that a
-// mapping or a policy names; all aliases, or $LATEST without any, if none is named.
+// askDeployed adds the deployed forms of a function: the aliases and $LATEST that a
+// mapping or a policy names or, if none is named, all aliases, or $LATEST if there is no
+// alias.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)
@@ -163,8 +164,8 @@ func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	}
 }
 
-// askFunction adds a function that is not known yet; one that doesn't exist is added to
-// gone, if that is there.
+// askFunction adds a function that is not known yet. If the function doesn't exist,
+// askFunction adds it to gone, unless gone is nil.
 func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *[]string) {
 	if f.function(name) != nil {
 		return
@@ -179,7 +180,7 @@ func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *
 		return
 	}
 	_, _, alias := parts(name)
-	arn := strings.SplitAfterN(aws.ToString(c.FunctionArn), ":", 8) // AWS puts the alias behind the name
+	arn := strings.SplitAfterN(aws.ToString(c.FunctionArn), ":", 8) // AWS puts the alias after the name
 	fn := &Function{
 		Name: aws.ToString(c.FunctionName), ARN: strings.TrimSuffix(strings.Join(arn[:min(7, len(arn))], ""), ":"), Alias: alias,
 		Timeout: 3 * time.Second, Env: map[string]string{}, // Lambda's default
@@ -219,7 +220,7 @@ func (f *Facts) askReaders(ctx context.Context, api Lambda) {
 	}
 }
 
-// askCallers asks for a function's event sources, and for who else may invoke it.
+// askCallers asks for a function's event sources and its resource policy.
 func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	name := aws.String(fn.qualified())
 	pages := lambda.NewListEventSourceMappingsPaginator(api, &lambda.ListEventSourceMappingsInput{FunctionName: name})
@@ -233,7 +234,7 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 	out, err := api.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: name})
 	switch {
-	case notFound(err): // nobody may
+	case notFound(err): // no policy: nobody may invoke the function
 	case err != nil:
 		f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
 	default:
@@ -241,8 +242,9 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 }
 
-// askEvents asks what becomes of a function's asynchronous events. A function has some if a
-// service that invokes so may invoke it, or if its configuration has them.
+// askEvents asks for the configuration of a function's asynchronous events. A function has
+// such events if a service that invokes asynchronously may invoke it, or if it has such a
+// configuration.
 func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
 	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
 	if fn.Alias != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
 )
 
-// The longest that a gateway waits if its integration doesn't say.
+// Timeouts of gateways whose integration sets none.
 const (
 	httpAPITimeout = 30 * time.Second
 	restAPITimeout = 29 * time.Second
@@ -79,7 +79,7 @@ func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api str
 	for {
 		out, err := c.HTTPAPIs.GetIntegrations(ctx, in)
 		if notFound(err) {
-			break // then it is a REST API
+			break // no HTTP API has this id: it is a REST API
 		}
 		if err != nil {
 			f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))

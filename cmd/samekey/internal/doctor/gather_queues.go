@@ -76,7 +76,7 @@ func (f *Facts) noQueue(arn, url string, err error) {
 // redrive is a queue's redrive policy.
 type redrive struct {
 	Target   string      `json:"deadLetterTargetArn"`
-	Receives json.Number `json:"maxReceiveCount"` // also as a string
+	Receives json.Number `json:"maxReceiveCount"` // a number, or a string with a number
 }
 
 func (q *Queue) redrive() (r redrive, ok bool) {

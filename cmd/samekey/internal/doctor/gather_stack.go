@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 )
 
-// named returns the functions that were asked for, and those of the stack. It takes the
-// table from the stack if it isn't named.
+// named returns the functions of the options and of the stack. If the options name no
+// table, named takes the stack's table.
 func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	names := f.Options.Functions
 	if f.Options.Stack != "" {
@@ -33,8 +33,8 @@ func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	return names, nil
 }
 
-// stackResources returns the tables with the logical name Table, which samekey.yaml
-// gives, and the functions of a stack, those of its nested stacks too.
+// stackResources returns the functions of a stack and its nested stacks, and the
+// tables with the logical name Table, as in samekey.yaml.
 func stackResources(ctx context.Context, api cloudformation.ListStackResourcesAPIClient, stack string) (tables, functions []string, _ error) {
 	pages := cloudformation.NewListStackResourcesPaginator(api, &cloudformation.ListStackResourcesInput{StackName: &stack})
 	for pages.HasMorePages() {

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// askTable fails if there is no such table, or no way to it.
+// askTable returns an error if the table doesn't exist or can't be reached.
 func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	name := &f.Options.Table
 	out, err := api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name})
@@ -63,10 +63,10 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	return nil
 }
 
-// nobody is the key of no record: those begin with v1#.
+// nobody is a partition key that no record has: records' keys begin with v1#.
 const nobody = "samekey#doctor"
 
-// try tries what the roles need, in ways that change nothing: the conditions of the
+// try makes the calls that the roles need. They change nothing: the conditions of the
 // writes can't be true.
 func (f *Facts) try(ctx context.Context, api DynamoDB) {
 	name := &f.Options.Table

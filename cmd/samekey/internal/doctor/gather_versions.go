@@ -17,17 +17,17 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// library is the root module, whose version a program has.
+// library is the path of the root module.
 const library = "github.com/samekey/samekey"
 
-// largest is the most that Lambda unpacks of a function's zip file.
+// largest is Lambda's limit on the unpacked size of a function's zip file.
 const largest = 250 << 20
 
-// errForeign is a program without the library.
+// errForeign is the error of a program without the library.
 var errForeign = errors.New("the program doesn't contain Samekey")
 
-// askVersions reads the library's version in each function's program, by the build info that
-// the go command has put there. Only a zip file of a Go program has one that can be read.
+// askVersions reads the library's version from the build info in each function's program.
+// Only zip files of Go programs have a readable version.
 func (f *Facts) askVersions(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
 		out, err := c.Lambda.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: aws.String(fn.qualified())})
@@ -56,8 +56,8 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 	}
 }
 
-// download gets a function's zip file from where AWS has put it. An error doesn't show the
-// place, which anybody may read for ten minutes who knows it.
+// download gets a function's zip file. An error doesn't show the URL: for ten minutes,
+// whoever knows it can read the file.
 func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
 	if err != nil {
@@ -81,8 +81,8 @@ func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, 
 	return file, nil
 }
 
-// programVersion is the library's version in the bootstrap of a zip file. The error says why
-// it can't be told.
+// programVersion returns the library's version in the bootstrap of a zip file. An error is
+// the reason why it is unknown.
 func programVersion(file []byte) (string, error) {
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -103,15 +103,15 @@ func programVersion(file []byte) (string, error) {
 	return versionIn(info)
 }
 
-// versionIn is the library's version in a program: that of its main package's module, as in
-// samekey-worker, or that of a module that it requires. A checkout has none.
+// versionIn returns the library's version in a program: the version of the main module, as
+// in samekey-worker, or of a required module. A checkout has no version.
 func versionIn(info *debug.BuildInfo) (string, error) {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != library {
 			continue
 		}
 		version := m.Version
-		if m.Replace != nil { // by a fork, or by a checkout
+		if m.Replace != nil { // a fork, or a checkout
 			version = m.Replace.Version
 		}
 		if version == "" || version == "(devel)" || strings.HasSuffix(version, "+dirty") {

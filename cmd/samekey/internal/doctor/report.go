@@ -9,7 +9,7 @@ import (
 // Severity says how bad a finding is.
 type Severity string
 
-// The severities. A note is no mistake, but a choice that people should know of.
+// The severities. A note is a choice that people should know of, not a mistake.
 const (
 	Error   Severity = "error"
 	Warning Severity = "warning"
@@ -22,7 +22,7 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Where    string   `json:"where"`
 	What     string   `json:"what"`   // what is wrong
-	Causes   string   `json:"causes"` // what becomes of it
+	Causes   string   `json:"causes"` // the consequence
 	Mend     string   `json:"mend"`
 }
 
@@ -30,7 +30,7 @@ type Finding struct {
 type Unchecked struct {
 	Check      string `json:"check"`
 	Why        string `json:"why"`
-	Unanswered bool   `json:"unanswered,omitempty"` // AWS didn't say; else there is nothing to look at, or a flag is needed
+	Unanswered bool   `json:"unanswered,omitempty"` // AWS didn't answer; false: nothing to examine, or a flag is missing
 }
 
 // Report is the result of an examination.
@@ -42,7 +42,7 @@ type Report struct {
 	NotChecked []Unchecked `json:"not_checked"`
 }
 
-// Mistakes counts the findings that are no notes.
+// Mistakes counts the findings except notes.
 func (r *Report) Mistakes() int {
 	n := 0
 	for _, f := range r.Findings {
@@ -64,7 +64,7 @@ func (r *Report) Unanswered() int {
 	return n
 }
 
-// Examine makes all checks on the facts. The worst findings come first.
+// Examine applies all checks to the facts. The worst findings come first.
 func Examine(f *Facts) *Report {
 	r := &Report{Table: f.Options.Table, At: f.Now, Good: []string{}, Findings: []Finding{}, NotChecked: []Unchecked{}}
 	for _, c := range All() {

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam/types"
 )
 
-// askRole asks for the role of the schedules that the worker makes for later jobs: who may
-// assume it, and if it may send to the queue of tickets.
+// askRole asks for the role of the schedules for later jobs: who may assume the role, and
+// whether it may send to the queue of tickets.
 func (f *Facts) askRole(ctx context.Context, api IAM) {
 	w := f.worker()
 	if w == nil || w.Env["SAMEKEY_SCHEDULE_ROLE"] == "" {
@@ -55,8 +55,8 @@ func (f *Facts) askRole(ctx context.Context, api IAM) {
 	})
 }
 
-// assumedBy reports whether a role's trust policy, in the form of a URL, lets a service assume the
-// role. Its conditions are not judged.
+// assumedBy reports whether a URL-encoded trust policy lets a service assume the role. Conditions
+// are ignored.
 func assumedBy(policy, service string) (bool, error) {
 	var p struct {
 		Statement []struct {
@@ -89,7 +89,7 @@ func texts(raw json.RawMessage) (all []string) {
 	if json.Unmarshal(raw, &one) == nil {
 		return []string{one}
 	}
-	_ = json.Unmarshal(raw, &all) // else it has none
+	_ = json.Unmarshal(raw, &all) // any other value has no texts
 	return all
 }
 
@@ -98,7 +98,7 @@ func scheduleRole(f *Facts) ([]wrong, string) {
 	switch {
 	case w == nil:
 		return nil, noWorker
-	case r == nil: // the queue of tickets keeps those of later jobs
+	case r == nil: // without a role, the queue of tickets keeps later jobs
 		return found()
 	case r.Gone:
 		return found(wrong{where: "role " + r.ARN, what: "it doesn't exist"})

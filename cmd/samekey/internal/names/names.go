@@ -1,5 +1,6 @@
-// Package names holds the phases and calls of open records against a lock file, which has
-// those of a program, before the program is deployed.
+// Package names compares open records with a lock file, before the deployment of the
+// program that the lock file describes: it finds records with phases or calls that the
+// program lacks.
 package names
 
 import (
@@ -15,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Program is the phases and calls of a program's handlers.
+// Program holds the phases and calls of a program's handlers.
 type Program struct{ handlers []handler }
 
 type handler struct {
@@ -46,7 +47,7 @@ func Read(f *lock.File) *Program {
 // Handlers is the number of handlers.
 func (p *Program) Handlers() int { return len(p.handlers) }
 
-// pattern is a name with * for each part that isn't constant.
+// pattern compiles a name in which * stands for a part that isn't constant.
 func pattern(name string) *regexp.Regexp {
 	parts := strings.Split(name, "*")
 	for i := range parts {
@@ -59,7 +60,7 @@ func knows(all []*regexp.Regexp, name string) bool {
 	return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 }
 
-// Danger is what becomes of an operation under the program.
+// Danger is the consequence for an operation that the program doesn't fit.
 type Danger string
 
 // The dangers.
@@ -68,9 +69,9 @@ const (
 	Twice   Danger = "twice"   // a call that may have been made is made under another key
 )
 
-// Judge returns what the program doesn't know of an open operation, and what comes of it;
-// "" if one of its handlers knows everything. A record doesn't name its handler's Go
-// function, so all are tried.
+// Judge returns a phase or call of an open operation that the program lacks, and the
+// danger; "" if one of the handlers has all. A record doesn't name the handler's Go
+// function, so Judge tries all handlers.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
@@ -100,12 +101,12 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	return d, unknown
 }
 
-// unknownCall returns a call that may have been made and that the handler doesn't make;
-// "" if there is none.
+// unknownCall returns a call that may have been made and that the handler lacks; "" if
+// there is none.
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if state.IsMark(call) {
-			continue // it can be any of the handler's
+			continue // it may be any call of the handler
 		}
 		name, _, _ := strings.Cut(call, "#")
 		if !knows(h.calls, name) {
@@ -115,28 +116,28 @@ func (h handler) unknownCall(r *store.Record) string {
 	return ""
 }
 
-// Row is operations that the program doesn't fit, for the same reason.
+// Row counts operations that the program doesn't fit, for the same reason.
 type Row struct {
 	Danger  Danger    `json:"danger"`
 	Unknown string    `json:"unknown"`
 	Route   string    `json:"route,omitempty"`
 	State   string    `json:"state"`
 	Count   int       `json:"count"`
-	Oldest  time.Time `json:"oldest"` // claim
-	PK      string    `json:"pk"`     // of one of them
-	Record  string    `json:"record"` // its short hash
+	Oldest  time.Time `json:"oldest"` // time of the oldest claim
+	PK      string    `json:"pk"`     // partition key of one of the operations
+	Record  string    `json:"record"` // short name of the same operation's record
 }
 
 // Report gathers operations that the program doesn't fit.
 type Report struct {
 	Handlers   int    `json:"handlers"`
-	Seen       int64  `json:"seen"` // items
-	Open       int    `json:"open"` // operations held against the program
+	Seen       int64  `json:"seen"` // number of items read
+	Open       int    `json:"open"` // number of open operations
 	Unreadable int    `json:"unreadable"`
 	Rows       []*Row `json:"rows"`
 }
 
-// Add holds a record against the program.
+// Add compares a record with the program.
 func (rep *Report) Add(p *Program, r *store.Record) {
 	if r.State == store.Done {
 		return
@@ -160,7 +161,7 @@ func (rep *Report) Add(p *Program, r *store.Record) {
 	}
 }
 
-// Misfits is the number of operations that the program doesn't fit.
+// Misfits returns the number of operations that the program doesn't fit.
 func (rep *Report) Misfits() (n int) {
 	for _, row := range rep.Rows {
 		n += row.Count
@@ -168,7 +169,7 @@ func (rep *Report) Misfits() (n int) {
 	return n
 }
 
-// Sort puts the rows in order: what would be done twice first, then by number.
+// Sort orders the rows: calls that would be made twice first, then by number.
 func (rep *Report) Sort() {
 	slices.SortFunc(rep.Rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))

@@ -1,5 +1,5 @@
-// Package plain makes texts from a table, which may have come from anyone, harmless where
-// people read them: on a terminal, on the page, and as an argument in a shell.
+// Package plain makes texts from a table harmless for a terminal, the page and a shell.
+// Such texts may come from anyone.
 package plain
 
 import (
@@ -34,8 +34,8 @@ func Line(s string) string {
 	}, s)
 }
 
-// Args is Line for values that fmt prints: errors, and whatever is a string
-// or becomes one. Numbers and times stay as they are.
+// Args applies Line to values that fmt prints as text, errors included. Numbers and
+// times stay as they are.
 func Args(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
@@ -51,8 +51,8 @@ func Args(args []any) []any {
 	return out
 }
 
-// Lines returns s with its lines: characters that are hidden become spaces, and each line
-// after the first is indented, so that none passes for a line of the program's own.
+// Lines returns s with spaces for hidden characters. Each line after the first is
+// indented, so that it can't pass for a line of this program.
 func Lines(s string) string {
 	all := strings.Split(s, "\n")
 	for i := range all {
@@ -61,12 +61,12 @@ func Lines(s string) string {
 	return strings.Join(all, "\n  ")
 }
 
-// Writer is the last barrier before a terminal: whatever is written goes to W with spaces
-// for hidden characters, all but tabs and the ends of lines. Goroutines may share it.
+// Writer is the last barrier before a terminal: it replaces hidden characters by spaces,
+// except tabs and newlines. It is safe for concurrent use.
 type Writer struct {
 	W    io.Writer
 	mu   sync.Mutex
-	rest []byte // the begin of a character
+	rest []byte // an incomplete character at the end of the last write
 }
 
 func (w *Writer) Write(p []byte) (int, error) {
@@ -76,7 +76,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	whole := len(all)
 	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
 		if !utf8.FullRune(all[i:]) {
-			whole = i // and so the last one
+			whole = i // then the last character is whole
 		}
 	}
 	w.rest = append([]byte(nil), all[whole:]...)
@@ -86,7 +86,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text returns s with spaces for hidden characters, all but tabs and the ends of lines.
+// Text returns s with spaces for hidden characters, except tabs and newlines.
 func Text(s string) string {
 	return strings.Map(func(c rune) rune {
 		if hidden(c) && c != '\n' && c != '\t' {
@@ -100,7 +100,7 @@ func Text(s string) string {
 // values, for programs.
 func EscapedJSON(raw []byte) []byte {
 	return eachRune(raw, func(out []byte, c rune) []byte {
-		if !hidden(c) || c == '\n' || c == '\t' { // these two stand between values only
+		if !hidden(c) || c == '\n' || c == '\t' { // newlines and tabs occur only between values
 			return utf8.AppendRune(out, c)
 		}
 		for _, unit := range utf16.Encode([]rune{c}) {
@@ -110,16 +110,16 @@ func EscapedJSON(raw []byte) []byte {
 	})
 }
 
-// PageJSON returns JSON, as encoding/json encodes it, whose strings have spaces for
-// hidden characters, all but tabs and the ends of lines: for a page, which shows them.
+// PageJSON returns JSON of encoding/json with spaces for hidden characters in strings,
+// except tabs and newlines, for a page that shows the strings.
 func PageJSON(raw []byte) []byte {
-	escaped := 0 // bytes of an escape that are still to come
+	escaped := 0 // remaining bytes of an escape
 	return eachRune(raw, func(out []byte, c rune) []byte {
 		if escaped > 0 {
 			if escaped--; escaped == 0 {
 				return plainEscape(utf8.AppendRune(out, c))
 			}
-			if escaped == 4 && c != 'u' { // \n and its like
+			if escaped == 4 && c != 'u' { // an escape such as \n
 				escaped = 0
 				return plainEscape(utf8.AppendRune(out, c))
 			}
@@ -132,8 +132,8 @@ func PageJSON(raw []byte) []byte {
 	})
 }
 
-// plainEscape returns out, which ends with an escape, with a space instead if the escape
-// is a hidden character.
+// plainEscape replaces the escape at the end of out by a space if it is a hidden
+// character.
 func plainEscape(out []byte) []byte {
 	at := len(out) - 2
 	if out[at] != '\\' {
@@ -161,8 +161,8 @@ func eachRune(raw []byte, add func(out []byte, c rune) []byte) []byte {
 	return out
 }
 
-// Command returns a command line for a shell. Words in capitals and flags are the
-// caller's own; everything is quoted that a shell would not take as it stands.
+// Command returns a command line for a shell. Words that a shell would interpret are
+// quoted, except words in capitals and flags, which are the program's own.
 func Command(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -182,7 +182,7 @@ func Quote(s string) string {
 			case c == '\'' || c == '\\':
 				b.WriteString(`\` + string(c))
 			case c < ' ' || c >= 0x7f:
-				// Three digits: a longer number would take in what follows.
+				// three digits, so that the escape doesn't include a digit that follows
 				fmt.Fprintf(&b, `\%03o`, c)
 			default:
 				b.WriteByte(c)
@@ -195,11 +195,11 @@ func Quote(s string) string {
 	return s
 }
 
-// special reports whether a shell may take a character for something else than itself.
-// A # within a word is one.
+// special reports whether a shell may interpret a character. A # within a word is not
+// special.
 func special(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("@%+=:,./-_#", c)
 }
 
-// Time is a time in a sentence.
+// Time formats a time for a sentence.
 func Time(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -32,7 +32,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
 		if h.Kind == state.HandoverRelease {
-			if last.End != "" { // its take-over was dropped, or written by an earlier version
+			if last.End != "" { // the take-over was dropped, or an earlier version wrote it
 				all = append(all, Attempt{By: endUnknown})
 				last = &all[len(all)-1]
 			}
@@ -54,11 +54,11 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 // dropped reports whether the record may have had more handovers than it keeps.
 func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 
-// ended gives the last attempt its end, from the state of the record.
+// ended sets the end of the last attempt, by the record's state.
 func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	last := &all[len(all)-1]
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
-		// A take-over of an earlier version, which wrote no handovers.
+		// an earlier version took over: it wrote no handovers
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the last"
 		}
@@ -91,16 +91,16 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	return all
 }
 
-// settledBetween reports whether people decided in that time about the operation, which was
-// stuck: its attempt ended by giving up.
+// settledBetween reports whether people settled the stuck operation in that time: then its
+// attempt gave up.
 func settledBetween(r *store.Record, from, to time.Time) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
 		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)
 	})
 }
 
-// taken reports whether a record without handovers was taken over. The time of the
-// last attempt differs from the claim's then, or the completer's tries say so.
+// taken reports whether a record without handovers was taken over: the last attempt
+// began after the claim, or the completer has counted tries.
 func taken(r *store.Record) bool {
 	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
 }

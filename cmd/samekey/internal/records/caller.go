@@ -8,9 +8,9 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Means reports whether a text that a person typed means the caller of a record with the
-// scope of. A text that leaves out the operation, the tenant, the kind, or the issuer or
-// API before a subject means every caller that has the rest; the empty text means all.
+// Means reports whether a person's text means the caller in the scope of. The text may
+// omit the operation, the tenant, the kind, and the issuer or API before a subject: it
+// then means every caller that has the rest. The empty text means all callers.
 func Means(text, of string) bool {
 	if text == "" || text == of {
 		return true
@@ -34,8 +34,7 @@ func Means(text, of string) bool {
 	return false
 }
 
-// parts splits a text, which need not be a whole scope, into the parts before the caller
-// and the rest.
+// parts splits a whole or partial scope into the parts before the caller, and the rest.
 func parts(text string) (operation, tenant, rest string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if rest = caller.Kind; ok {
@@ -46,9 +45,9 @@ func parts(text string) (operation, tenant, rest string) {
 	return operation, tenant, rest
 }
 
-// forms are the callers that people may write for one: whole, and without the issuer, pool
-// or API that stands before the subject. A scope function of package lambda names a caller
-// with a kind of its own, as "program:iam:ARN".
+// forms returns the ways to write a caller: whole, and without the issuer, pool or API
+// before the subject. Scope functions of package lambda give a caller a second kind, as in
+// "program:iam:ARN".
 func forms(c store.Identity) []store.Identity {
 	all := []store.Identity{c}
 	if c.Kind == scope.Program {
@@ -61,7 +60,7 @@ func forms(c store.Identity) []store.Identity {
 	first, second, joined := strings.Cut(c.Subject, "|")
 	switch {
 	case !joined:
-	case c.Kind == scope.Source: // with the function that works for it
+	case c.Kind == scope.Source: // a source's scope ends with the function that reads it
 		all = append(all, store.Identity{Kind: c.Kind, Subject: scope.Unescape(first)})
 	case c.Kind != scope.Program:
 		all = append(all, store.Identity{Kind: c.Kind, Subject: second})

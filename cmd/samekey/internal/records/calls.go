@@ -19,7 +19,7 @@ import (
 type Call struct {
 	Service string `json:"service"`
 	Step    string `json:"step,omitempty"`   // names joined by "/"
-	Number  int    `json:"number,omitempty"` // of a call without a step, from 1
+	Number  int    `json:"number,omitempty"` // number of a call without a step, from 1
 	Key     string `json:"key"`              // sent as the call's idempotency key
 	// State is recorded (a committed phase made the call) or in doubt (the call may
 	// have been made, and no phase records it).
@@ -29,7 +29,7 @@ type Call struct {
 	Since time.Time `json:"since"`
 }
 
-// calls lists the calls of r. The note says what the list lacks.
+// calls lists the calls of r. The note says which calls may be missing.
 func calls(r *store.Record) (all []Call, note string) {
 	all = []Call{}
 	skipped := r.Calls[state.Skipped]
@@ -72,7 +72,7 @@ func calls(r *store.Record) (all []Call, note string) {
 	}
 	slices.SortStableFunc(all, func(a, b Call) int {
 		if c := strings.Compare(a.State, b.State); c != 0 {
-			return -c // recorded first
+			return -c // recorded calls come first
 		}
 		return strings.Compare(a.Service, b.Service)
 	})
@@ -99,9 +99,9 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives reports whether r's operation derived key for a call that r names, or for
-// one of the first calls to these services. known is false if the record doesn't name all
-// calls: an attempt that never came back may have made others.
+// derives reports whether r's operation derived key, for a call that r names or for one
+// of the first calls to services. known is false if the record may lack calls of an
+// abandoned attempt.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {

@@ -21,16 +21,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Customer is a key as its client sent it, and whose it is.
+// Customer is a key as the client sent it, and the key's scope.
 type Customer struct {
-	Namespace string // of idem.Options: where the key is looked for first
-	Only      bool   // nothing outside of Namespace is the customer's
-	Key       string // also as a header has it, in quotes, or with spaces
-	Scope     string // what [Means] takes; "one" or "one:" for callers under idem.OneScope
-	Route     string // of the request under idem.ACP or idem.UCP, as "METHOD PATH"; else ""
+	Namespace string // the namespace to search first, as in idem.Options
+	Only      bool   // search no other namespace
+	Key       string // may have quotes or spaces, as in a header
+	Scope     string // a text for [Means]; "one" or "one:" for callers under idem.OneScope
+	Route     string // "METHOD PATH" of a request under idem.ACP or idem.UCP; else ""
 }
 
-// keys are the keys that a text may be: as it stands, and as a header with it names one.
+// keys returns the keys that a text may mean: the text itself, and the key in a header
+// with this text.
 func keys(text string) []string {
 	all := []string{text}
 	if trimmed := strings.Trim(text, " \t"); trimmed != text {
@@ -44,8 +45,8 @@ func keys(text string) []string {
 	return all
 }
 
-// PK returns the partition key of the customer's record. An engine makes it, so that it
-// is the one of the handlers. The error is that of a key that no handler accepts.
+// PK returns the partition key of the customer's record, made by an engine, as handlers
+// do. The error is that of a key that no handler accepts.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }
@@ -57,7 +58,7 @@ type comparer struct {
 	probe   *probe
 }
 
-// place is what partition keys depend on beside the request.
+// place holds what a partition key depends on, besides the request.
 type place struct {
 	namespace string
 	byPath    bool // idem.ACP or idem.UCP
@@ -67,7 +68,7 @@ func newComparer(c Customer) *comparer {
 	return &comparer{c, make(map[place]*idem.Engine), &probe{}}
 }
 
-// pk is the partition key of a request with a key, by a caller.
+// pk returns the partition key of a caller's request.
 func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (string, error) {
 	req := idem.Request{Key: key, Route: route, Method: "POST"}
 	if err := whose(&req, of); err != nil {
@@ -97,7 +98,7 @@ func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (st
 	return c.probe.pk, nil
 }
 
-// Check is the error of a key that no handler accepts.
+// Check returns an error for a key that no handler accepts.
 func (c Customer) Check(ctx context.Context) (err error) {
 	one := newComparer(c)
 	for _, key := range keys(c.Key) {
@@ -108,11 +109,11 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey returns the records of the customer's key that cost no scan: under every caller that
-// can be named, in every namespace that can be named (the customer's, none, and those of what
-// waits for people), and among what waits. A scope may be the bare subject of a caller, or
-// "" for callers whom nobody verifies. The newest come first. It returns no record of a key that is elsewhere, such as
-// under a caller with an issuer: [Search] looks there.
+// FindKey returns the records of the customer's key that can be found without a scan: of every caller
+// that the scope names, in the customer's namespace, without a namespace, and in the namespaces of
+// waiting operations; and among the waiting operations. A scope may be a bare subject, or "" for
+// callers under idem.OneScope. The newest come first. Other records, such as of a caller with an
+// issuer, need [Search].
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
@@ -162,7 +163,7 @@ func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[
 	return nil, nil
 }
 
-// named are the partition keys under the callers that can be named in a namespace.
+// named returns the partition keys of the customer's callers in a namespace.
 func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
@@ -174,8 +175,8 @@ func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// compare reports whether a record is the customer's, by the scope that the record has.
-// known is false if that can't be told: the record's caller is sealed, or was erased.
+// compare reports whether a record belongs to the customer, by the record's scope.
+// known is false if the record's caller is sealed or was erased.
 func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {
@@ -204,14 +205,14 @@ func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bo
 	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
 }
 
-// byPath reports whether the path of a record's request is part of its scope, though its
-// route doesn't say the path. A finished record has no request any longer.
+// byPath reports whether the scope of a record contains the request's path, which
+// neither the route nor a finished record has.
 func byPath(rec *store.Record) bool {
 	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }
 
-// Search compares every record of the table with the customer; without a Key, it finds all
-// of the caller's. The newest come first. Records that are sealed are opened, if s has their keys.
+// Search compares every record of the table with the customer. Without a Key, it finds all records
+// of the caller. The newest come first. Sealed records are opened if s has their data keys.
 func Search(ctx context.Context, api stream.ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
 	c := newComparer(of)
 	found, err := find(ctx, api, opt, wanted{
@@ -227,15 +228,17 @@ func newestFirst(records []*store.Record) {
 	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 }
 
-// NoCaller says in [Found.Untold] why a record's caller could not be compared.
+// NoCaller is the text for [Found.Untold] about records whose caller could not be
+// compared.
 const NoCaller = "whose caller was erased or whose path is not stored: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
 
-// kinds are those of callers that can be named.
+// kinds are the kinds of callers that a bare subject may have.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
 
 func isOne(text string) bool { return text[strings.LastIndexByte(text, '|')+1:] == scope.One }
 
-// callers are the scopes that a text may mean: itself, or of a bare subject one of each kind.
+// callers returns the scopes that a text may mean: the text itself, or a scope of each kind
+// for a bare subject.
 func callers(text string) (scopes []string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	switch {
@@ -252,7 +255,7 @@ func callers(text string) (scopes []string) {
 	return scopes
 }
 
-// whose makes r a request in the scope text.
+// whose sets the scope of r to text.
 func whose(r *idem.Request, text string) error {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if !ok && isOne(text) {
@@ -277,7 +280,7 @@ func whose(r *idem.Request, text string) error {
 
 var errProbe = errors.New("only the key was asked for")
 
-// probe is a store that learns the partition key of a claim, and refuses it.
+// probe is a store that notes the partition key of a claim and refuses the claim.
 type probe struct{ pk string }
 
 func (p *probe) Claim(_ context.Context, c store.Claim) (*store.Record, error) {

@@ -32,10 +32,10 @@ type Verb string
 // The verbs.
 const (
 	Retry   Verb = "retry"   // let a stuck operation be tried again
-	Settle  Verb = "settle"  // say what a call came to, or end the operation with an answer
+	Settle  Verb = "settle"  // record the outcome of a call, or end the operation with an answer
 	Release Verb = "release" // end the lease of a dead attempt
 	Forget  Verb = "forget"  // free the key
-	Redrive Verb = "redrive" // hand out parked jobs again
+	Redrive Verb = "redrive" // deliver parked jobs again
 	Cancel  Verb = "cancel"  // remove jobs with a time before their delivery begins
 	Erase   Verb = "erase"   // remove caller and answer
 )
@@ -43,21 +43,21 @@ const (
 // Wish is what an operator asks for.
 type Wish struct {
 	Do Verb
-	By string // stays in the record
-	// Many says that it is asked for of several records at once: they are redriven, or tried
-	// again if no call of theirs is in doubt. Everything else is decided one by one.
+	By string // the person's name, stored in the record
+	// Many says that the wish is for several records at once. May then allows Redrive, and
+	// Retry if no call is in doubt; other wishes need a decision about each record.
 	Many bool
 
-	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade, RiskTwice and Ask
-	Loss       idem.Loss       // of Forget
-	// Jobs are those of Redrive and Cancel, by their names in the record or their whole ids;
-	// none for all that are parked, or wait for their time.
+	Settlement idem.Settlement // for Settle: one of Answer, Result, NotMade, RiskTwice and Ask
+	Loss       idem.Loss       // for Forget
+	// Jobs are the jobs to redrive or cancel, by their names in the record or their whole
+	// ids. Empty: all parked jobs, or all later jobs.
 	Jobs []string
 }
 
-// Plan is a wish that is allowed.
+// Plan is an allowed wish.
 type Plan struct {
-	// Says is what will be done, and what can't be undone, in lines.
+	// Says describes, in lines, what will be done and what can't be undone.
 	Says []string
 
 	wish Wish
@@ -66,8 +66,9 @@ type Plan struct {
 	jobs []string
 }
 
-// May decides about a wish on a record as it was read at now. An error says why it is
-// refused. The engine decides once more as it writes: the record may have moved.
+// May decides about a wish on a record that was read at now. An error is the reason
+// for a refusal. The engine decides again as it writes, since the record may have
+// changed.
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
@@ -113,7 +114,7 @@ func (p *Plan) retry(now time.Time) error {
 	return nil
 }
 
-// Continues says who takes an open operation up.
+// Continues describes who takes up an open operation.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
 		return "only the next delivery of the message continues it: if the message is in the dead-letter queue, redrive that queue now"
@@ -125,13 +126,13 @@ func Continues(rec *store.Record) string {
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
-// and no client or completer can go on with it.
+// so that no client or completer can continue it.
 func FromSource(rec *store.Record) bool {
 	_, _, caller, ok := scope.Parse(rec.Scope)
 	return ok && caller.Kind == scope.Source && rec.Input == nil
 }
 
-// refused says why an operation that is not stuck needs no decision, or none of this kind.
+// refused returns the reason why an operation that is not stuck can't be settled.
 func refused(rec *store.Record, now time.Time) error {
 	switch state.Word(rec, now) {
 	case "free":
@@ -194,22 +195,22 @@ func (p *Plan) settle(now time.Time) error {
 	return nil
 }
 
-// maxAnswer is the most that Lambda returns, of which the body is a JSON text, or Base64.
+// maxAnswer is Lambda's limit on an answer, in which the body is a JSON string or Base64.
 const maxAnswer = 6 << 20
 
-// carried is how many bytes of Lambda's answer a body takes.
+// carried returns how many bytes a body takes in Lambda's answer.
 func carried(body []byte) int {
 	if !utf8.Valid(body) {
 		return base64.StdEncoding.EncodedLen(len(body))
 	}
 	text, err := json.Marshal(string(body))
-	if err != nil { // no text's does
+	if err != nil { // a string's encoding doesn't fail
 		return len(body)
 	}
 	return len(text)
 }
 
-// replayed says until when the answer of a finished record is replayed, and what follows.
+// replayed describes until when a finished record's answer is replayed, and what follows.
 func replayed(r *store.Record) string {
 	says := "The answer is replayed until " + plain.Time(state.Lifetime(r))
 	if len(r.Jobs) > 0 {
@@ -218,7 +219,8 @@ func replayed(r *store.Record) string {
 	return says + "; after that a retry runs as a new request."
 }
 
-// Example is a result of a call as its program can read it; "" if the record doesn't say.
+// Example returns an example of a result that the program can read; "" if the record has
+// no shape.
 func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
 
 func (p *Plan) release(now time.Time) error {
@@ -254,8 +256,8 @@ func (p *Plan) forget(now time.Time) error {
 	return nil
 }
 
-// Losses are the names of what somebody has to give up who forgets the record: attempt, work
-// and jobs, as in the flags of samekey forget.
+// Losses names what is lost if the record is forgotten: attempt, work and jobs, as in the
+// flags of samekey forget.
 func Losses(rec *store.Record, now time.Time) (names []string) {
 	for _, one := range []struct {
 		name string
@@ -268,8 +270,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive finds the jobs: those alone are handed out, since nobody has seen why another
-// one is parked meanwhile.
+// redrive finds the jobs. Only they are delivered again: nobody has seen why a job that
+// is parked later has failed.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {
@@ -287,7 +289,7 @@ func (p *Plan) redrive() error {
 	return nil
 }
 
-// cancel finds the jobs with a time that no drain has begun to deliver.
+// cancel finds the later jobs whose delivery has not begun.
 func (p *Plan) cancel() error {
 	named, err := p.named()
 	if err != nil {
@@ -311,7 +313,7 @@ func (p *Plan) cancel() error {
 	return nil
 }
 
-// named are the names of the wish's jobs in the record.
+// named returns the names of the wish's jobs in the record.
 func (p *Plan) named() ([]string, error) {
 	named := make([]string, 0, len(p.wish.Jobs))
 	for _, id := range p.wish.Jobs {
@@ -326,13 +328,13 @@ func (p *Plan) named() ([]string, error) {
 	return named, nil
 }
 
-// PK is the key of the record.
+// PK returns the partition key of the record.
 func (p *Plan) PK() string { return p.rec.PK }
 
-// Run does what was allowed, if the record is still as it was, and says what it has done.
+// Run carries out the plan, if the record is unchanged, and returns what it has done.
 func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error) {
 	engine := idem.New(s, func(o *idem.Options) {
-		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // what it would say is returned
+		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // Run returns what the engine would log
 	})
 	seen := state.TicketFor(p.rec)
 	switch p.wish.Do {
@@ -340,7 +342,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement := p.wish.Settlement
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
-			// The decision is made, whatever becomes of the list.
+			// the decision is stored, even if the list can't be updated
 			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, and its message has not come since: redrive the dead-letter queue")); err != nil {
 				return p.done + "; but samekey list doesn't show it: " + plain.Line(err.Error()), nil
 			}
@@ -375,8 +377,8 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 	return p.done, err
 }
 
-// decoded is JSON as the program will see it, so that a string in a string or a number
-// in quotes can be told.
+// decoded formats JSON as the program will see it, so that a person notices a string
+// in a string or a number in quotes.
 func decoded(raw json.RawMessage) []string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -398,7 +400,7 @@ func decoded(raw json.RawMessage) []string {
 		kind = "a list:"
 	}
 	var lines bytes.Buffer
-	_ = json.Indent(&lines, raw, "", "  ") // it is valid
+	_ = json.Indent(&lines, raw, "", "  ") // raw is valid JSON
 	all := []string{kind}
 	for l := range strings.SplitSeq(lines.String(), "\n") {
 		all = append(all, plain.Line(l))

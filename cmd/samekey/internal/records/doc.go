@@ -1,10 +1,11 @@
-// Package records is what the commands and the page know about records: it reads them, finds
-// the one that a person means, tells its story, and decides what an operator may do with it.
+// Package records holds what the commands and the page share: it reads records, finds the
+// record that a person means, tells the story of the record, and decides what an operator
+// may do.
 //
 //   - [Scan] reads a table, [Search] a customer's records, and [Finder] finds a record by any
 //     of its names.
-//   - [Explain] tells the story of one operation. It reads no clock and no store. A story says
-//     what a record shows and no more; what an older record doesn't have is unknown.
-//   - [May] decides about a wish of an operator, and says in words what it does; [Plan.Run]
-//     does it, if the record is still as it was.
+//   - [Explain] tells the story of one operation, without a clock or a store. A story contains
+//     only what the record shows; what an older record lacks is unknown.
+//   - [May] decides about a wish of an operator, and describes the change; [Plan.Run] makes
+//     the change, if the record is unchanged.
 package records

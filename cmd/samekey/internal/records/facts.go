@@ -11,8 +11,8 @@ import (
 // Fact is a field of the record as people read it.
 type Fact struct{ Label, Value string }
 
-// facts are the fields that are shown as they are, by `samekey get` and the page alike. A
-// new field of the record that people read is a line here.
+// facts are the fields that `samekey get` and the page show unchanged. To show a new
+// field of the record, add a line here.
 var facts = []struct {
 	label string
 	of    func(*store.Record) string
@@ -27,7 +27,7 @@ var facts = []struct {
 	{"Look-up", asked},
 }
 
-// asked says what the last look-up of a call in doubt found.
+// asked describes the last look-up of a call in doubt.
 func asked(r *store.Record) string {
 	a := r.Asked
 	if a == nil {
@@ -40,7 +40,7 @@ func asked(r *store.Record) string {
 	return says
 }
 
-// factsOf are the facts that r has.
+// factsOf returns the facts that r has.
 func factsOf(r *store.Record) (all []Fact) {
 	for _, f := range facts {
 		if value := f.of(r); value != "" {

@@ -18,12 +18,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// NotFound is an error that says what there is not. Everything was compared.
+// NotFound is the error of a search that has compared everything and found nothing.
 type NotFound string
 
 func (n NotFound) Error() string { return string(n) }
 
-// Unclear is an error about a name that means no record, or several.
+// Unclear is the error of a name that means no record, or several records.
 type Unclear string
 
 func (u Unclear) Error() string { return string(u) }
@@ -32,14 +32,14 @@ func (u Unclear) Error() string { return string(u) }
 type Finder struct {
 	Client   *dynamodb.Client
 	Store    *dynamo.Store
-	Services []string  // or SERVICE/STEP: what an attempt that never came back may have called
+	Services []string  // services, or SERVICE/STEP, that an abandoned attempt may have called
 	Since    time.Time // only records with an attempt since then
 	Scan     ScanOptions
 	NoScan   bool
-	// Scanning is called before the whole table is read; of says whose record is looked
-	// for, the zero value for one without a customer. Its error ends the search.
+	// Scanning is called before a scan of the whole table; of is the customer, or zero if
+	// the search is not for a customer's key. An error ends the search.
 	Scanning func(of Customer) error
-	// Nothing is called before nothing is said to be found. Its error is said instead.
+	// Nothing is called before a NotFound is returned. Its error replaces the NotFound.
 	Nothing func(context.Context) error
 }
 
@@ -53,10 +53,10 @@ var (
 // IsJob reports whether a text is the id of a job.
 func IsJob(text string) bool { return isJob.MatchString(text) }
 
-// Ref returns the record that a text names: by its partition key, its operation, a job, a
-// derived key, or its short name in logs. An error that matches [store.ErrSealed] comes with
-// the record, as of [dynamo.Store.Load]. Without a record the error is a [NotFound] or
-// [Unclear], or says that not everything could be compared.
+// Ref returns the record that a text names: by partition key, operation, job, derived key,
+// or short name in logs. With an error that matches [store.ErrSealed] Ref also returns the
+// record, as [dynamo.Store.Load] does. Any other error is a [NotFound] or an [Unclear], or
+// says that some records could not be compared.
 func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	if strings.Count(ref, "#") == 2 {
 		return f.load(ctx, ref, "no record "+plain.Line(ref))
@@ -98,8 +98,8 @@ func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	return f.load(ctx, pk, "the record was deleted after the search found it")
 }
 
-// found loads the record that the index or a scan showed for ref. Both are older than the
-// record, whose key another operation may have by now.
+// found loads the record that the index or a scan showed for ref. Meanwhile another
+// operation may have taken the key.
 func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
 	rec, err := f.load(ctx, pk, "the record was deleted after the search found it")
 	if rec == nil {
@@ -112,7 +112,7 @@ func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, erro
 	return rec, err
 }
 
-// operationOf is the operation of a job; any other ref as it is.
+// operationOf returns the operation of a job's id, and any other ref unchanged.
 func operationOf(ref string) string {
 	if m := isJob.FindStringSubmatch(ref); m != nil {
 		return m[1]
@@ -120,7 +120,7 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted is what a scan looks for, and how an entry of the index is recognised.
+// wanted returns what a scan looks for, and the test of an entry of the index.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -138,7 +138,7 @@ func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ err
 	return w, nil, Unclear(fmt.Sprintf("%q is not a partition key, operation, job, derived key or short name; for a customer's key, give --key", plain.Line(ref)))
 }
 
-// waiting looks for a record in the index of what waits for people.
+// waiting looks for a record in the index of waiting operations.
 func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (string, error) {
 	if in == nil {
 		return "", nil
@@ -156,7 +156,7 @@ func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (strin
 	return "", nil
 }
 
-// only is the key of the record that was found. Of several, a person chooses.
+// only returns the key of the found record, or an error if there are several.
 func only(found []*store.Record) (string, error) {
 	if len(found) == 1 {
 		return found[0].PK, nil
@@ -221,8 +221,8 @@ func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record,
 	return rec, err
 }
 
-// noRecord is the error about a pk that no record has. A message that was no ticket is on the
-// list all the same.
+// noRecord returns the error for a pk that no record has. The pk may be that of a message
+// that is no ticket.
 func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	if !strings.HasPrefix(pk, state.NoTicket) {
 		return NotFound(otherwise)

@@ -14,7 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// next says in one sentence how the operation stands, and which events may follow.
+// next returns a sentence about the state of the operation, and the events that may
+// follow.
 func next(r *store.Record, o StoryOptions) (summary string, all []Next) {
 	switch state.Word(r, o.Now) {
 	case "free":
@@ -49,7 +50,7 @@ func free(r *store.Record) (string, []Next) {
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
 
-// corrects offers to correct a result that people gave.
+// corrects offers to correct a result that a person gave.
 func corrects(r *store.Record, now time.Time) []Next {
 	call := state.Decidable(r, now)
 	if call == nil || call.Intent {
@@ -130,7 +131,7 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
 }
 
-// leftOpen says what becomes of an open operation whose client doesn't come back.
+// leftOpen returns what follows for an open operation without a retry of the client.
 func leftOpen(r *store.Record, o StoryOptions) []Next {
 	waits, since := state.FoundBySweep(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
@@ -178,7 +179,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	return summary + ".", all
 }
 
-// jobsNext says what becomes of the jobs.
+// jobsNext returns what follows for the jobs.
 func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	waiting, parked := 0, []string(nil)
 	for name, j := range r.Jobs {
@@ -224,7 +225,7 @@ func orNothing(s string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// status is that of the stored answer, in words if the answer is sealed.
+// status returns the status of the stored answer, or words if the answer is sealed.
 func status(r *store.Record) string {
 	if r.Response.Status == 0 {
 		return "a sealed answer"

@@ -18,17 +18,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Parked are parked jobs of many records. Set fields all have to match.
+// Parked selects parked jobs of many records. All set fields must match.
 type Parked struct {
-	Kind      string        // of the job
-	Cause     string        // part of its last error
-	Older     time.Duration // the record has waited for longer
-	Namespace string        // with Only: of the record
+	Kind      string        // kind of the job
+	Cause     string        // part of the job's last error
+	Older     time.Duration // how long the record must have waited
+	Namespace string        // namespace of the record, with Only
 	Only      bool
 }
 
-// Found are the records that have such jobs, of those that wait for people. unread are errors
-// about single records, which hold up none of the others.
+// Found returns the waiting records that have such jobs. unread are errors about single
+// records; the other records are returned all the same.
 func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.Store, now time.Time) (found []*store.Record, unread []error, _ error) {
 	for e, err := range stream.NewWaiting(client, s).All(ctx) {
 		if err != nil {
@@ -50,7 +50,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 	return found, unread, nil
 }
 
-// Of are the names of such jobs of a record; none of a record that is gone.
+// Of returns the names of such jobs of a record; none if the record is gone.
 func (p Parked) Of(rec *store.Record) (names []string) {
 	if rec == nil {
 		return nil
@@ -63,7 +63,7 @@ func (p Parked) Of(rec *store.Record) (names []string) {
 	return names
 }
 
-// Redrive hands such jobs of records out again, and returns how many.
+// Redrive redrives such jobs of the records, and returns their number.
 func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
 	for _, rec := range records {
 		one, rerr := stream.Redrive(ctx, s, rec.PK, rec.ID, by, p.Of(rec)...)

@@ -17,12 +17,12 @@ import (
 func phases(r *store.Record, data bool) []Phase {
 	all := make([]Phase, len(r.Phases))
 	before := time.Duration(0)
-	known := true // whether the time of the phase before is
+	known := true // the time of the earlier phase is known
 	for i, p := range r.Phases {
 		all[i] = Phase{Name: p.Name, Unknown: p.Intent, Reads: shape.Example(p.Shape)}
 		if p.At > 0 {
 			all[i].Committed = r.Created.Add(p.At).UTC()
-			if known && !p.Intent { // of a call that began, only the begin was measured
+			if known && !p.Intent { // a call in doubt has only a start time
 				all[i].TookMS = max(p.At-before, time.Millisecond).Milliseconds()
 			}
 		}
@@ -75,7 +75,7 @@ func byPosition(a, b string) int {
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
 }
 
-// byPeople reports whether people gave the answer. Later decisions are about its jobs.
+// byPeople reports whether a person gave the answer. Later decisions are about jobs.
 func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
@@ -112,21 +112,21 @@ func request(r *store.Record, o StoryOptions) *Request {
 	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}
 }
 
-// Cost is an operation's cost so far, as far as its record shows it.
+// Cost is an operation's cost so far, as far as the record shows it.
 type Cost struct {
 	// Writes is the number of writes by attempts and operators: exact, since each
 	// write counts in the record.
 	Writes int64 `json:"writes"`
-	// Bytes is the size of the record now, and Units the write units of Writes if the
-	// record had this size each time and no write was part of a transaction. Both are
-	// estimates.
+	// Bytes is the present size of the record. Units is the number of write units of
+	// Writes, if the record had this size each time and no write was part of a
+	// transaction. Both are estimates.
 	Bytes int   `json:"bytes_estimate"`
 	Units int64 `json:"write_units_estimate"`
 	// Note says what is not counted.
 	Note string `json:"note"`
 }
 
-// unit is the size of an item that one write unit pays for.
+// unit is the size of an item that costs one write unit.
 const unit = 1024
 
 // attributes is the rough size of the attributes that every record has.

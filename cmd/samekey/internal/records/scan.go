@@ -16,27 +16,27 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// ScanOptions are how to scan. Table is required.
+// ScanOptions are the settings of a scan. Table is required.
 type ScanOptions struct {
 	Table string
-	// OpenOnly leaves out records that are done. DynamoDB reads them all the same.
+	// OpenOnly leaves out done records, which DynamoDB reads all the same.
 	OpenOnly bool
-	// Segments are read at once. Default 4.
+	// Segments is how many segments are read at once. Default 4.
 	Segments int
 	// PagesPerSecond bounds the rate of all segments together; a page takes up to 128
 	// read units. Default 10.
 	PagesPerSecond float64
-	// Pages is the most that is read of each segment; 0 = all.
+	// Pages is the maximum number of pages to read of each segment. 0: all.
 	Pages int
-	// Seen is told how many items have been looked at so far. It may be nil. Calls come
-	// one after another.
+	// Seen is called with the number of items read so far, one call after another. May be
+	// nil.
 	Seen func(items int64)
 
-	wanted *wanted // by find
+	wanted *wanted // set by find
 }
 
-// Item is an item of the table: a record, or another one without Record. Err says why an
-// item is not understood.
+// Item is an item of the table. Record is nil if the item is no record, or if it is not
+// understood: Err is the reason.
 type Item struct {
 	Record *store.Record
 	Err    error
@@ -44,9 +44,9 @@ type Item struct {
 	Size   int // bytes
 }
 
-// Scan calls fn for each item, one after another, and returns how many items were looked
-// at. The scan ends at the first error of DynamoDB, whose client retries before; with
-// ctx; or if fn returns an error.
+// Scan calls fn for each item, one call after another, and returns the number of items
+// read. The scan ends at an error of DynamoDB, after the client's retries; when ctx
+// ends; or if fn returns an error.
 func Scan(ctx context.Context, api stream.ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
 	if opt.Segments == 0 {
 		opt.Segments = 4
@@ -58,7 +58,7 @@ func Scan(ctx context.Context, api stream.ScanAPI, opt ScanOptions, fn func(Item
 	defer cancel(nil)
 	pace := time.NewTicker(max(time.Nanosecond, time.Duration(float64(time.Second)/opt.PagesPerSecond)))
 	defer pace.Stop()
-	var mu sync.Mutex // seen, and fn
+	var mu sync.Mutex // guards seen and the calls of fn
 	var wg sync.WaitGroup
 	for segment := range opt.Segments {
 		wg.Go(func() {
@@ -109,8 +109,8 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 	return nil
 }
 
-// pageItems bounds a page of small items. Records fill its 1 MB before. Without a limit
-// DynamoDB Local reads the rest of the segment for each page.
+// pageItems limits a page of small items; records fill a page's 1 MB earlier. Without a
+// limit DynamoDB Local reads the rest of the segment for each page.
 const pageItems = 2000
 
 func input(opt ScanOptions, segment int) *dynamodb.ScanInput {
@@ -118,7 +118,7 @@ func input(opt ScanOptions, segment int) *dynamodb.ScanInput {
 		TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments)), Limit: aws.Int32(pageItems),
 	}
 	if opt.OpenOnly {
-		in.FilterExpression = aws.String("st <> :done") // items without st are left out too
+		in.FilterExpression = aws.String("st <> :done") // also leaves out items without st
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}
 	}
 	if opt.wanted != nil {

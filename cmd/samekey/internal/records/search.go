@@ -18,33 +18,33 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// wanted says which records [find] looks for. Set fields all have to match.
+// wanted selects the records that [find] looks for. All set fields must match.
 type wanted struct {
 	ID    string    // id of the operation
 	Short string    // short name of the record in logs and metrics
-	Since time.Time // the record's last attempt began, or its last write was, no earlier
-	// Match compares a record; known is false if the record hasn't what is compared.
+	Since time.Time // earliest start of the record's last attempt
+	// Match compares a record; known is false if the record lacks what Match compares.
 	// Without Match the search ends with the first record.
 	Match func(*store.Record) (is, known bool)
 	// Load reads a record that Match could not compare: its contents may be sealed.
 	Load func(ctx context.Context, pk string) (*store.Record, error)
 }
 
-// Found is what a search has found, and how many records it could compare.
+// Found is the result of a search.
 type Found struct {
-	Records []*store.Record // those that match; by ID and Short only their PK is set
-	Seen    int             // records that were looked at; without Match those that match
-	// Sealed, Missing and Unreadable could not be compared: their contents are sealed, they
-	// have no longer what is compared, or this program can't read them.
+	Records []*store.Record // matching records; in a search by ID or Short only PK is set
+	Seen    int             // number of records read; without Match, of matching records
+	// Sealed, Missing and Unreadable count the records that could not be compared: their
+	// contents are sealed, they lack what Match compares, or this program can't read them.
 	Sealed, Missing, Unreadable int
 	Why                         error // why a sealed record was not opened
 }
 
-// Unknown is how many records could not be compared.
+// Unknown returns the number of records that could not be compared.
 func (f *Found) Unknown() int { return f.Sealed + f.Missing + f.Unreadable }
 
-// Untold says which records could not be compared; "" if all were. missing says why those
-// with readable contents couldn't.
+// Untold describes the records that could not be compared; "" if all were compared.
+// missing is the reason for records with readable contents.
 func (f *Found) Untold(missing string) string {
 	if f.Unknown() == 0 {
 		return ""
@@ -67,16 +67,16 @@ func (f *Found) Untold(missing string) string {
 
 var errFound = errors.New("found")
 
-// find looks for records in the whole table: for all that match by Match, or the first one
-// by ID or Short, which this program need not be able to read. Reads are eventually consistent.
-// By default it reads 8 segments at once, and 8 pages in a second.
+// find searches the whole table for all records that match Match, or for the first record by ID
+// or Short, even if this program can't read that record. Reads are eventually consistent. By
+// default find reads 8 segments at once, and 8 pages a second.
 func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
 	f, closed := &Found{}, []string(nil)
 	_, err := Scan(ctx, api, opt, func(it Item) error {
 		switch {
-		case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may begin so
+		case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may contain the short name
 			return nil
 		case w.Match == nil:
 			f.Records, f.Seen = []*store.Record{{PK: it.PK}}, 1
@@ -103,7 +103,8 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	return f, f.open(ctx, w, closed)
 }
 
-// open compares the records of closed, with their contents if those can be opened.
+// open loads the records of closed, opens their contents if it can, and compares
+// them.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {
@@ -120,7 +121,7 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 			continue
 		case err != nil:
 			return err
-		case rec == nil: // it has gone meanwhile
+		case rec == nil: // the record was deleted meanwhile
 			f.Seen--
 			continue
 		}
@@ -134,7 +135,7 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	return nil
 }
 
-// filter has the service leave out items that can't match. Companions have no st.
+// filter adds a filter that leaves out items that can't match. Companions have no st.
 func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}
 	if w.ID != "" {
@@ -146,7 +147,7 @@ func (w *wanted) filter(in *dynamodb.ScanInput) {
 		args[":short"] = &types.AttributeValueMemberS{Value: "#" + w.Short}
 	}
 	if !w.Since.IsZero() {
-		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // without run_ms the first attempt is the last
+		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // without run_ms the record had one attempt
 		args[":since"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.Since.UnixMilli(), 10)}
 	}
 	in.FilterExpression = &filter

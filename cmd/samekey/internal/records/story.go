@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// StoryOptions say for whom and by which settings a story is told.
+// StoryOptions are the settings of a story.
 type StoryOptions struct {
 	Now time.Time // required
 
@@ -22,16 +22,16 @@ type StoryOptions struct {
 	// They may be personal.
 	Data bool
 
-	// Sealed says why the contents of the record could not be opened; "" if they were,
-	// or are not sealed. A record has none of them then.
+	// Sealed is the reason why the contents of the record could not be opened; "" if they
+	// are open. With a reason the record has no contents.
 	Sealed string
 
-	// Listed is why sweeps have listed the operation beside its record ([stream.Listed]).
-	// ListedUnknown says why that is not known; "" if it is.
+	// Listed are the entries of the operation in the list of sweeps ([stream.Listed]).
+	// ListedUnknown is the reason why they are unknown; "" if they are known.
 	Listed        []stream.Entry
 	ListedUnknown string
 
-	// Grace is the completer's. Default: state.DefaultGrace.
+	// Grace is the completer's grace. Default: state.DefaultGrace.
 	Grace time.Duration
 }
 
@@ -45,28 +45,28 @@ type Story struct {
 	Function  string `json:"function,omitempty"` // function that completes the operation
 	Handler   string `json:"handler,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
-	Region    string `json:"region,omitempty"` // of the claim
-	Facts     []Fact `json:"-"`                // the same, for people
+	Region    string `json:"region,omitempty"` // Region of the claim
+	Facts     []Fact `json:"-"`                // fields of the record, for people
 
 	// State is held, abandoned, released, stuck, kept, replayable or free,
 	// as in docs/inside/architecture.md.
 	State   string    `json:"state"`
 	Summary string    `json:"summary"` // one sentence
 	Claimed time.Time `json:"claimed"`
-	Sealed  string    `json:"sealed,omitempty"`  // why scope, request, results, args and answer are missing
-	Blocked bool      `json:"blocked,omitempty"` // its program refuses to go on
+	Sealed  string    `json:"sealed,omitempty"`  // the reason why scope, request, results, args and answer are missing
+	Blocked bool      `json:"blocked,omitempty"` // the program refuses to continue
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
 	Error   string    `json:"error,omitempty"`   // the last one
-	Listed  []string  `json:"listed,omitempty"`  // why people are asked, beside what the record says
+	Listed  []string  `json:"listed,omitempty"`  // further reasons why a person is asked
 	Version int64     `json:"version"`           // number of writes by holders
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
 	Attempts  []Attempt  `json:"attempts"`
 	Phases    []Phase    `json:"phases"`
 	Calls     []Call     `json:"calls"`
-	CallsNote string     `json:"calls_note,omitempty"` // why Calls isn't all
-	LookUp    *LookUp    `json:"look_up,omitempty"`    // the last one of a call in doubt
+	CallsNote string     `json:"calls_note,omitempty"` // the reason why Calls may lack calls
+	LookUp    *LookUp    `json:"look_up,omitempty"`    // the last look-up of the call in doubt
 	Jobs      []Job      `json:"jobs"`
 	Answer    *Answer    `json:"answer,omitempty"`
 	Request   *Request   `json:"request,omitempty"` // the stored request
@@ -92,30 +92,30 @@ type Attempt struct {
 type Phase struct {
 	Name      string          `json:"name"`
 	Committed time.Time       `json:"committed,omitzero"` // zero: unknown
-	TookMS    int64           `json:"took_ms,omitempty"`  // since the phase before, or the claim; 0: unknown
+	TookMS    int64           `json:"took_ms,omitempty"`  // time since the earlier phase, or the claim; 0: unknown
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Reads     string          `json:"reads,omitempty"` // an example of the result that people may give
+	Reads     string          `json:"reads,omitempty"` // an example of a result
 }
 
 // LookUp is the last look-up of a call in doubt at its provider.
 type LookUp struct {
 	Phase     string    `json:"phase"`
 	At        time.Time `json:"at"`
-	Times     int       `json:"times"`               // for this doubt
+	Times     int       `json:"times"`               // number of look-ups of this call
 	Said      string    `json:"said"`                // made, not made, not made yet, unknown, contradiction
-	SentUntil time.Time `json:"sent_until,omitzero"` // while it is in doubt: the last moment at which a copy of the call may have been sent
+	SentUntil time.Time `json:"sent_until,omitzero"` // while the call is in doubt: the last time at which the call may have been sent
 }
 
-// Job is a staged job that is not delivered. A delivered job is in no record.
+// Job is a staged job that is not delivered. Records don't keep delivered jobs.
 type Job struct {
-	ID    string          `json:"id"`   // as its consumer sees it
+	ID    string          `json:"id"`   // the id that the consumer gets
 	Name  string          `json:"name"` // in the record
 	Kind  string          `json:"kind"`
 	Group string          `json:"group,omitempty"`
-	Phase string          `json:"phase,omitempty"` // that staged it
+	Phase string          `json:"phase,omitempty"` // the phase that staged the job
 	State string          `json:"state"`           // waiting, later, parked
-	At    time.Time       `json:"at,omitzero"`     // of a later one: not to be delivered before
+	At    time.Time       `json:"at,omitzero"`     // the time of a later job
 	Tries int             `json:"tries"`           // failed deliveries
 	Error string          `json:"error,omitempty"`
 	Args  json.RawMessage `json:"args,omitempty"`
@@ -124,7 +124,7 @@ type Job struct {
 // Answer is the stored answer.
 type Answer struct {
 	Status  int         `json:"status"`         // 0: sealed
-	Until   time.Time   `json:"until,omitzero"` // end of its replay; zero while jobs are waiting
+	Until   time.Time   `json:"until,omitzero"` // end of the replay; zero while jobs are waiting
 	Bytes   int         `json:"bytes"`
 	Stored  string      `json:"stored"` // in the record, in other items, status only, sealed
 	Header  http.Header `json:"header,omitempty"`
@@ -141,7 +141,7 @@ type Request struct {
 	Body   string      `json:"body,omitempty"`
 }
 
-// Decision is an operator's.
+// Decision is a decision of an operator.
 type Decision struct {
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
@@ -150,12 +150,12 @@ type Decision struct {
 	To   string    `json:"to,omitempty"`
 }
 
-// Next is an event that comes next, or may.
+// Next is an event that may come next.
 type Next struct {
 	When    time.Time `json:"when,omitzero"` // zero: at any time
 	Who     string    `json:"who"`           // client, source, attempt, completer, drain, time, people
 	What    string    `json:"what"`
-	Command string    `json:"command,omitempty"` // of samekey, for people
+	Command string    `json:"command,omitempty"` // a samekey command, for a person
 }
 
 // Explain tells the story of r. It changes nothing in r.

@@ -15,9 +15,10 @@ import (
 // ErrNotInit says that Init was never run in a folder.
 var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
-// Check writes to w, as a diff, what this version of the files would change in dir, and
-// reports whether that is anything. A file is left out where this version is the one
-// that Init wrote, whatever its owner has made of it, and where its owner has removed it.
+// Check writes to w a diff of what this version of the files would change in dir, and
+// reports whether there is a change. It leaves out files that this version would write as
+// Init wrote them, even if their owner has changed them, and files that their owner has
+// removed.
 func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
 	known, err := readMemory(dir)
 	if err != nil {
@@ -55,7 +56,7 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 		case sum(string(text)) != was:
 			fmt.Fprintf(w, "# You have changed %s: the diff also takes your changes back.\n", f.path)
 		}
-		// Without the line "diff old new" it is what git apply and patch read.
+		// git apply and patch need the diff without the line "diff old new"
 		fmt.Fprintf(w, "%s", withoutHead(diff.Diff(old, text, "b/"+f.path, []byte(f.text))))
 	}
 	return changes, nil

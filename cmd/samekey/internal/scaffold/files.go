@@ -1,10 +1,10 @@
 // Package scaffold writes the files of a new application into a user's module, and
-// tells what a newer version of them would change.
+// shows what a newer version of the files would change.
 //
-// The files are in the folder files, as a user gets them, and one is the template of
-// package deploy; the Go files are a package of this module as well, so that they are
-// compiled, tested and linted here. [Init] writes
-// them, all or none, and overwrites nothing. [Check] compares.
+// The files are in the folder files, as a user gets them, except the template of
+// package deploy. The Go files are also a package of this module, so that they are
+// compiled, tested and linted here. [Init] writes them, all or none, and overwrites
+// nothing. [Check] compares.
 package scaffold
 
 import (
@@ -27,18 +27,19 @@ import (
 //go:embed all:files
 var embedded embed.FS
 
-// file is a file as this version writes it. Its path is seen from the module's folder,
+// file is a file that this version writes. path is relative to the module's folder,
 // with slashes.
 type file struct{ path, text string }
 
 // defaultStack is the stack's name in the embedded files.
 const defaultStack = "samekey-app"
 
-// examples are the applications that Init knows besides the first handler: their files take
-// the place of cmd/api and the template. A function more is a line more in the Makefile.
+// examples are the applications that Init can write in place of the first handler: their
+// files replace cmd/api and the template. An additional function adds a line to the
+// Makefile.
 var examples = map[string]struct {
 	files    embed.FS
-	function string // besides api and authorizer
+	function string // a function besides api and authorizer
 }{
 	"checkout": {checkout.Files, "webhook"},
 }
@@ -54,7 +55,7 @@ func files(module, example string) ([]file, error) {
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
 	add := func(from embed.FS, folder string) error {
-		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // what is embedded is there
+		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // embedded files can be read
 			if d.IsDir() {
 				return nil
 			}
@@ -86,7 +87,8 @@ func files(module, example string) ([]file, error) {
 
 var notInStackNames = regexp.MustCompile(`[^A-Za-z0-9-]+`)
 
-// stackName makes a name for a CloudFormation stack of the last part of a module's path.
+// stackName makes the name of a CloudFormation stack from the last part of a module's
+// path.
 func stackName(module string) string {
 	base := path.Base(module)
 	if version.MatchString(base) {
@@ -101,7 +103,8 @@ func stackName(module string) string {
 
 var version = regexp.MustCompile(`^v[0-9]+$`)
 
-// sum is a file's checksum. Line ends count as those of Unix, whatever git made of them.
+// sum returns a file's checksum. Windows line ends count as \n, since git may have
+// changed them.
 func sum(text string) string {
 	h := sha256.Sum256([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
 	return hex.EncodeToString(h[:])

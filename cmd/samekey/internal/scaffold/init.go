@@ -11,27 +11,27 @@ import (
 	"slices"
 )
 
-// Options say where [Init] writes what.
+// Options are the settings of [Init].
 type Options struct {
-	// Dir is the folder. Default the current one.
+	// Dir is the folder. Default: the current folder.
 	Dir string
-	// Module is the path of the new module where Dir has none. Default the folder's
-	// name. In a module it has to be "".
+	// Module is the path of the new module if Dir has none. Default: the folder's name.
+	// It must be "" if Dir is in a module.
 	Module string
-	// Version is the version of samekey that a module gets which doesn't require
-	// samekey yet, itself or for another module. Default "latest".
+	// Version is the version of samekey for a module that doesn't require samekey yet.
+	// Default: "latest".
 	Version string
-	// Example is one of Examples, in place of the first handler. "" is the one that the folder
-	// has, or none.
+	// Example is one of Examples, in place of the first handler. "" keeps the folder's
+	// example, if any.
 	Example string
 }
 
-// Result tells what [Init] did, by paths seen from the folder.
+// Result is what [Init] did. Paths are relative to the folder.
 type Result struct {
 	Module  string // the module's path
-	Example string // whose files they are; "" for the first handler's
-	// Created were written. LeftAlone are other files of the same names, Unchanged are
-	// there as this version writes them.
+	Example string // the example of the files; "" for the first handler
+	// Created files were written. LeftAlone files existed with other contents, Unchanged
+	// files with the contents of this version.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
@@ -40,9 +40,9 @@ type Result struct {
 	Old []string
 }
 
-// Init writes the files that aren't there yet, makes the folder a module if it is none,
-// and has the module require what they need. It overwrites no file. After an error, or when
-// ctx ends, the folder is as it was before.
+// Init writes the missing files, makes a module if the folder has none, and adds the
+// requirements of the files to the module. It overwrites no file. After an error, or when
+// ctx ends, the folder is as before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
 		opts.Dir = "."
@@ -124,7 +124,8 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
 
-// newModule returns the text of a new go.mod, as the go command makes it, and its path.
+// newModule returns the text of a new go.mod, made by the go command, and the module's
+// path.
 func newModule(ctx context.Context, opts Options) (gomod, path string, err error) {
 	path = opts.Module
 	if path == "" {
@@ -134,7 +135,7 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 		}
 		path = filepath.Base(dir)
 	}
-	// In a folder of its own: a wrong path must leave nothing behind.
+	// in a scratch folder, so that a wrong path leaves nothing behind
 	scratch, err := os.MkdirTemp("", "samekey-init-*")
 	if err != nil {
 		return "", "", err
@@ -147,16 +148,16 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 	return string(text), path, err
 }
 
-// writer writes files and can take all back.
+// writer writes files and can undo all writes.
 type writer struct {
 	dir     string
-	created []string          // files and folders, in that order
-	kept    map[string][]byte // of files that may change; nil for those that weren't there
+	created []string          // created files and folders, in order
+	kept    map[string][]byte // contents of files that may change; nil for files that didn't exist
 }
 
 func (w *writer) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 
-// create writes a file unless there is one, and reports whether it did.
+// create writes a file unless it exists, and reports whether it did.
 func (w *writer) create(name, text string) (bool, error) {
 	if err := w.folder(filepath.Dir(w.path(name))); err != nil {
 		return false, err
@@ -203,7 +204,7 @@ func (w *writer) keep(names ...string) error {
 	return nil
 }
 
-// undo takes all back.
+// undo undoes all writes.
 func (w *writer) undo() error {
 	var errs []error
 	for path, text := range w.kept {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// memoryFile remembers the files as Init wrote them: a checksum and a path in each line.
+// memoryFile has a checksum and a path for each file that Init wrote.
 const memoryFile = ".samekey-init"
 
 const memoryHead = "# Written by samekey init: checksums of its files, as it made them. samekey init --check reads them.\n"
@@ -23,7 +23,7 @@ type memory struct {
 	sums    map[string]string // by a file's path
 }
 
-// readMemory returns nil where Init was never run.
+// readMemory returns nil if Init was never run in the folder.
 func readMemory(dir string) (*memory, error) {
 	text, err := os.ReadFile(filepath.Join(dir, memoryFile))
 	if errors.Is(err, fs.ErrNotExist) {

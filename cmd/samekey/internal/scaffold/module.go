@@ -16,20 +16,20 @@ import (
 // samekey is the module that has the library and the worker.
 const samekey = "github.com/samekey/samekey"
 
-// worker is the program that a module gets for its go.sum, since make builds it. It is of the
-// library's own module, so that both have one version. The command is of another module, and
-// in no user's: the Makefile runs the command of the library's version.
+// worker is a tool of the user's module, so that go.sum has what make needs to build it. It
+// is in the library's module, so both have one version. The user's module doesn't require the
+// command's module: the Makefile runs the command in the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
 // module is the module of a folder.
 type module struct {
-	path  string   // "" where there is none yet
+	path  string   // "" without a module
 	uses  bool     // it requires samekey, itself or for another module
 	tools []string // packages
 }
 
-// complete reports whether the module has samekey as a library and the worker as a tool.
-// Whatever else Init's files import, the worker needs too.
+// complete reports whether the module requires samekey and has the worker as a tool. The
+// worker needs every other module that Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
 // goCommand runs the go command in a folder and returns its output.

@@ -339,7 +339,7 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
 }
 
-// whole is the ARN of a function in the account, with the alias if it is named.
+// whole returns the ARN of a function in the account, with the alias in name.
 func (w *World) whole(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name

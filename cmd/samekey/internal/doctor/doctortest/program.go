@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// Version is the library's in the functions of [Good].
+// Version is the version of the library in the functions of [Good].
 const Version = "v0.1.0"
 
 var program = sync.OnceValues(func() ([]byte, error) { return Program("github.com/samekey/samekey", Version, "") })
 
-// Program builds a program that requires a module in a version, and returns it as a function's
-// zip file. replace takes the module's place, as in a go.mod.
+// Program builds a program that requires a module, and returns the program as a function's zip
+// file. replace is the replacement of the module, as in a go.mod.
 func Program(module, version, replace string) (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "doctortest-")
 	if err != nil {
@@ -58,7 +58,7 @@ func Program(module, version, replace string) (file []byte, err error) {
 	return Zip("bootstrap", program)
 }
 
-// Zip is a zip file with one file in it.
+// Zip returns a zip file with one file.
 func Zip(name string, content []byte) ([]byte, error) {
 	var file bytes.Buffer
 	z := zip.NewWriter(&file)
@@ -73,7 +73,7 @@ func Zip(name string, content []byte) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// codeHost is where functions' code is.
+// codeHost is the host of the functions' code.
 const codeHost = "code.example.com"
 
 // code answers with a function's zip file.

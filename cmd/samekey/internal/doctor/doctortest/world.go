@@ -18,42 +18,42 @@ var good []byte
 // Object is an object of AWS, as its JSON has it.
 type Object = map[string]any
 
-// World is what is in the account. Its fields are the answers of AWS, without paging.
+// World is the content of an account. The fields are AWS's answers, without paging.
 type World struct {
 	Table, TTL, Backups Object
 	Items               []Object
 	Functions, Mappings []Object
-	Aliases             map[string][]string // of functions
-	Versions            map[string]Object   // of aliases, as orders:live; others are as their function
-	Code                map[string][]byte   // zip files of functions, and of aliases as orders:live; others have one program
+	Aliases             map[string][]string // aliases of functions
+	Versions            map[string]Object   // configurations of aliases such as orders:live; other aliases have the function's configuration
+	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; others share one program
 	Concurrency         map[string]int
 	EventInvokes        map[string]Object   // configurations of asynchronous invocations
-	RecursiveLoop       string              // of each function; "" for Terminate
-	Policies            map[string]string   // of functions, and of aliases as orders:live
+	RecursiveLoop       string              // RecursiveLoop of each function; "" for Terminate
+	Policies            map[string]string   // policies of functions, and of aliases such as orders:live
 	Integrations        map[string][]Object // of HTTP APIs
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
-	Buses               map[string]string // ARNs, by the name or ARN that is asked for
+	Buses               map[string]string // ARNs by the requested name or ARN
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
 	Metrics             []Object
-	Schedules           []Object // as GetSchedule answers
+	Schedules           []Object // answers of GetSchedule
 	Stacks              map[string][]Object
 
 	// Refused are the error codes of operations, as "Lambda.ListFunctions".
 	Refused map[string]string
 	// Now is the time of the answers.
 	Now time.Time
-	// Pages is how often a scan finds the items: a large table. 0 is once.
+	// Pages is how often a scan returns the items, to imitate a large table. 0: once.
 	Pages int
 }
 
 // Role is a role of IAM.
 type Role struct {
 	ARN, Trust string // its trust policy
-	// Allowed are resources that it may use, whatever for.
+	// Allowed lists the resources that the role may use, for any action.
 	Allowed []string
 }
 
@@ -99,8 +99,8 @@ func Good(now time.Time) *World {
 	return w
 }
 
-// Record is an item: a finished request of a function, with its retention, or one that
-// is open and resumable.
+// Record adds an item: a finished request of a function with this retention, or an
+// open, resumable request.
 func (w *World) Record(name, function, state string, retention time.Duration) Object {
 	text := func(s string) Object { return Object{"S": s} }
 	number := func(n int64) Object { return Object{"N": strconv.FormatInt(n, 10)} }
